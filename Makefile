@@ -1,0 +1,95 @@
+# make lint PATHS=…   lint a repository (the demo, when nothing is named)
+# make test           everything that CI runs
+# make bench          how long one staged file takes
+# make docs           regenerate the rule pages and the outputs shown in README.md
+
+PYTHON ?= python3
+PATHS ?= fixtures/demo
+PYTEST_ARGS ?=
+
+VENV := .venv
+ifeq ($(OS),Windows_NT)
+BIN := $(VENV)/Scripts
+else
+BIN := $(VENV)/bin
+endif
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+INSTALLED := $(VENV)/.installed
+DEV := $(VENV)/.installed-dev
+BENCH := $(VENV)/.installed-bench
+WHEELHOUSE := $(VENV)/wheelhouse/.filled
+MULTITOOL_VERSION := 5.7.0
+MULTITOOL := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)
+
+.PHONY: help lint test test-sdist test-minimum-versions bench docs sarif-validator clean
+
+help:
+	@sed -n 's/^# //p' Makefile
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(INSTALLED): pyproject.toml | $(BIN)/python
+	$(PIP) install --editable .
+	@touch $@
+
+$(DEV): pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[dev]'
+	@touch $(INSTALLED) $@
+
+$(BENCH): pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[bench]'
+	@touch $(INSTALLED) $@
+
+# What the hook and the Action install, so that their tests need no network.
+$(WHEELHOUSE): pyproject.toml | $(DEV)
+	rm -rf $(dir $@)
+	$(PIP) wheel --wheel-dir $(dir $@) hatchling .
+	rm -f $(dir $@)trainlint-*.whl
+	@touch $@
+
+$(MULTITOOL):
+	rm -rf .cache/npm
+	mkdir -p .cache/npm
+	npm install --prefix .cache/npm --silent --no-audit --no-fund --ignore-scripts @microsoft/sarif-multitool@$(MULTITOOL_VERSION)
+	@touch $@
+
+sarif-validator:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(MULTITOOL) || echo 'npm failed: the SARIF validator tests are skipped' >&2; \
+	else echo 'no npm here: the SARIF validator tests are skipped' >&2; fi
+
+lint: $(INSTALLED)
+	@$(BIN)/trainlint check $(PATHS) || test $$? -eq 1
+
+test: $(DEV) $(WHEELHOUSE) sarif-validator
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# The tests of the unpacked source distribution, in an environment of their own.
+test-sdist: $(DEV)
+	rm -rf .cache/sdist
+	$(BIN)/python -m hatchling build --target sdist --directory .cache/sdist
+	tar -xzf .cache/sdist/trainlint-*.tar.gz -C .cache/sdist --strip-components 1
+	$(PYTHON) -m venv .cache/sdist/.venv
+	cd .cache/sdist && $(PIP) install '.[dev]' && $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# The oldest dependencies that pyproject.toml allows.
+test-minimum-versions:
+	rm -rf .cache/minimum
+	$(PYTHON) -m venv .cache/minimum/.venv
+	cd .cache/minimum && $(PIP) install uv && $(BIN)/uv pip compile --quiet --resolution lowest-direct ../../pyproject.toml --output-file minimum.txt
+	cd .cache/minimum && $(PIP) install --constraint minimum.txt --editable '../..[dev]' && cat minimum.txt
+	.cache/minimum/$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+bench: $(BENCH)
+	$(BIN)/python benchmarks/staged.py
+
+docs: $(DEV)
+	$(BIN)/python tools/docs.py
+	$(BIN)/python tools/readme.py
+
+clean:
+	rm -rf $(VENV) .cache build dist
