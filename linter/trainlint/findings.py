@@ -1,0 +1,141 @@
+"""Finding, Severity, Fix: what a rule says, and where."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+
+class Severity(enum.Enum):
+    """`error`: the program refuses or raises; `warning`: accepted, not what was meant; `note`: advice or no check."""
+
+    NOTE = "note"
+    WARNING = "warning"
+    ERROR = "error"
+
+    @property
+    def rank(self) -> int:
+        """0 for note, 1 for warning, 2 for error."""
+        return _RANKS[self]
+
+    def reaches(self, threshold: Severity) -> bool:
+        """At or above `threshold`."""
+        return self.rank >= threshold.rank
+
+
+_RANKS = {Severity.NOTE: 0, Severity.WARNING: 1, Severity.ERROR: 2}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A stretch of one file: lines and columns 1-based, columns in characters, the end exclusive."""
+
+    path: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """Another place that helps to understand a finding (an anchor, a runtime, a launcher's config)."""
+
+    span: Span
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace the characters `start` to `end` (exclusive) of the finding's file."""
+
+    start: int
+    end: int
+    replacement: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A change that mends a finding; `safe` ones keep what the program does today."""
+
+    title: str
+    edits: tuple[Edit, ...]
+    safe: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong at one place.
+
+    A rule yields it with what it knows; the engine stamps rule, name, program, release and severity where the rule
+    left them open. `field` is the path as the program spells it, `yaml_path` the true one.
+    """
+
+    message: str
+    span: Span
+    document: int
+    field: str
+    yaml_path: str
+    help: str = ""
+    severity: Severity | None = None
+    program: str = ""
+    program_versions: tuple[str, ...] = ()
+    rule: str = ""
+    name: str = ""
+    related: tuple[Related, ...] = ()
+    fix: Fix | None = None
+    suppressed: str | None = dataclasses.field(default=None, compare=False)
+    baselined: bool = dataclasses.field(default=False, compare=False)
+
+    @property
+    def path(self) -> str:
+        """The file, as the user named or would name it."""
+        return self.span.path
+
+    @property
+    def level(self) -> Severity:
+        """The severity, which the engine has settled by the time a finding is reported."""
+        return self.severity or Severity.ERROR
+
+    @property
+    def fingerprint(self) -> str:
+        """Stable while lines move: sixteen hexadecimal digits over rule, file, true path and message."""
+        parts = (self.rule, self.path, str(self.document), self.yaml_path, self.message)
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+    def stamped(self, *, rule: str, name: str, severity: Severity, program: str, version: str | None) -> Finding:
+        """This finding with what its rule, its program and the release in force settle."""
+        return replace(
+            self,
+            rule=rule,
+            name=name,
+            severity=self.severity or severity,
+            program=self.program or program,
+            program_versions=() if version is None else (version,),
+        )
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`did you mean "x"?` for the nearest of the known words, else an empty text."""
+    match = nearest(word, known)
+    return "" if match is None else f'did you mean "{match}"?'
+
+
+def nearest(word: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:
+    """The known word most like this one, or None when none is near; case does not count."""
+    from difflib import get_close_matches
+
+    by_folded = {str(candidate).lower(): str(candidate) for candidate in known}
+    matches = get_close_matches(word.lower(), list(by_folded), n=1, cutoff=cutoff)
+    return by_folded[matches[0]] if matches else None
+
+
+def some_of(words: Iterable[object], limit: int = 5) -> str:
+    """A list of allowed values for a message, capped: `a, b, c, … (12 in all)`."""
+    listed = [str(word) for word in words]
+    if len(listed) <= limit:
+        return ", ".join(listed)
+    return f"{', '.join(listed[:limit])}, … ({len(listed)} in all)"

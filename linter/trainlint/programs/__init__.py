@@ -1,0 +1,104 @@
+"""The programs whose files trainlint reads: how to tell that a file could matter, and which module knows more.
+
+This table is all that a run on unrelated files ever imports of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
+
+if TYPE_CHECKING:
+    from trainlint.document import Document
+    from trainlint.values import Field
+    from trainlint.workspace import Context
+
+World = Sequence[object]
+
+
+class Subject(Protocol):
+    """What a program's module recognised in a document: the root of a typed view."""
+
+    @property
+    def field(self) -> Field:
+        """The mapping that holds the subject."""
+
+
+class ProgramModule(Protocol):
+    """What the engine asks of a module in this package."""
+
+    def recognise(self, document: Document) -> Sequence[Subject]:
+        """The subjects in a document; empty where it is not this program's."""
+
+    def worlds(self, subject: Subject, context: Context, release: str) -> Sequence[World]:
+        """The alternatives under which the rules run, each a list of views.
+
+        More than one where the repository defines something several times (overlays): a finding counts only if it
+        holds in all of them. Definitions from other files are gathered here through the context.
+        """
+
+    def facts(self, release: str) -> object:
+        """What one known release accepts."""
+
+    def releases(self) -> Sequence[str]:
+        """The known releases, oldest first, as users write them (`2.3`, `1.15.0`)."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program: its name on the command line, its module, its rule sets and the marker in its files' text."""
+
+    name: str
+    module: str
+    rule_sets: tuple[str, ...]
+    marker: str
+    sure: bool = False
+    """The marker occurs in no other program's files, so that a broken file that holds it is this program's."""
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The marker, compiled."""
+        return _compiled(self.marker)
+
+    def load(self) -> ProgramModule:
+        """The module that knows this program."""
+        return cast("ProgramModule", import_module(f"trainlint.programs.{self.module}"))
+
+
+PROGRAMS: Mapping[str, Program] = {
+    program.name: program
+    for program in (
+        Program(
+            "kubeflow-trainer",
+            "kubeflow",
+            ("torchtune", "admission", "start"),
+            r"trainer\.kubeflow\.org",
+            sure=True,
+        ),
+    )
+}
+
+VERDICT_ONLY = {"kubernetes": "kubeflow-trainer", "torchrun": "kubeflow-trainer"}
+"""Programs that give verdicts on another program's files; their release follows that program's."""
+
+
+@cache
+def _compiled(marker: str) -> re.Pattern[str]:
+    return re.compile(marker)
+
+
+@cache
+def any_marker() -> re.Pattern[str]:
+    """One pattern for the markers of all programs."""
+    return re.compile("|".join(program.marker for program in PROGRAMS.values()))
+
+
+def marked(content: str) -> list[Program]:
+    """The programs whose marker a text holds."""
+    if not any_marker().search(content):
+        return []
+    return [program for program in PROGRAMS.values() if program.pattern.search(content)]

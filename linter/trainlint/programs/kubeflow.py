@@ -1,0 +1,482 @@
+"""Kubeflow Trainer: TrainJob, TrainingRuntime and ClusterTrainingRuntime, as typed views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from trainlint.document import Document, of_data
+from trainlint.facts.kubeflow import (
+    ANCESTOR_LABEL,
+    DORA_ARG,
+    FRAMEWORK_LABEL,
+    LORA_ARG,
+    QUANTIZE_ARG,
+    RELEASES,
+    TORCHTUNE_COMMAND,
+    KubeflowFacts,
+)
+from trainlint.quantities import parse_quantity, whole
+from trainlint.scalars import Dialect
+from trainlint.values import Absent, Field, Known, Unknown, Value
+
+if TYPE_CHECKING:
+    from trainlint.programs import Subject, World
+    from trainlint.workspace import Context
+
+GROUP = "trainer.kubeflow.org"
+VERSION = "v1alpha1"
+RUNTIME_KINDS = ("ClusterTrainingRuntime", "TrainingRuntime")
+KINDS = ("TrainJob", *RUNTIME_KINDS)
+
+
+class TrainerObject:
+    """A document of the API group trainer.kubeflow.org, whatever its kind and version."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+    @property
+    def api_version(self) -> Value[str]:
+        """`apiVersion`."""
+        return self.field.get("apiVersion").text()
+
+    @property
+    def kind(self) -> Value[str]:
+        """`kind`."""
+        return self.field.get("kind").text()
+
+    @property
+    def name(self) -> Value[str]:
+        """`metadata.name`."""
+        return self.field.at("metadata", "name").text()
+
+    @property
+    def namespace(self) -> str:
+        """`metadata.namespace`, `default` when absent; empty when it cannot be told."""
+        return self.field.at("metadata", "namespace").text().or_when_absent("default").known or ""
+
+    @property
+    def spec(self) -> Field:
+        """`spec`."""
+        return self.field.get("spec")
+
+
+class Container:
+    """One container of a runtime's pod template."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+    @property
+    def name(self) -> Value[str]:
+        """`name`."""
+        return self.field.get("name").text()
+
+    @property
+    def command(self) -> Value[list[Value[str]]]:
+        """`command`."""
+        return self.field.get("command").texts()
+
+    @property
+    def args(self) -> Value[list[Value[str]]]:
+        """`args`."""
+        return self.field.get("args").texts()
+
+    @property
+    def resources(self) -> Field:
+        """`resources`."""
+        return self.field.get("resources")
+
+
+class ReplicatedJob:
+    """One job of a runtime's JobSet template."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+    @property
+    def name(self) -> Value[str]:
+        """`name`."""
+        return self.field.get("name").text()
+
+    @property
+    def ancestor(self) -> Value[str]:
+        """The step of a TrainJob that this job is: the label trainjob-ancestor-step of its template."""
+        return self.field.at("template", "metadata", "labels", ANCESTOR_LABEL).text()
+
+    @property
+    def pod_spec(self) -> Field:
+        """`template.spec.template.spec`."""
+        return self.field.at("template", "spec", "template", "spec")
+
+    @property
+    def containers(self) -> list[Container]:
+        """The containers of its pods."""
+        return [Container(item) for item in self.pod_spec.get("containers").items()]
+
+    def container(self, name: str) -> Container | None:
+        """The container with this name."""
+        return next((c for c in self.containers if c.name.is_(name)), None)
+
+
+class Runtime(TrainerObject):
+    """A TrainingRuntime or ClusterTrainingRuntime."""
+
+    def __init__(self, field: Field, *, shipped: bool = False) -> None:
+        super().__init__(field)
+        self.shipped = shipped
+
+    @property
+    def ml_policy(self) -> Field:
+        """`spec.mlPolicy`."""
+        return self.spec.get("mlPolicy")
+
+    @property
+    def torch(self) -> bool:
+        """The runtime has a torch policy (an empty one counts)."""
+        return not self.ml_policy.get("torch").is_absent
+
+    @property
+    def num_nodes(self) -> Value[int]:
+        """`spec.mlPolicy.numNodes`."""
+        return self.ml_policy.get("numNodes").integer()
+
+    @property
+    def framework(self) -> Value[str]:
+        """The framework label."""
+        return self.field.at("metadata", "labels", FRAMEWORK_LABEL).text()
+
+    @property
+    def jobs(self) -> list[ReplicatedJob]:
+        """`spec.template.spec.replicatedJobs`."""
+        return [ReplicatedJob(item) for item in self.spec.at("template", "spec", "replicatedJobs").items()]
+
+    @property
+    def trainer_job(self) -> ReplicatedJob | None:
+        """The job whose ancestor step is the trainer."""
+        return next((job for job in self.jobs if job.ancestor.is_("trainer")), None)
+
+    @property
+    def trainer_container(self) -> Container | None:
+        """The container into which a TrainJob's trainer goes."""
+        return self.trainer_job.container("node") if self.trainer_job else None
+
+    @property
+    def runs_torchtune(self) -> bool:
+        """Its trainer starts `tune run`, or it says so by its framework label."""
+        container = self.trainer_container
+        words = container.command.known if container else None
+        starts_tune = words is not None and [str(w) for w in words[:2]] == list(TORCHTUNE_COMMAND)
+        return starts_tune or self.framework.is_("torchtune")
+
+    @property
+    def resources(self) -> Field | None:
+        """The resources of its trainer: the first container `node` that has any, of the trainer step or a job `node`.
+
+        Source: ExtractResourcePerNodeFromRuntime of the controller.
+        """
+        for job in self.jobs:
+            if job.name.is_("node") or job.ancestor.is_("trainer"):
+                for container in job.containers:
+                    if container.name.is_("node") and not container.resources.is_absent:
+                        return container.resources
+        return None
+
+
+class TrainJob(TrainerObject):
+    """A TrainJob, with the runtime that it names where that is known.
+
+    `runtime_missing` is set when the repository and the release's shipped runtimes are all there is and do not hold
+    it; with neither a runtime nor that, nothing is known about it.
+    """
+
+    def __init__(self, field: Field, runtime: Runtime | None = None, runtime_missing: bool = False) -> None:
+        super().__init__(field)
+        self.runtime = runtime
+        self.runtime_missing = runtime_missing
+
+    @property
+    def runtime_ref(self) -> Field:
+        """`spec.runtimeRef`."""
+        return self.spec.get("runtimeRef")
+
+    @property
+    def runtime_name(self) -> Value[str]:
+        """`spec.runtimeRef.name`."""
+        return self.runtime_ref.get("name").text()
+
+    @property
+    def runtime_kind(self) -> Value[str]:
+        """`spec.runtimeRef.kind`, by default ClusterTrainingRuntime."""
+        return self.runtime_ref.get("kind").text().or_when_absent("ClusterTrainingRuntime")
+
+    @property
+    def runtime_group(self) -> Value[str]:
+        """`spec.runtimeRef.apiGroup`, by default the Trainer's."""
+        return self.runtime_ref.get("apiGroup").text().or_when_absent(GROUP)
+
+    @property
+    def trainer(self) -> Field:
+        """`spec.trainer`."""
+        return self.spec.get("trainer")
+
+    @property
+    def num_nodes(self) -> Value[int]:
+        """`spec.trainer.numNodes`."""
+        return self.trainer.get("numNodes").integer()
+
+    @property
+    def num_proc_per_node(self) -> Field:
+        """`spec.trainer.numProcPerNode`: an integer, in 2.0 and 2.1 also a word."""
+        return self.trainer.get("numProcPerNode")
+
+    @property
+    def command(self) -> Value[list[Value[str]]]:
+        """`spec.trainer.command`."""
+        return self.trainer.get("command").texts()
+
+    @property
+    def args(self) -> list[Value[str]]:
+        """`spec.trainer.args`; empty when absent."""
+        return self.trainer.get("args").texts().known or []
+
+    @property
+    def env(self) -> list[Field]:
+        """`spec.trainer.env`."""
+        return self.trainer.get("env").items()
+
+    @property
+    def torchtune_model(self) -> Value[str]:
+        """torchtune's name of the model, made from the runtime's name: torchtune-llama3.2-1b is llama3_2/1B.
+
+        The name must have three parts between dashes, of which the first is free; else the model is empty text.
+        Source: getModelFromRuntimeRef of the torch plugin.
+        """
+        return self.runtime_name.map(_model_of)
+
+    @property
+    def runs_tune(self) -> bool:
+        """The command is exactly `tune run`, which is when the torch plugin takes the job for torchtune's."""
+        words = self.command.known
+        return words is not None and [w.known for w in words] == list(TORCHTUNE_COMMAND)
+
+    @property
+    def resources(self) -> Field | None:
+        """The resources that count: `resourcesPerNode` even when empty, the runtime's when it is absent."""
+        own = self.trainer.get("resourcesPerNode")
+        if not own.is_absent:
+            return own
+        return self.runtime.resources if self.runtime else None
+
+    @property
+    def gpus(self) -> Value[int]:
+        """The GPUs per node that the torch plugin counts; Unknown where its answer would be random.
+
+        It takes the first resource whose name contains `gpu`, of the requests or, where that gives none, the limits;
+        with several such names the order of a Go map decides. Source: GetNumGPUPerNode of the controller.
+        """
+        resources = self.resources
+        at = resources or self.trainer
+        if self.runtime is None and self.trainer.get("resourcesPerNode").is_absent:
+            return Unknown(at)
+        if resources is None:
+            return Known(at, 0)
+        if resources.is_unknown:
+            return Unknown(at)
+        requested = _gpu_counts(resources.get("requests"))
+        limited = _gpu_counts(resources.get("limits"))
+        if requested is None or limited is None:
+            return Unknown(at)
+        outcomes = {count for count in requested if count != 0}
+        if 0 in requested:
+            outcomes |= {count if count > 0 else 0 for count in limited}
+        return Known(at, outcomes.pop()) if len(outcomes) == 1 else Unknown(at)
+
+    def any_arg(self, test: Callable[[str], bool]) -> bool | None:
+        """Some argument passes the test; None when an argument that is not known could."""
+        if any(arg.known_and(test) for arg in self.args):
+            return True
+        unclear = self.trainer.get("args").is_unknown or any(arg.unknown for arg in self.args)
+        return None if unclear else False
+
+    @property
+    def uses_lora(self) -> bool | None:
+        """Some argument contains the name of LoRA's modules."""
+        return self.any_arg(lambda arg: LORA_ARG in arg)
+
+    def uses_qlora(self, facts: KubeflowFacts) -> bool | None:
+        """The arguments ask for QLoRA, as the release reads them; DoRA switches it off."""
+        if facts.qlora_needs_true:
+            dora = self.any_arg(lambda arg: _switched_on(arg, DORA_ARG))
+            quantized = self.any_arg(lambda arg: _switched_on(arg, QUANTIZE_ARG))
+        else:
+            dora = self.any_arg(lambda arg: DORA_ARG in arg)
+            quantized = self.any_arg(lambda arg: QUANTIZE_ARG in arg and DORA_ARG not in arg)
+        if dora or quantized is False:
+            return False
+        return None if dora is None or quantized is None else True
+
+
+def _switched_on(arg: str, key: str) -> bool:
+    name, equals, value = arg.partition("=")
+    return bool(equals) and key in name and value.strip().lower() == "true"
+
+
+def _model_of(runtime_name: str) -> str:
+    parts = runtime_name.split("-")
+    return f"{parts[1].replace('.', '_')}/{parts[2].upper()}" if len(parts) == 3 else ""
+
+
+def _gpu_counts(resources: Field) -> set[int] | None:
+    """What the GPUs of a resource list can come to, {0} without any; None when an amount is not known."""
+    counts: set[int] = set()
+    for entry in resources.entries():
+        if "gpu" in entry.name.lower():
+            plain = entry.plain
+            amount = None if entry.is_unknown or plain is None else parse_quantity(str(plain))
+            if amount is None:
+                return None
+            counts.add(whole(amount))
+    return counts or {0}
+
+
+class Recipe:
+    """What `tune run` is started with: the recipe and the config of torchtune's registry."""
+
+    def __init__(self, name: str, config: str, *, single_device: bool, quantized: bool, lora: bool) -> None:
+        self.name = name
+        self.config = config
+        self.single_device = single_device
+        self.quantized = quantized
+        self.lora = lora
+
+
+def recipe_and_config(
+    job: TrainJob, facts: KubeflowFacts, *, num_nodes: Value[int], procs: Value[int]
+) -> Recipe | None:
+    """The recipe and config that a job resolves to, from nodes, processes, GPUs and LoRA arguments.
+
+    `procs` is Absent where the number of processes is left to torchrun (`auto`). Admission calls it with the job's own
+    numNodes, the controller with the runtime's behind it. None when the file alone does not decide.
+    Source: getRecipeAndConfig of the torch plugin.
+    """
+    model, nodes = job.torchtune_model.known, num_nodes.known
+    if model is None or nodes is None or procs.unknown or procs.wrong_type:
+        return None
+    if not facts.lora_recipes:
+        lora: bool | None = False
+        quantized: bool | None = False
+        single: bool | None = nodes == 1 and procs.is_(1)
+    else:
+        lora, quantized = job.uses_lora, job.uses_qlora(facts)
+        single = nodes == 1 and (procs.is_(1) or (job.gpus.is_(1) if job.gpus.known is not None else None))
+    if nodes > 1:
+        return _full(model, "_full_multinode")
+    if nodes < 1:
+        return _full(model, "_full")
+    if single is None or quantized is None or (not quantized and lora is None):
+        return None
+    where, suffix = ("single_device", "_single_device") if single else ("distributed", "")
+    if quantized or lora:
+        config = f"{model}_{'qlora' if quantized else 'lora'}{suffix}"
+        return Recipe(f"lora_finetune_{where}", config, single_device=single, quantized=quantized, lora=True)
+    return Recipe(f"full_finetune_{where}", f"{model}_full{suffix}", single_device=single, quantized=False, lora=False)
+
+
+def _full(model: str, suffix: str) -> Recipe:
+    return Recipe("full_finetune_distributed", model + suffix, single_device=False, quantized=False, lora=False)
+
+
+def admitted_recipe(job: TrainJob, facts: KubeflowFacts) -> Recipe | None:
+    """The recipe and config that admission reckons with: the runtime's numNodes does not count, `auto` stays."""
+    return recipe_and_config(
+        job, facts, num_nodes=job.num_nodes.or_when_absent(1), procs=processes(job.num_proc_per_node)
+    )
+
+
+def processes(field: Field) -> Value[int]:
+    """numProcPerNode as a number; a word such as `auto` counts as Absent."""
+    if field.text().known is not None:
+        return Absent(field)
+    return field.integer()
+
+
+# what the engine asks for
+
+
+def recognise(document: Document) -> Sequence[Subject]:
+    """The objects of the Trainer's API group; the items of a List are subjects of their own."""
+    return list(_objects(Field.root(document, Dialect.KUBERNETES)))
+
+
+def _objects(field: Field) -> Iterator[TrainerObject]:
+    group, _, version = (field.get("apiVersion").text().known or "").partition("/")
+    kind = field.get("kind").text().known or ""
+    if group == GROUP and version == VERSION and kind == "TrainJob":
+        yield TrainJob(field.as_subject())
+    elif group == GROUP and version == VERSION and kind in RUNTIME_KINDS:
+        yield Runtime(field.as_subject())
+    elif kind.endswith("List") and field.get("items").is_sequence:
+        for item in field.get("items").items():
+            yield from _objects(item)
+    elif group == GROUP:
+        yield TrainerObject(field.as_subject())
+
+
+def facts(release: str) -> KubeflowFacts:
+    """What one known release checks."""
+    return RELEASES[release]
+
+
+def releases() -> Sequence[str]:
+    """The known releases, oldest first."""
+    return tuple(RELEASES)
+
+
+def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
+    """One world for each definition of the job's runtime, looked up as the cluster would.
+
+    The repository's documents come first, then the runtimes that the release ships. With closed runtimes a runtime
+    counts only if it is admitted itself and, in the same file, stands before the job.
+    """
+    if not isinstance(subject, TrainJob):
+        return [[subject]]
+    job = subject
+    name, kind, group = job.runtime_name.known, job.runtime_kind.known, job.runtime_group.known
+    if name is None or kind not in RUNTIME_KINDS or group != GROUP:
+        return [[job]]
+    found = [
+        runtime
+        for runtime in context.subjects("kubeflow-trainer")
+        if isinstance(runtime, Runtime) and _is_named(runtime, kind, name, job.namespace)
+    ]
+    if context.closed_runtimes:
+        found = [r for r in found if _comes_before(r, job) and context.is_admitted(r, release)]
+    if not found and kind == "ClusterTrainingRuntime":
+        from trainlint.facts.schemas import shipped_runtimes
+
+        shipped = shipped_runtimes(release).get(name)
+        if shipped is not None:
+            document = of_data(f"{name} of Kubeflow Trainer {release}", shipped)
+            found = [Runtime(Field.root(document, Dialect.KUBERNETES), shipped=True)]
+    if not found:
+        return [[TrainJob(job.field, runtime_missing=context.closed_runtimes)]]
+    return [[TrainJob(job.field, runtime)] for runtime in found]
+
+
+def _is_named(runtime: Runtime, kind: str, name: str, namespace: str) -> bool:
+    return (
+        runtime.kind.is_(kind)
+        and runtime.name.is_(name)
+        and (kind == "ClusterTrainingRuntime" or runtime.namespace == namespace)
+    )
+
+
+def _comes_before(runtime: Runtime, job: TrainJob) -> bool:
+    theirs, ours = runtime.field.document, job.field.document
+    if theirs.path != ours.path:
+        return True
+    return (theirs.index, runtime.field.path) < (ours.index, job.field.path)
+
+

@@ -1,0 +1,38 @@
+"""Kubernetes resource quantities: `500m`, `2`, `1.5Gi`, `1e3`."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+_QUANTITY = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)([numkMGTPE]?|[KMGTPE]i|[eE][+-]?\d+)")
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_LARGEST_EXPONENT = 1000
+
+
+def parse_quantity(text: str) -> Fraction | None:
+    """The exact amount, or None when Kubernetes would not take the text as a quantity.
+
+    Source: resource.ParseQuantity of k8s.io/apimachinery; decimal and binary suffixes and exponents.
+    """
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        return None
+    sign, digits, suffix = match.groups()
+    amount = Fraction(digits if digits[-1] != "." else digits[:-1])
+    if suffix in _DECIMAL:
+        amount *= Fraction(10) ** _DECIMAL[suffix]
+    elif suffix in _BINARY:
+        amount *= 2 ** _BINARY[suffix]
+    else:
+        exponent = int(suffix[1:])
+        if abs(exponent) > _LARGEST_EXPONENT:
+            return None
+        amount *= Fraction(10) ** exponent
+    return -amount if sign == "-" else amount
+
+
+def whole(amount: Fraction) -> int:
+    """The amount rounded away from zero, as Quantity.Value does."""
+    return -(-amount.numerator // amount.denominator) if amount >= 0 else amount.numerator // amount.denominator

@@ -1,0 +1,88 @@
+"""Bytes to text, and from a character index in that text to a line and a column."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from bisect import bisect_right
+from functools import cached_property
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+class Undecodable(ValueError):
+    """The bytes are neither UTF-8 nor UTF-16; `line` (1-based) holds the first bad byte."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class Text:
+    """Decoded text (byte order mark removed) with a table of its lines.
+
+    Lines end at LF, CRLF or CR alone, as editors and git see them; U+2028, U+2029 and NEL end no line.
+    """
+
+    def __init__(self, content: str) -> None:
+        self.content = content
+
+    @cached_property
+    def _line_ends(self) -> list[tuple[int, int]]:
+        return [match.span() for match in _LINE_END.finditer(self.content)]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *(end for _, end in self._line_ends)]
+
+    @property
+    def line_count(self) -> int:
+        """How many lines the text has; a last line end begins no further line."""
+        count = len(self._starts)
+        return count - 1 if count > 1 and self._starts[-1] == len(self.content) else count
+
+    def position(self, index: int) -> tuple[int, int]:
+        """Line and column, both 1-based and in characters, of a character index."""
+        line = bisect_right(self._starts, index)
+        return line, index - self._starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        """The content of a 1-based line, without its line end."""
+        start = self._starts[number - 1]
+        end = self._line_ends[number - 1][0] if number <= len(self._line_ends) else len(self.content)
+        return self.content[start:end]
+
+    def line_start(self, number: int) -> int:
+        """The character index at which a 1-based line begins."""
+        return self._starts[number - 1]
+
+
+def decode(data: bytes) -> Text:
+    """Decode UTF-8 (with or without byte order mark) or UTF-16.
+
+    UTF-16 without a mark is told by the zero byte beside an ASCII first character, as YAML 1.2 (5.2) says.
+
+    Raises Undecodable.
+    """
+    encoding, skip = "utf-8", 0
+    for mark, name in _BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            encoding, skip = name, len(mark)
+            break
+    else:
+        if data[1:2] == b"\0" and data[:1] != b"\0":
+            encoding = "utf-16-le"
+        elif data[:1] == b"\0" and data[1:2] not in (b"\0", b""):
+            encoding = "utf-16-be"
+    body = data[skip:]
+    try:
+        return Text(body.decode(encoding))
+    except UnicodeDecodeError as error:
+        before = body[: error.start].decode(encoding, "replace")
+        line = Text(before).position(len(before))[0]
+        raise Undecodable(f"byte {skip + error.start} is not {encoding.upper()}", line) from None
