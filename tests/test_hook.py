@@ -108,8 +108,7 @@ def test_only_staged_files_are_linted(consumer: Path, hooked: Hooked) -> None:
 
     def stage_and_run(text: str, settings: str = "") -> tuple[int, str]:
         job.write_text(text, encoding="utf-8")
-        with (consumer / "trainlint.toml").open("a", encoding="utf-8") as file:
-            file.write(settings)
+        (consumer / "trainlint.toml").write_text(settings, encoding="utf-8")
         for command in (["git", "add", "--all"], [*PRE_COMMIT, "run", "--color=never"]):
             done = run(command, cwd=consumer, env=hooked.env, network=command[0] == "git")
         return done.returncode, done.stdout + done.stderr
