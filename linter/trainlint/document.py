@@ -7,14 +7,14 @@ stack on deep nesting, forgets where an alias stands, and refuses a reused ancho
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, Union
+from typing import Protocol, TypeAlias
 
 from trainlint.text import Text
 
 MAX_DEPTH = 500
 MAX_EXPANDED_NODES = 1_000_000
 
-Node = Union["Scalar", "Sequence", "Mapping", "Alias"]
+Node: TypeAlias = "Scalar | Sequence | Mapping | Alias"
 
 
 class _Mark(Protocol):
@@ -26,7 +26,7 @@ class _Event(Protocol):
 
     start_mark: _Mark
     end_mark: _Mark
-    anchor: str | None
+    anchor: str
     tag: str | None
     style: str | None
     value: str
@@ -207,7 +207,7 @@ class _Composer:
                 container.end = end if container.flow else max(last, container.start)
                 self._weigh(container, children)
                 if isinstance(container, Mapping):
-                    container.pairs = list(zip(children[::2], children[1::2]))
+                    container.pairs = list(zip(children[::2], children[1::2], strict=True))
                 else:
                     container.items = children
                 node = container
@@ -290,7 +290,7 @@ class _Composer:
 
 def _parser(content: str) -> _Parser:
     try:
-        from _ruamel_yaml import CParser
+        from _ruamel_yaml import CParser  # type: ignore[import-not-found]
     except ImportError:
         from ruamel.yaml import YAML
 

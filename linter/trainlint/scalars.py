@@ -10,11 +10,10 @@ from __future__ import annotations
 import enum
 import math
 import re
-from typing import Union
 
 from trainlint.document import Scalar
 
-Plain = Union[None, bool, int, float, str]
+Plain = bool | int | float | str | None
 
 _PREFIX = "tag:yaml.org,2002:"
 
@@ -60,10 +59,10 @@ def _tagged(text: str, tag: str, dialect: Dialect) -> Plain:
 
 
 _GO_WORDS: dict[str, Plain] = {
-    **{word: True for word in "y Y yes Yes YES true True TRUE on On ON".split()},
-    **{word: False for word in "n N no No NO false False FALSE off Off OFF".split()},
-    **{word: None for word in ("", "~", "null", "Null", "NULL")},
-    **{word: math.nan for word in (".nan", ".NaN", ".NAN")},
+    **dict.fromkeys("y Y yes Yes YES true True TRUE on On ON".split(), True),
+    **dict.fromkeys("n N no No NO false False FALSE off Off OFF".split(), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
     **{sign + word: math.inf for word in (".inf", ".Inf", ".INF") for sign in ("", "+")},
     **{"-" + word: -math.inf for word in (".inf", ".Inf", ".INF")},
 }
@@ -99,9 +98,9 @@ def _go(text: str) -> Plain:
 
 
 _PY_WORDS: dict[str, Plain] = {
-    **{word: True for word in "yes Yes YES true True TRUE on On ON".split()},
-    **{word: False for word in "no No NO false False FALSE off Off OFF".split()},
-    **{word: None for word in ("", "~", "null", "Null", "NULL")},
+    **dict.fromkeys("yes Yes YES true True TRUE on On ON".split(), True),
+    **dict.fromkeys("no No NO false False FALSE off Off OFF".split(), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
 }
 _PY_INT = re.compile(
     r"[-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+|[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+"

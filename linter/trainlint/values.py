@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
-from typing import Generic, TypeVar, Union
+from typing import Generic, TypeVar
 
 from trainlint.document import Alias, Document, Mapping, Node, Scalar, Sequence, resolve
 from trainlint.findings import Finding, Fix, Related, Severity, Span
@@ -17,7 +17,7 @@ from trainlint.scalars import Dialect, Plain, value_of
 T = TypeVar("T")
 U = TypeVar("U")
 
-Key = Union[str, int]
+Key = str | int
 Path = tuple[Key, ...]
 
 _TEMPLATE = re.compile(r"\$\{|\{\{|\{%|<[A-Za-z][A-Za-z0-9_ .-]*>")
@@ -257,9 +257,7 @@ class Field:
             return []
         use = self._inner_use()
         return [
-            Field(
-                self.document, self.dialect, item, (*self.path, index), parent=self, origin=self.origin, use=use
-            )
+            Field(self.document, self.dialect, item, (*self.path, index), parent=self, origin=self.origin, use=use)
             for index, item in enumerate(target.items)
         ]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
     from trainlint.document import Document
+    from trainlint.report import Target
     from trainlint.values import Field
     from trainlint.workspace import Context
 
@@ -26,6 +27,19 @@ class Subject(Protocol):
     @property
     def field(self) -> Field:
         """The mapping that holds the subject."""
+
+
+@dataclass(frozen=True)
+class InForce:
+    """The known releases that speak for one version: what they all say is said.
+
+    Usually one; two for a version between them; none for one older than the oldest known. `notice` is what the user
+    should know of the choice.
+    """
+
+    releases: tuple[str, ...]
+    label: str
+    notice: str = ""
 
 
 class ProgramModule(Protocol):
@@ -44,8 +58,11 @@ class ProgramModule(Protocol):
     def facts(self, release: str) -> object:
         """What one known release accepts."""
 
-    def releases(self) -> Sequence[str]:
-        """The known releases, oldest first, as users write them (`2.3`, `1.15.0`)."""
+    def default_target(self, subject: Subject, context: Context) -> Target:
+        """The target where neither option nor setting names one: from the repository's pins, else the newest."""
+
+    def in_force(self, version: str) -> InForce:
+        """The known releases that stand for a version which a user or a pin names."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +75,8 @@ class Program:
     marker: str
     sure: bool = False
     """The marker occurs in no other program's files, so that a broken file that holds it is this program's."""
+    claims: bool = True
+    """A document that this program recognises belongs to no later program of this table that claims documents."""
 
     @property
     def pattern(self) -> re.Pattern[str]:

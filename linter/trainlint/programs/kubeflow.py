@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,9 @@ from trainlint.facts.kubeflow import (
     TORCHTUNE_COMMAND,
     KubeflowFacts,
 )
+from trainlint.programs import InForce
 from trainlint.quantities import parse_quantity, whole
+from trainlint.report import Target
 from trainlint.scalars import Dialect
 from trainlint.values import Absent, Field, Known, Unknown, Value
 
@@ -395,6 +398,12 @@ def admitted_recipe(job: TrainJob, facts: KubeflowFacts) -> Recipe | None:
     )
 
 
+def built_recipe(job: TrainJob, facts: KubeflowFacts) -> Recipe | None:
+    """The recipe and config that the controller starts: the runtime's numNodes counts where the job has none."""
+    nodes = job.num_nodes.or_when_absent(job.runtime.num_nodes) if job.runtime else job.num_nodes
+    return recipe_and_config(job, facts, num_nodes=nodes.or_when_absent(1), procs=processes(job.num_proc_per_node))
+
+
 def processes(field: Field) -> Value[int]:
     """numProcPerNode as a number; a word such as `auto` counts as Absent."""
     if field.text().known is not None:
@@ -429,9 +438,29 @@ def facts(release: str) -> KubeflowFacts:
     return RELEASES[release]
 
 
-def releases() -> Sequence[str]:
-    """The known releases, oldest first."""
-    return tuple(RELEASES)
+def default_target(subject: Subject, context: Context) -> Target:
+    """The newest known release: no file of a repository says which one its cluster runs."""
+    return Target((next(reversed(RELEASES)),))
+
+
+def in_force(version: str) -> InForce:
+    """The minor release of a version; the newest known for a newer one, none for an older."""
+    wanted = _minor(version)
+    known = {_minor(release): release for release in RELEASES}
+    if wanted in known:
+        return InForce((known[wanted],), known[wanted])
+    newest = max(known)
+    if wanted > newest:
+        label = known[newest]
+        notice = f"Kubeflow Trainer {version} is newer than {label}, the newest known: checked as {label}"
+        return InForce((label,), label, notice)
+    oldest = known[min(known)]
+    return InForce((), version, f"Kubeflow Trainer {version} is older than {oldest}, the oldest known: not checked")
+
+
+def _minor(version: str) -> tuple[int, int]:
+    numbers = [int(part) for part in re.findall(r"\d+", version)]
+    return numbers[0], numbers[1] if len(numbers) > 1 else 0
 
 
 def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
@@ -478,5 +507,3 @@ def _comes_before(runtime: Runtime, job: TrainJob) -> bool:
     if theirs.path != ours.path:
         return True
     return (theirs.index, runtime.field.path) < (ours.index, job.field.path)
-
-

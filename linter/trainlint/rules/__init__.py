@@ -14,7 +14,7 @@ from trainlint.findings import Finding, Severity, nearest
 
 Check = TypeVar("Check", bound=Callable[..., Iterable[Finding]])
 
-_REGISTRY: dict[str, "Rule"] = {}
+_REGISTRY: dict[str, Rule] = {}
 
 
 @dataclass(frozen=True)
@@ -123,4 +123,3 @@ def selected(rules: Iterable[Rule], select: Iterable[str], ignore: Iterable[str]
         off = max((len(s) for s in dropped if candidate.matches(s)), default=-1)
         if on > off:
             yield candidate
-

@@ -1,0 +1,204 @@
+"""Options in, exit code out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from trainlint import __version__
+from trainlint.findings import Severity
+from trainlint.settings import FORMATS, RUNTIMES, Overrides, SettingsError, parse_target, selector_problem
+
+if TYPE_CHECKING:
+    from trainlint.report import Report, Target
+
+_SEVERITIES = [severity.value for severity in Severity]
+
+
+class _DefaultsToCheck(click.Group):
+    """`trainlint` and `trainlint PATH` mean `trainlint check`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = {"-h", "--help", "--version"}
+        if not args or (args[0] not in own and args[0] not in self.commands):
+            args = ["check", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_DefaultsToCheck, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="trainlint %(version)s")
+def main() -> None:
+    """Say which training manifests and trainer configs will be refused, crash, or not do what they say."""
+
+
+def _words(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word.strip() for value in values for word in value.split(",") if word.strip())
+
+
+def _selectors(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    words = _words(ctx, param, values)
+    for word in words:
+        if problem := selector_problem(word):
+            raise click.BadParameter(problem)
+    return words
+
+
+def _targets(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, Target]:
+    targets: dict[str, Target] = {}
+    for value in values:
+        try:
+            targets.update(parse_target(value))
+        except SettingsError as error:
+            raise click.BadParameter(str(error)) from None
+    return targets
+
+
+def _severity(_: click.Context, __: click.Parameter, value: str | None) -> Severity | None:
+    return None if value is None else Severity(value)
+
+
+@main.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True))
+@click.option("--format", "format_", type=click.Choice(FORMATS), help="How to report (default: text).")
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the document to this file.")
+@click.option(
+    "--target", "targets", multiple=True, callback=_targets, metavar="PROGRAM=VERSION", help="The release to judge by."
+)
+@click.option("--select", multiple=True, callback=_selectors, metavar="RULES", help="Only these rules.")
+@click.option("--ignore", multiple=True, callback=_selectors, metavar="RULES", help="Not these rules.")
+@click.option("--exclude", multiple=True, callback=_words, metavar="PATTERNS", help="Leave out these files.")
+@click.option("--force-exclude", is_flag=True, help="Leave excluded files out also when they are named.")
+@click.option("--runtimes", type=click.Choice(RUNTIMES), help="May the cluster hold runtimes found nowhere?")
+@click.option(
+    "--fail-on", type=click.Choice(_SEVERITIES), callback=_severity, help="Exit 1 from this severity (default: error)."
+)
+@click.option("--exit-zero", is_flag=True, help="Exit 0 whatever is found.")
+@click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Read these settings.")
+@click.option("--isolated", is_flag=True, help="Read no settings.")
+@click.option("--stdin-filename", type=click.Path(path_type=Path), help="The name of what is read from -.")
+@click.option("--show-suppressed", is_flag=True, help="Report suppressed findings as well.")
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour the text.")
+def check(
+    paths: tuple[Path, ...],
+    format_: str | None,
+    output: Path | None,
+    targets: dict[str, Target],
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    exclude: tuple[str, ...],
+    force_exclude: bool,
+    runtimes: str | None,
+    fail_on: Severity | None,
+    exit_zero: bool,
+    config: Path | None,
+    isolated: bool,
+    stdin_filename: Path | None,
+    show_suppressed: bool,
+    color: str,
+) -> None:
+    """Check files and folders (default: the current folder); - reads standard input."""
+    from trainlint.discover import MissingPath
+    from trainlint.engine import Run
+
+    overrides = Overrides(
+        select=select,
+        ignore=ignore,
+        exclude=exclude,
+        targets=targets,
+        runtimes=runtimes,
+        fail_on=fail_on,
+        format=format_,
+        config=config,
+        isolated=isolated,
+        force_exclude=force_exclude,
+    )
+    named = [path for path in paths if str(path) != "-"]
+    stdin = None
+    if len(named) < len(paths):
+        stdin = (stdin_filename or Path("stdin.yaml"), sys.stdin.buffer.read())
+    elif not named:
+        named = [Path()]
+    try:
+        run = Run(overrides)
+        settings = run.settings_for([*named, *([stdin[0]] if stdin else [])])
+        report = run.lint(named, stdin)
+    except (MissingPath, SettingsError) as error:
+        _stop(str(error))
+    for notice in report.notices:
+        click.echo(f"trainlint: {notice}", err=True)
+    _write(report, settings.format, output, color, show_suppressed)
+    if report.fails(settings.fail_on) and not exit_zero:
+        sys.exit(1)
+
+
+def _write(report: Report, format_: str, output: Path | None, color: str, show_suppressed: bool) -> None:
+    from trainlint.reports import RenderOptions, render
+
+    document = RenderOptions(show_suppressed=show_suppressed)
+    terminal = RenderOptions(
+        color=_is_colored(color), links=_is_colored(color) and sys.stdout.isatty(), show_suppressed=show_suppressed
+    )
+    if output is None:
+        _print(render(format_, report, terminal if format_ in ("text", "concise") else document))
+        return
+    try:
+        output.write_text(render(format_, report, document), encoding="utf-8", newline="\n")
+    except OSError as error:
+        _stop(f"{output}: cannot be written: {error.strerror}")
+    _print(render("text", report, terminal))
+
+
+def _is_colored(choice: str) -> bool:
+    import os
+
+    if choice != "auto":
+        return choice == "always"
+    return not os.environ.get("NO_COLOR") and sys.stdout.isatty()
+
+
+def _print(text: str) -> None:
+    """Write to standard output whatever its encoding can hold, the rest escaped."""
+    encoding = sys.stdout.encoding or "utf-8"
+    click.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=False, color=True)
+
+
+def _stop(message: str) -> NoReturn:
+    click.echo(f"trainlint: {message}", err=True)
+    sys.exit(2)
+
+
+@main.command("rules")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text")
+def list_rules(format_: str) -> None:
+    """List every rule."""
+    from trainlint.rules import all_rules
+
+    rules = all_rules()
+    if format_ == "json":
+        import json
+
+        rows = [
+            {"code": r.code, "name": r.name, "severity": r.severity.value, "ruleSet": r.module, "summary": r.summary}
+            for r in rules
+        ]
+        _print(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
+        return
+    width = max(len(r.name) for r in rules)
+    for r in rules:
+        _print(f"{r.code}  {r.name:{width}}  {r.severity.value:7}  {r.summary}\n")
+
+
+@main.command()
+@click.argument("rule")
+def explain(rule: str) -> None:
+    """Explain a rule, by its code or name."""
+    from trainlint.rules import find_rule, nearest_rule
+
+    found = find_rule(rule)
+    if found is None:
+        near = nearest_rule(rule)
+        _stop(f"no rule is called {rule!r}" + (f', did you mean "{near}"?' if near else ""))
+    _print(f"{found.code} {found.name} ({found.severity.value})\n\n{found.documentation}\n")

@@ -1,0 +1,139 @@
+"""Paths to the YAML files worth opening, and the workspace that each belongs to."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainlint.settings import settings_file
+
+if TYPE_CHECKING:
+    from pathspec.gitignore import GitIgnoreSpec
+
+SUFFIXES = (".yaml", ".yml")
+_SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", ".tox", ".nox"})
+
+
+class MissingPath(ValueError):
+    """A path on the command line does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A file to look at: its path, the workspace that it belongs to, and whether it was named itself."""
+
+    file: Path
+    workspace: Path
+    named: bool = False
+
+
+def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
+    """The files that the paths mean, each once: a file as it is, a folder's YAML files.
+
+    In a git work tree these are the tracked and the untracked but not ignored ones; elsewhere, and below a folder that
+    git ignores, a walk that follows no link to a folder.
+
+    Raises MissingPath.
+    """
+    seen: set[str] = set()
+    workspaces = _Workspaces()
+    for path in paths:
+        if path.is_dir():
+            found: Iterable[Path] = files_below(path)
+            named, top = False, path
+        elif path.exists():
+            found, named, top = (path,), True, path.parent
+        else:
+            raise MissingPath(f"{path}: no such file or folder")
+        for file in found:
+            key = os.path.abspath(file)
+            if key not in seen:
+                seen.add(key)
+                yield Candidate(file, workspaces.of(Path(key).parent, Path(os.path.abspath(top))), named)
+
+
+def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> Iterator[Path]:
+    """The files of a folder with one of these suffixes, in the order of their paths."""
+    listed = _git_files(folder, suffixes)
+    yield from sorted(_walk(folder, suffixes) if listed is None else listed)
+
+
+def workspace_of(folder: Path, top: Path) -> Path:
+    """The nearest folder upward with settings or `.git`, else `top`: the path that the user named."""
+    return _Workspaces().of(folder, top)
+
+
+class _Workspaces:
+    def __init__(self) -> None:
+        self._known: dict[Path, Path | None] = {}
+
+    def of(self, folder: Path, top: Path) -> Path:
+        return self._marked(folder) or top
+
+    def _marked(self, folder: Path) -> Path | None:
+        if folder not in self._known:
+            if (folder / ".git").exists() or settings_file(folder):
+                self._known[folder] = folder
+            else:
+                self._known[folder] = self._marked(folder.parent) if folder.parent != folder else None
+        return self._known[folder]
+
+
+def _git_files(folder: Path, suffixes: Sequence[str]) -> list[Path] | None:
+    """What git lists below a folder; None outside a work tree, without git, or when git ignores the folder itself."""
+    if not any((parent / ".git").exists() for parent in (folder.absolute(), *folder.absolute().parents)):
+        return None
+    # A repository's own configuration could name a program to run as its file system monitor.
+    git = ["git", "-C", str(folder), "-c", "core.fsmonitor=false", "-c", "core.quotePath=false"]
+    patterns = [f":(icase)*{suffix}" for suffix in suffixes]
+    try:
+        listing = subprocess.run(
+            [*git, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns],
+            capture_output=True,
+            check=True,
+        ).stdout
+        if not listing:
+            ignored = subprocess.run([*git, "check-ignore", "-q", "."], capture_output=True, check=False)
+            if ignored.returncode != 1:
+                return None
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    files = (folder / os.fsdecode(name) for name in listing.split(b"\0") if name)
+    return [file for file in files if file.is_file()]
+
+
+def _walk(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
+    for root, folders, names in os.walk(folder):
+        if "pyvenv.cfg" in names:
+            folders.clear()
+            continue
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        for name in names:
+            file = Path(root, name)
+            if name.lower().endswith(tuple(suffixes)) and file.is_file():
+                yield file
+
+
+class Excluder:
+    """Patterns in the style of .gitignore, relative to a folder."""
+
+    def __init__(self, patterns: Sequence[str], base: Path) -> None:
+        self.base = Path(os.path.abspath(base))
+        self.patterns = patterns
+        self._spec: GitIgnoreSpec | None = None
+
+    def excludes(self, file: Path) -> bool:
+        """Some pattern matches the file or a folder on its way."""
+        if not self.patterns:
+            return False
+        if self._spec is None:
+            self._spec = PathSpec.from_lines("gitwildmatch", self.patterns)
+        try:
+            relative = Path(os.path.abspath(file)).relative_to(self.base)
+        except ValueError:
+            return False
+        return self._spec.match_file(relative.as_posix())

@@ -1,0 +1,195 @@
+"""Runs the stages: discover, read, recognise, rules, suppress, report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from trainlint import suppressions
+from trainlint.discover import Candidate, Excluder, discover, workspace_of
+from trainlint.findings import Finding, Severity
+from trainlint.programs import InForce, Program, Subject
+from trainlint.report import FileCounts, Report, Target
+from trainlint.rules import Rule, rules_of, selected
+from trainlint.settings import Overrides, Settings, read_settings, settings_file
+from trainlint.text import Text
+from trainlint.workspace import Context, Repository, Source, display_path, load
+
+
+def lint(paths: Sequence[Path], overrides: Overrides | None = None, stdin: tuple[Path, bytes] | None = None) -> Report:
+    """Lint files and folders; `stdin` is content to lint under a name that need not exist.
+
+    Raises MissingPath for a path that does not exist and SettingsError for settings that cannot be used.
+    """
+    return Run(overrides or Overrides()).lint(paths, stdin)
+
+
+class Run:
+    """One run over any number of workspaces."""
+
+    def __init__(self, overrides: Overrides) -> None:
+        self.overrides = overrides
+        self._contexts: dict[Path, Context] = {}
+        self._targets: dict[str, Target] = {}
+        self._notices: dict[str, None] = {}
+
+    def lint(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None) -> Report:
+        """Check everything and say what came of it."""
+        findings: list[Finding] = []
+        texts: dict[str, Text] = {}
+        discovered = parsed = recognised = 0
+        for candidate, source in self._sources(paths, stdin):
+            discovered += 1
+            parsed += bool(source.documents or source.trouble)
+            recognised += bool(source.subjects)
+            if source.text is None:
+                continue
+            found = sorted(self._findings(candidate, source), key=lambda f: (f.span, f.rule, f.message))
+            if found:
+                texts[source.path] = source.text
+                findings.extend(suppressions.apply(found, source.text))
+        return Report(
+            findings=tuple(findings),
+            files=FileCounts(discovered, parsed, recognised),
+            targets=self._targets,
+            notices=tuple(self._notices),
+            texts=texts,
+        )
+
+    def settings_for(self, paths: Sequence[Path]) -> Settings:
+        """The settings that govern the run as a whole: those of the first path's workspace."""
+        first = paths[0].absolute() if paths else Path.cwd()
+        folder = first if first.is_dir() else first.parent
+        return self.settings_of(workspace_of(folder, folder))
+
+    def settings_of(self, workspace: Path) -> Settings:
+        """The settings in force in a workspace: the options over its file, or over the one that was named."""
+        file = self.overrides.config or (None if self.overrides.isolated else settings_file(workspace))
+        settings = read_settings(file) if file else Settings()
+        return self.overrides.over(replace(settings, base=settings.base or workspace))
+
+    def _sources(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None) -> Iterator[tuple[Candidate, Source]]:
+        if stdin is not None:
+            file, data = stdin
+            folder = Path.cwd() if file.is_absolute() is False else file.parent
+            candidate = Candidate(file, workspace_of((folder / file).parent, folder), named=True)
+            if not self._excluded(candidate):
+                source = load(display_path(file), data)
+                self._context(candidate.workspace).repository.adopt(file, source)
+                yield candidate, source
+        for candidate in discover(paths):
+            if self._excluded(candidate):
+                continue
+            try:
+                source = self._context(candidate.workspace).repository.source(candidate.file)
+            except OSError as error:
+                self._notice(f"{display_path(candidate.file)}: cannot be read: {error.strerror}")
+                continue
+            yield candidate, source
+
+    def _excluded(self, candidate: Candidate) -> bool:
+        if candidate.named and not self.overrides.force_exclude:
+            return False
+        return self._context(candidate.workspace).repository.exclude.excludes(candidate.file)
+
+    def _context(self, workspace: Path) -> Context:
+        if workspace not in self._contexts:
+            settings = self.settings_of(workspace)
+            excluder = Excluder(settings.exclude, settings.base or workspace)
+            self._contexts[workspace] = Context(Repository(workspace, excluder), settings, _judge)
+        return self._contexts[workspace]
+
+    def _findings(self, candidate: Candidate, source: Source) -> Iterator[Finding]:
+        context = self._context(candidate.workspace)
+        yield from self._trouble(context, source)
+        for program, subject in source.subjects:
+            yield from self._verdicts(context, program, subject)
+
+    def _trouble(self, context: Context, source: Source) -> Iterator[Finding]:
+        owner = next((program for program in source.programs if program.sure), None)
+        if source.trouble is None or source.text is None or owner is None:
+            return
+        from trainlint.rules.own import BrokenFile
+
+        trouble = source.trouble
+        end = len(source.text.line(trouble.line)) + 1 if trouble.line <= source.text.line_count else trouble.column
+        file = BrokenFile(source.path, trouble, min(end, trouble.column + 1))
+        program = "trainlint" if trouble.templated else owner.name
+        for rule in selected(rules_of(["own"]), context.settings.select, context.settings.ignore):
+            if isinstance(file, rule.subject):
+                yield from (_stamped(f, rule, program, None) for f in rule.run(file, None))
+
+    def _verdicts(self, context: Context, program: Program, subject: Subject) -> Iterator[Finding]:
+        """What every targeted release says of a subject; equal findings become one that names its releases."""
+        rules = list(selected(rules_of(program.rule_sets), context.settings.select, context.settings.ignore))
+        merged: dict[tuple[object, ...], Finding] = {}
+        for in_force in self._releases(context, program, subject):
+            for finding in _said_by_all(
+                [_release_findings(context, program, subject, release, rules) for release in in_force.releases]
+            ):
+                finding = replace(finding, program_versions=(in_force.label,))
+                key = (finding.rule, finding.span, finding.message, finding.severity, finding.field)
+                before = merged.get(key)
+                versions = (*before.program_versions, in_force.label) if before else (in_force.label,)
+                merged[key] = replace(finding, program_versions=tuple(dict.fromkeys(versions)))
+        yield from merged.values()
+
+    def _releases(self, context: Context, program: Program, subject: Subject) -> Iterator[InForce]:
+        module = program.load()
+        target = context.settings.targets.get(program.name) or module.default_target(subject, context)
+        known = self._targets.get(program.name)
+        if known is None:
+            self._targets[program.name] = target
+        elif known != target:
+            origins = dict.fromkeys([*known.origin.split(", "), target.origin])
+            versions = dict.fromkeys([*known.versions, *target.versions])
+            self._targets[program.name] = Target(tuple(versions), ", ".join(origins))
+        for version in target.versions:
+            in_force = module.in_force(version)
+            if in_force.notice:
+                self._notice(in_force.notice)
+            yield in_force
+
+    def _notice(self, text: str) -> None:
+        self._notices[text] = None
+
+
+def _judge(context: Context, program: Program, subject: Subject, release: str) -> bool:
+    """Whether a definition that a subject rests on is itself accepted."""
+    found = _release_findings(context, program, subject, release, rules_of(program.rule_sets))
+    return not any(f.level is Severity.ERROR and f.program == program.name for f in found)
+
+
+def _release_findings(
+    context: Context, program: Program, subject: Subject, release: str, rules: Iterable[Rule]
+) -> list[Finding]:
+    """What one known release says: what holds in every world of the subject."""
+    module = program.load()
+    facts = module.facts(release)
+    return _said_by_all(
+        [
+            [
+                _stamped(finding, rule, program.name, release)
+                for rule in rules
+                for view in world
+                if isinstance(view, rule.subject)
+                for finding in rule.run(view, facts)
+            ]
+            for world in module.worlds(subject, context, release)
+        ]
+    )
+
+
+def _said_by_all(alternatives: Sequence[list[Finding]]) -> list[Finding]:
+    """The findings of the first alternative that each of the others makes at the same place, too."""
+    if len(alternatives) < 2:
+        return list(alternatives[0]) if alternatives else []
+    others = [{(f.rule, f.span, f.level) for f in findings} for findings in alternatives[1:]]
+    return [f for f in alternatives[0] if all((f.rule, f.span, f.level) in other for other in others)]
+
+
+def _stamped(finding: Finding, rule: Rule, program: str, version: str | None) -> Finding:
+    return finding.stamped(
+        rule=rule.code, name=rule.name, severity=rule.severity, program=rule.program or program, version=version
+    )

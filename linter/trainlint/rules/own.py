@@ -1,0 +1,45 @@
+"""trainlint's own findings: files that could not be checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainlint.findings import Finding, Severity, Span
+from trainlint.rules import rule
+from trainlint.workspace import Trouble
+
+
+@dataclass(frozen=True)
+class BrokenFile:
+    """A file that holds the marker of a known program and could not be read to its end."""
+
+    path: str
+    trouble: Trouble
+    end_column: int
+
+    def finding(self, message: str, help: str, severity: Severity | None = None) -> Finding:
+        """A finding at the place where reading stopped."""
+        at = self.trouble
+        span = Span(self.path, at.line, at.column, at.line, max(self.end_column, at.column))
+        return Finding(message, span, at.document, "", "", help=help, severity=severity)
+
+
+@rule("TL001", "unparsable-file")
+def unparsable_file(file: BrokenFile) -> Iterator[Finding]:
+    """A file that is meant for a known program is no YAML, or no text.
+
+    The program could not read it either: `kubectl apply` stops at the same place. The documents before that place are
+    checked, those after it are not. Where the file holds template syntax (`{{`, `{%`, `${`) it is rendered before
+    anyone reads it: then this is a note that the file was not checked.
+
+    Source: YAML 1.1 as libyaml and Go's reader take it; UTF-8 and UTF-16 are read.
+    """
+    if file.trouble.templated:
+        yield file.finding(
+            f"not checked: {file.trouble.message}", "lint the rendered manifest instead", severity=Severity.NOTE
+        )
+    else:
+        yield file.finding(
+            f"not readable as YAML: {file.trouble.message}", "mend the syntax at or just above this place"
+        )
