@@ -74,14 +74,14 @@ test-sdist: $(DEV)
 	$(BIN)/python -m hatchling build --target sdist --directory .cache/sdist
 	tar -xzf .cache/sdist/trainlint-*.tar.gz -C .cache/sdist --strip-components 1
 	$(PYTHON) -m venv .cache/sdist/.venv
-	cd .cache/sdist && $(PIP) install '.[dev]' && $(BIN)/python -m pytest $(PYTEST_ARGS)
+	cd .cache/sdist && $(PIP) install '.[test]' && $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 # The oldest dependencies that pyproject.toml allows.
 test-minimum-versions:
 	rm -rf .cache/minimum
 	$(PYTHON) -m venv .cache/minimum/.venv
 	cd .cache/minimum && $(PIP) install uv && $(BIN)/uv pip compile --quiet --resolution lowest-direct ../../pyproject.toml --output-file minimum.txt
-	cd .cache/minimum && $(PIP) install --constraint minimum.txt --editable '../..[dev]' && cat minimum.txt
+	cd .cache/minimum && $(PIP) install --constraint minimum.txt --editable '../..[test]' && cat minimum.txt
 	.cache/minimum/$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 bench: $(BENCH)
