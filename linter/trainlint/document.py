@@ -142,6 +142,11 @@ def of_data(path: str, data: object) -> Document:
     return Document(path, Text(""), 0, _node_of(data), [])
 
 
+def of_text(path: str, text: Text) -> Document:
+    """A whole text as a document of one scalar: a script, in which Scalar nodes may be placed."""
+    return Document(path, text, 0, Scalar(text.content, "|", None, 0, len(text.content), None), [])
+
+
 def _node_of(data: object) -> Node:
     if isinstance(data, dict):
         mapping = Mapping(None, 0, False, None)

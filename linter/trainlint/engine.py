@@ -45,12 +45,18 @@ class Run:
             recognised += bool(source.subjects)
             if source.text is None:
                 continue
-            found = sorted(self._findings(candidate, source), key=lambda f: (f.span, f.rule, f.message))
-            if found:
-                texts[source.path] = source.text
-                findings.extend(suppressions.apply(found, source.text))
+            by_path: dict[str, list[Finding]] = {}
+            for finding in self._findings(candidate, source):
+                by_path.setdefault(finding.path, []).append(finding)
+            repository = self._context(candidate.workspace).repository
+            for path, found in by_path.items():
+                text = source.text if path == source.path else repository.text_of(path)
+                if text is not None:
+                    texts[path] = text
+                    findings.extend(suppressions.apply(found, text))
+        findings = list(dict.fromkeys(findings))
         return Report(
-            findings=tuple(findings),
+            findings=tuple(sorted(findings, key=lambda f: (f.span, f.rule, f.message))),
             files=FileCounts(discovered, parsed, recognised),
             targets=self._targets,
             notices=tuple(self._notices),

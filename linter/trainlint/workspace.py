@@ -98,15 +98,13 @@ def _compose(source: Source, text: Text) -> None:
 
 
 def _recognised(programs: Sequence[Program], document: Document) -> list[tuple[Program, Subject]]:
-    """The subjects of the first program that claims the document, and of those that claim none for themselves."""
+    """The subjects of the first program that owns the document, and those of any that own no document."""
     found: list[tuple[Program, Subject]] = []
-    claimed = False
+    owned = False
     for program in programs:
-        if claimed and program.claims:
-            continue
-        subjects = program.load().recognise(document)
+        subjects = [s for s in program.load().recognise(document) if not (owned and s.owns_document)]
         found.extend((program, subject) for subject in subjects)
-        claimed = claimed or (program.claims and bool(subjects))
+        owned = owned or any(subject.owns_document for subject in subjects)
     return found
 
 
@@ -117,6 +115,7 @@ class Repository:
         self.root = root
         self.exclude = exclude
         self._sources: dict[str, Source] = {}
+        self._scripts: dict[str, Document] = {}
 
     def source(self, file: Path) -> Source:
         """One file of the workspace.
@@ -127,6 +126,25 @@ class Repository:
         if key not in self._sources:
             self._sources[key] = load(display_path(file), file.read_bytes())
         return self._sources[key]
+
+    def script(self, file: Path) -> Document:
+        """A file that is no YAML (a script, a Makefile) as a document of one text, to place findings in it.
+
+        Raises OSError when it cannot be read and Undecodable when it is no text.
+        """
+        from trainlint.document import of_text
+
+        key = os.path.abspath(file)
+        if key not in self._scripts:
+            self._scripts[key] = of_text(display_path(file), decode(file.read_bytes()))
+        return self._scripts[key]
+
+    def text_of(self, path: str) -> Text | None:
+        """The text of a file that was read already, by its display path."""
+        for source in self._sources.values():
+            if source.path == path:
+                return source.text
+        return next((script.text for script in self._scripts.values() if script.path == path), None)
 
     def adopt(self, file: Path, source: Source) -> None:
         """Take a file's content from elsewhere than the disk (standard input)."""

@@ -22,7 +22,13 @@ World = Sequence[object]
 
 
 class Subject(Protocol):
-    """What a program's module recognised in a document: the root of a typed view."""
+    """What a program's module recognised in a document: the root of a typed view.
+
+    `owns_document` says that the document is this program's file, so that no later program of the table owns it; an
+    invocation found in another program's file leaves it unset.
+    """
+
+    owns_document: bool
 
     @property
     def field(self) -> Field:
@@ -75,8 +81,6 @@ class Program:
     marker: str
     sure: bool = False
     """The marker occurs in no other program's files, so that a broken file that holds it is this program's."""
-    claims: bool = True
-    """A document that this program recognises belongs to no later program of this table that claims documents."""
 
     @property
     def pattern(self) -> re.Pattern[str]:

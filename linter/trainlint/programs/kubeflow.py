@@ -36,6 +36,8 @@ KINDS = ("TrainJob", *RUNTIME_KINDS)
 class TrainerObject:
     """A document of the API group trainer.kubeflow.org, whatever its kind and version."""
 
+    owns_document = True
+
     def __init__(self, field: Field) -> None:
         self.field = field
 

@@ -1,0 +1,108 @@
+"""The report as one JSON object for other programs.
+
+Keys of the object, all of them always there:
+
+- `version`: of this format, 1; new keys do not change it. `tool`: `name` and `version`.
+- `findings`: in the order of file and place. Suppressed and baselined ones are left out unless they are asked for.
+- `files`: how many were `discovered`, `parsed` and `recognised`.
+- `targets`: for each program the `versions` that were judged, and where that choice came `from`.
+- `notices`: remarks on the run itself. `summary`: how many `error`, `warning`, `note`, `suppressed`, `baselined`.
+
+Keys of a finding:
+
+- `rule`, `name`, `severity`, `program`, `programVersions`, `message`, `help` (may be empty);
+- `path` as the user would write it, `document` (index among the file's non-empty documents), `field` as the program
+  spells it, `yamlPath` the true path;
+- `line`, `column`, `endLine`, `endColumn`: from 1, columns count characters, the end is exclusive;
+- `related`: objects of `message`, `path` and the four numbers;
+- `fix`: null, or `title`, `safe` and `edits`: objects of the four numbers and `replacement`;
+- `suppressed`: null, or the reason (may be empty); `baselined`: only where suppressed findings are asked for;
+- `fingerprint`: the same while only lines move.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from trainlint.findings import Finding, Severity, Span
+from trainlint.report import Report
+from trainlint.reports import RenderOptions
+from trainlint.text import Text
+
+Json: TypeAlias = "None | bool | int | str | Sequence[Json] | Mapping[str, Json]"
+
+VERSION = 1
+
+
+def render(report: Report, options: RenderOptions) -> str:
+    """The object, indented, in ASCII."""
+    document: Json = {
+        "version": VERSION,
+        "tool": {"name": "trainlint", "version": options.version},
+        "findings": [_finding(finding, report, options) for finding in options.shown(report)],
+        "files": {
+            "discovered": report.files.discovered,
+            "parsed": report.files.parsed,
+            "recognised": report.files.recognised,
+        },
+        "targets": {
+            program: {"versions": list(target.versions), "from": target.origin}
+            for program, target in report.targets.items()
+        },
+        "notices": list(report.notices),
+        "summary": {
+            **{severity.value: report.count(severity) for severity in reversed(Severity)},
+            "suppressed": report.suppressed,
+            "baselined": report.baselined,
+        },
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _finding(finding: Finding, report: Report, options: RenderOptions) -> Json:
+    told: dict[str, Json] = {
+        "rule": finding.rule,
+        "name": finding.name,
+        "severity": finding.level.value,
+        "program": finding.program,
+        "programVersions": list(finding.program_versions),
+        "message": finding.message,
+        "help": finding.help,
+        "path": finding.path,
+        "document": finding.document,
+        "field": finding.field,
+        "yamlPath": finding.yaml_path,
+        **_numbers(finding.span),
+        "related": [
+            {"message": related.message, "path": related.span.path, **_numbers(related.span)}
+            for related in finding.related
+        ],
+        "fix": _fix(finding, report.texts.get(finding.path)),
+        "suppressed": finding.suppressed,
+        "fingerprint": finding.fingerprint,
+    }
+    if options.show_suppressed:
+        told["baselined"] = finding.baselined
+    return told
+
+
+def _numbers(span: Span) -> dict[str, Json]:
+    return {"line": span.line, "column": span.column, "endLine": span.end_line, "endColumn": span.end_column}
+
+
+def _fix(finding: Finding, text: Text | None) -> Json:
+    if finding.fix is None or text is None:
+        return None
+    return {
+        "title": finding.fix.title,
+        "safe": finding.fix.safe,
+        "edits": [
+            {
+                **_numbers(Span(finding.path, *text.position(edit.start), *text.position(edit.end))),
+                "replacement": edit.replacement,
+            }
+            for edit in finding.fix.edits
+        ],
+    }

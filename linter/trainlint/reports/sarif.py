@@ -1,0 +1,275 @@
+"""SARIF 2.1.0, as GitHub code scanning and other readers take it.
+
+Source of what is beyond the standard: GitHub documentation, "SARIF support for code scanning" (what must be there, and
+its limits), and github/codeql-action, `src/fingerprints.ts` (the line hash).
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from pathlib import PurePath
+from typing import TypeAlias
+from urllib.parse import quote
+
+import attr
+import sarif_om as om
+
+from trainlint.findings import Finding, Related, Severity, Span
+from trainlint.report import Report
+from trainlint.reports import PROJECT, RenderOptions, rule_page
+from trainlint.rules import Rule, all_rules
+from trainlint.text import Text
+
+Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+ROOT_ID = "SRCROOT"
+MAX_RESULTS = 25_000
+MAX_DESCRIPTION = 1024
+MAX_SNIPPET = 1000
+
+_PROBLEM_SEVERITIES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "recommendation"}
+
+
+def render(report: Report, options: RenderOptions) -> str:
+    """The log of one run: every rule, every finding (suppressed ones marked so), and notices as notifications."""
+    rules = all_rules()
+    kept, left_out = _most_severe(report.findings)
+    notices = list(report.notices)
+    if left_out:
+        notices.append(f"{left_out} more findings of lower severity are left out: code scanning takes {MAX_RESULTS}")
+    log = om.SarifLog(
+        version="2.1.0",
+        schema_uri=SCHEMA,
+        runs=[
+            om.Run(
+                tool=om.Tool(driver=_driver(rules, options.version)),
+                automation_details=om.RunAutomationDetails(id="trainlint/"),
+                invocations=[
+                    om.Invocation(
+                        execution_successful=True,
+                        tool_execution_notifications=[_notification(notice) for notice in notices],
+                    )
+                ],
+                original_uri_base_ids={
+                    ROOT_ID: om.ArtifactLocation(description=om.Message(text="The root of the repository."))
+                },
+                column_kind="unicodeCodePoints",
+                newline_sequences=["\r\n", "\n", "\r"],
+                results=list(_results(kept, rules, report.texts, options)),
+            )
+        ],
+    )
+    return json.dumps(to_json(log), indent=2) + "\n"
+
+
+def to_json(node: object) -> Json:
+    """What a sarif_om object stands for.
+
+    Left out are None, empty texts, which GitHub refuses, and what equals the standard's default; but never `level`,
+    whose default depends on the rule. Raises TypeError for anything that is not JSON.
+    """
+    if node is None or isinstance(node, (bool, int, float, str)):
+        return node
+    if isinstance(node, (list, tuple)):
+        return [to_json(item) for item in node]
+    if isinstance(node, dict):
+        return {_key(key): to_json(value) for key, value in node.items()}
+    if not (attr.has(type(node)) and type(node).__module__.startswith("sarif_om.")):
+        raise TypeError(f"{type(node).__name__} has no place in SARIF")
+    told: dict[str, Json] = {}
+    for field in attr.fields(type(node)):
+        value = getattr(node, field.name)
+        if value is None or value == "" or (field.name != "level" and value == _default(field)):
+            continue
+        told[field.metadata["schema_property_name"]] = to_json(value)
+    return told
+
+
+def _key(key: object) -> str:
+    if not isinstance(key, str):
+        raise TypeError(f"{key!r} is no key for JSON")
+    return key
+
+
+def _default(field: attr.Attribute[object]) -> object:
+    default: object = field.default
+    # sarif_om gives its lists as factories.
+    factory = getattr(default, "factory", None)
+    return factory() if callable(factory) else default
+
+
+def line_hashes(content: str) -> list[str]:
+    """GitHub's `primaryLocationLineHash` of each line.
+
+    A polynomial in 37, modulo 2**64, over the 100 UTF-16 units that follow the start of the line, without spaces and
+    tabs, with every line end as LF, and after the text's end 65535 and zeros; then how often that hash has occurred.
+    """
+    size, base, mask = 100, 37, 2**64 - 1
+    raw = content.replace("\r\n", "\n").replace("\r", "\n").replace(" ", "").replace("\t", "")
+    encoded = raw.encode("utf-16-le", "surrogatepass")
+    units = [*struct.unpack(f"<{len(encoded) // 2}H", encoded), 65535]
+    starts = [0, *(index + 1 for index, unit in enumerate(units) if unit == 10)]
+    sums = list(accumulate([*units, *[0] * size], lambda total, unit: (total * base + unit) & mask, initial=0))
+    power = pow(base, size, mask + 1)
+    seen: Counter[str] = Counter()
+    hashes = []
+    for start in starts:
+        digest = f"{(sums[start + size] - sums[start] * power) & mask:x}"
+        seen[digest] += 1
+        hashes.append(f"{digest}:{seen[digest]}")
+    return hashes
+
+
+def _most_severe(findings: Sequence[Finding]) -> tuple[Sequence[Finding], int]:
+    """As many findings as may be told, in their order, and how many are not."""
+    if len(findings) <= MAX_RESULTS:
+        return findings, 0
+    by_severity = sorted(range(len(findings)), key=lambda index: -findings[index].level.rank)
+    return [findings[index] for index in sorted(by_severity[:MAX_RESULTS])], len(findings) - MAX_RESULTS
+
+
+def _driver(rules: Sequence[Rule], version: str) -> om.ToolComponent:
+    return om.ToolComponent(
+        name="trainlint",
+        version=version,
+        semantic_version=version,
+        information_uri=PROJECT,
+        rules=[_descriptor(rule) for rule in rules],
+    )
+
+
+def _descriptor(rule: Rule) -> om.ReportingDescriptor:
+    page = rule_page(rule.code)
+    return om.ReportingDescriptor(
+        id=rule.code,
+        name="".join(word.capitalize() for word in rule.name.split("-")),
+        short_description=om.MultiformatMessageString(text=_description(rule.summary)),
+        full_description=om.MultiformatMessageString(text=_description(rule.documentation)),
+        help=om.MultiformatMessageString(
+            text=f"{rule.documentation}\n\n{page}",
+            markdown=f"**{rule.code} `{rule.name}`**\n\n{rule.documentation}\n\n[Rule page]({page})",
+        ),
+        help_uri=page,
+        default_configuration=om.ReportingConfiguration(level=rule.severity.value),
+        properties={
+            "tags": [rule.module, *([rule.program] if rule.program else [])],
+            "precision": "very-high" if rule.severity is Severity.ERROR else "high",
+            "problem.severity": _PROBLEM_SEVERITIES[rule.severity],
+        },
+    )
+
+
+def _description(text: str) -> str:
+    return text if len(text) <= MAX_DESCRIPTION else f"{text[: MAX_DESCRIPTION - 4].rstrip()} ..."
+
+
+def _notification(notice: str) -> om.Notification:
+    return om.Notification(message=om.Message(text=_sound(notice)), level="note")
+
+
+def _results(
+    findings: Sequence[Finding], rules: Sequence[Rule], texts: Mapping[str, Text], options: RenderOptions
+) -> Iterator[om.Result]:
+    index = {rule.code: number for number, rule in enumerate(rules)}
+    some_suppressed = any(finding.suppressed is not None or finding.baselined for finding in findings)
+    hashes = {
+        path: line_hashes(texts[path].content) for path in {finding.path for finding in findings} if path in texts
+    }
+    for finding in findings:
+        text = texts.get(finding.path)
+        lines = hashes.get(finding.path, [])
+        line = finding.span.line
+        yield om.Result(
+            rule_id=finding.rule,
+            rule_index=index[finding.rule],
+            level=finding.level.value,
+            message=om.Message(text=_message(finding)),
+            locations=[_location(finding.span, text, options)],
+            related_locations=[
+                _related(related, number, texts, options) for number, related in enumerate(finding.related, 1)
+            ]
+            or None,
+            partial_fingerprints={"primaryLocationLineHash": lines[line - 1]} if line <= len(lines) else None,
+            # In one run either every result says whether it is suppressed, or none does (SARIF 2.1.0, 3.27.23).
+            suppressions=_suppressions(finding) if some_suppressed else None,
+            fixes=_fixes(finding, text, options),
+            properties={
+                "program": finding.program,
+                "programVersions": list(finding.program_versions),
+                "document": finding.document,
+                "field": finding.field,
+                "yamlPath": finding.yaml_path,
+            },
+        )
+
+
+def _message(finding: Finding) -> str:
+    said = _sound(finding.message) or finding.name
+    return f"{said}\nHelp: {_sound(finding.help)}" if finding.help else said
+
+
+def _sound(text: str) -> str:
+    """The text without lone surrogates, which strict JSON readers refuse."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _artifact(path: str, options: RenderOptions) -> om.ArtifactLocation:
+    place = options.from_root(path)
+    if PurePath(place).is_absolute():
+        return om.ArtifactLocation(uri=PurePath(place).as_uri())
+    return om.ArtifactLocation(uri=quote(place, errors="surrogateescape"), uri_base_id=ROOT_ID)
+
+
+def _region(span: Span, snippet: str | None = None) -> om.Region:
+    return om.Region(
+        start_line=span.line,
+        start_column=span.column,
+        end_line=span.end_line,
+        end_column=span.end_column,
+        snippet=om.ArtifactContent(text=snippet) if snippet else None,
+    )
+
+
+def _location(span: Span, text: Text | None, options: RenderOptions) -> om.Location:
+    region = _region(span, _snippet(span, text))
+    return om.Location(
+        physical_location=om.PhysicalLocation(artifact_location=_artifact(span.path, options), region=region)
+    )
+
+
+def _related(related: Related, number: int, texts: Mapping[str, Text], options: RenderOptions) -> om.Location:
+    location = _location(related.span, texts.get(related.span.path), options)
+    location.id = number
+    location.message = om.Message(text=_sound(related.message) or "related")
+    return location
+
+
+def _snippet(span: Span, text: Text | None) -> str | None:
+    if text is None or span.end_line > text.line_count:
+        return None
+    start = text.line_start(span.line) + span.column - 1
+    end = text.line_start(span.end_line) + span.end_column - 1
+    return _sound(text.content[start:end]) if end - start <= MAX_SNIPPET else None
+
+
+def _suppressions(finding: Finding) -> list[om.Suppression]:
+    if finding.suppressed is not None:
+        return [om.Suppression(kind="inSource", justification=_sound(finding.suppressed))]
+    return [om.Suppression(kind="external", justification="in the baseline")] if finding.baselined else []
+
+
+def _fixes(finding: Finding, text: Text | None, options: RenderOptions) -> list[om.Fix] | None:
+    if finding.fix is None or text is None:
+        return None
+    replacements = []
+    for edit in finding.fix.edits:
+        span = Span(finding.path, *text.position(edit.start), *text.position(edit.end))
+        content = om.ArtifactContent(text=edit.replacement) if edit.replacement else None
+        replacements.append(om.Replacement(deleted_region=_region(span), inserted_content=content))
+    change = om.ArtifactChange(artifact_location=_artifact(finding.path, options), replacements=replacements)
+    return [om.Fix(artifact_changes=[change], description=om.Message(text=finding.fix.title))]
