@@ -73,33 +73,38 @@ def make_repository(root: Path, files: int) -> None:
         subprocess.run([*git, *arguments], check=True)
 
 
-def seconds(command: Sequence[str], root: Path) -> float:
-    """Wall time of one run; 0 and 1 are the exit codes of a linter that did its work."""
+def run(command: Sequence[str], root: Path) -> tuple[float, str]:
+    """Wall time and standard error of one run; 0 and 1 are the exit codes of a linter that did its work."""
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    # Compiled modules, as an installed package has them.
+    env["PYTHONPYCACHEPREFIX"] = str(root.parent / "compiled")
     start = time.perf_counter()
-    done = subprocess.run(command, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(command, cwd=root, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
     taken = time.perf_counter() - start
+    said = done.stderr.decode()
     if done.returncode not in (0, 1):
-        sys.exit(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr.decode()}")
-    return taken
+        sys.exit(f"{' '.join(command)}: exit {done.returncode}\n{said}")
+    return taken, said
 
 
 def measure(commands: dict[str, Sequence[str]], root: Path, rounds: int) -> dict[str, list[float]]:
     """The times of each command, taken in turns after one round that only warms up."""
     for command in commands.values():
-        seconds(command, root)
+        run(command, root)
     times: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(rounds):
         for name, command in commands.items():
-            times[name].append(seconds(command, root))
+            times[name].append(run(command, root)[0])
     return times
 
 
 def import_microseconds(job: str, root: Path) -> Counter[str]:
     """What Python spends on importing each package to lint this job, by its own account."""
     command = [sys.executable, "-X", "importtime", "-m", "trainlint", "check", job]
-    said = subprocess.run(command, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    run(command, root)
+    _, said = run(command, root)
     spent: Counter[str] = Counter()
-    for microseconds, module in re.findall(r"^import time: +(\d+) \| +\d+ \| +(\S+)$", said.stderr, re.MULTILINE):
+    for microseconds, module in re.findall(r"^import time: +(\d+) \| +\d+ \| +(\S+)$", said, re.MULTILINE):
         package = module.split(".")[0]
         spent["Python's own" if package in sys.stdlib_module_names else package] += int(microseconds)
     return spent
@@ -138,7 +143,7 @@ def main() -> int:
         beside = f"{median / medians[YAMLLINT]:12.1f}" if YAMLLINT in medians else f"{'–':>12}"
         print(f"{name:62}{median:7.3f} s{min(times[name]):7.3f} s{median / medians[BARE]:10.1f}{beside}")
 
-    listed = ", ".join(f"{package} {spent / 1000:.0f} ms" for package, spent in imports.most_common(8))
+    listed = ", ".join(f"{package} {spent / 1000:.0f} ms" for package, spent in imports.most_common(5))
     print(f"\nImports of a staged job, as Python accounts for them (it slows itself by that): {listed}")
     slow = [name for name in STAGED if medians[name] > LIMIT]
     for name in slow:

@@ -1,12 +1,51 @@
-"""README.md shows what the program prints now."""
+"""README.md shows what the program prints now, and names the options, formats and keys that it has now."""
 
 from __future__ import annotations
 
-from external import ROOT
+import json
+import os
+import re
+import sys
+
+import click
+
+from external import DEMO, ROOT, run
 from readme import filled
+from trainlint.cli import check
+from trainlint.settings import FORMATS
+
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def section(title: str) -> str:
+    """The text below a heading, up to the next of the same or a higher level."""
+    level = title.split()[0]
+    return re.split(rf"\n#{{1,{len(level)}}} ", TEXT.split(f"\n{title}\n", 1)[1], maxsplit=1)[0]
 
 
 def test_outputs_are_real() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert text.count("<!-- output: trainlint check ") == 2
-    assert filled(text) == text, "make docs writes them anew"
+    assert TEXT.count("<!-- output: trainlint check ") == 2
+    assert filled(TEXT) == TEXT, "make docs writes them anew"
+
+
+def test_options() -> None:
+    listed = set(re.findall(r"`(--[a-z-]+)", section("## Options").split("\n### ")[0]))
+    assert listed == {
+        option for parameter in check.params if isinstance(parameter, click.Option) for option in parameter.opts
+    }
+    formats = re.search(r"`--format ([a-z|\\]+)`", section("## Options"))
+    assert formats
+    assert formats[1].replace("\\", "").split("|") == list(FORMATS)
+
+
+def test_json_keys() -> None:
+    command = [sys.executable, "-m", "trainlint", "check", "--format", "json", str(DEMO)]
+    document = json.loads(run(command, cwd=ROOT, env=dict(os.environ)).stdout)
+    of_document, of_finding = section("## JSON").split("| key of a finding")
+    for table, keys in ((of_document, document), (of_finding, document["findings"][0])):
+        listed = [
+            name
+            for cell in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+            for name in re.findall(r"`(\w+)(?:\[\])?`", cell)
+        ]
+        assert listed == list(keys)

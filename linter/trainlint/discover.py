@@ -131,7 +131,9 @@ class Excluder:
         if not self.patterns:
             return False
         if self._spec is None:
-            self._spec = PathSpec.from_lines("gitwildmatch", self.patterns)
+            from pathspec.gitignore import GitIgnoreSpec
+
+            self._spec = GitIgnoreSpec.from_lines(self.patterns)
         try:
             relative = Path(os.path.abspath(file)).relative_to(self.base)
         except ValueError:

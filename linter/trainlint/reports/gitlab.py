@@ -25,7 +25,7 @@ def render(report: Report, options: RenderOptions) -> str:
         identity = f"{finding.fingerprint}:{seen[finding.fingerprint]}"
         issues.append(
             {
-                "description": f"{finding.message} ({finding.help})" if finding.help else finding.message,
+                "description": f"{finding.message} (help: {finding.help})" if finding.help else finding.message,
                 "check_name": finding.rule,
                 "fingerprint": hashlib.sha256(identity.encode()).hexdigest(),
                 "severity": _SEVERITIES[finding.level],

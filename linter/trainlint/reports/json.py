@@ -31,7 +31,7 @@ from trainlint.report import Report
 from trainlint.reports import RenderOptions
 from trainlint.text import Text
 
-Json: TypeAlias = "None | bool | int | str | Sequence[Json] | Mapping[str, Json]"
+Json: TypeAlias = "bool | int | str | Sequence[Json] | Mapping[str, Json] | None"
 
 VERSION = 1
 

@@ -33,7 +33,8 @@ def render(report: Report, options: RenderOptions) -> str:
         element.set("errors", "0")
         element.set("skipped", _number_of(element, "skipped"))
     ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="us-ascii", xml_declaration=True).decode("ascii") + "\n"
+    document: bytes = ElementTree.tostring(root, encoding="us-ascii", xml_declaration=True)
+    return document.decode("ascii") + "\n"
 
 
 def _number_of(element: ElementTree.Element, tag: str) -> str:

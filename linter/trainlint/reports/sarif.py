@@ -21,10 +21,11 @@ import sarif_om as om
 from trainlint.findings import Finding, Related, Severity, Span
 from trainlint.report import Report
 from trainlint.reports import PROJECT, RenderOptions, rule_page
+from trainlint.reports.text import CONTEXT
 from trainlint.rules import Rule, all_rules
 from trainlint.text import Text
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 ROOT_ID = "SRCROOT"
@@ -73,21 +74,29 @@ def to_json(node: object) -> Json:
     Left out are None, empty texts, which GitHub refuses, and what equals the standard's default; but never `level`,
     whose default depends on the rule. Raises TypeError for anything that is not JSON.
     """
-    if node is None or isinstance(node, (bool, int, float, str)):
+    if isinstance(node, str):
+        return _without_lone_surrogates(node)
+    if node is None or isinstance(node, (bool, int, float)):
         return node
     if isinstance(node, (list, tuple)):
         return [to_json(item) for item in node]
     if isinstance(node, dict):
-        return {_key(key): to_json(value) for key, value in node.items()}
-    if not (attr.has(type(node)) and type(node).__module__.startswith("sarif_om.")):
-        raise TypeError(f"{type(node).__name__} has no place in SARIF")
+        return {_key(key): to_json(value) for key, value in node.items() if value not in (None, "")}
+    kind: type = type(node)
+    if not (attr.has(kind) and kind.__module__.startswith("sarif_om.")):
+        raise TypeError(f"{kind.__name__} has no place in SARIF")
     told: dict[str, Json] = {}
-    for field in attr.fields(type(node)):
-        value = getattr(node, field.name)
-        if value is None or value == "" or (field.name != "level" and value == _default(field)):
+    for field in attr.fields(kind):
+        value: object = getattr(node, field.name)
+        if value in (None, "") or (field.name != "level" and value == _default(field)):
             continue
         told[field.metadata["schema_property_name"]] = to_json(value)
     return told
+
+
+def _without_lone_surrogates(text: str) -> str:
+    # Strict JSON readers refuse them.
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _key(key: object) -> str:
@@ -169,7 +178,7 @@ def _description(text: str) -> str:
 
 
 def _notification(notice: str) -> om.Notification:
-    return om.Notification(message=om.Message(text=_sound(notice)), level="note")
+    return om.Notification(message=om.Message(text=notice), level="note")
 
 
 def _results(
@@ -209,13 +218,8 @@ def _results(
 
 
 def _message(finding: Finding) -> str:
-    said = _sound(finding.message) or finding.name
-    return f"{said}\nHelp: {_sound(finding.help)}" if finding.help else said
-
-
-def _sound(text: str) -> str:
-    """The text without lone surrogates, which strict JSON readers refuse."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    said = finding.message or finding.name
+    return f"{said}\nHelp: {finding.help}" if finding.help else said
 
 
 def _artifact(path: str, options: RenderOptions) -> om.ArtifactLocation:
@@ -236,16 +240,28 @@ def _region(span: Span, snippet: str | None = None) -> om.Region:
 
 
 def _location(span: Span, text: Text | None, options: RenderOptions) -> om.Location:
-    region = _region(span, _snippet(span, text))
     return om.Location(
-        physical_location=om.PhysicalLocation(artifact_location=_artifact(span.path, options), region=region)
+        physical_location=om.PhysicalLocation(
+            artifact_location=_artifact(span.path, options),
+            region=_region(span, _snippet(span, text)),
+            context_region=_context(span, text),
+        )
     )
+
+
+def _context(span: Span, text: Text | None) -> om.Region | None:
+    if text is None or span.end_line > text.line_count:
+        return None
+    first = max(1, span.line - CONTEXT)
+    around = Span(span.path, first, 1, span.end_line, len(text.line(span.end_line)) + 1)
+    snippet = _snippet(around, text)
+    return _region(around, snippet) if snippet else None
 
 
 def _related(related: Related, number: int, texts: Mapping[str, Text], options: RenderOptions) -> om.Location:
     location = _location(related.span, texts.get(related.span.path), options)
     location.id = number
-    location.message = om.Message(text=_sound(related.message) or "related")
+    location.message = om.Message(text=related.message or "related")
     return location
 
 
@@ -254,12 +270,12 @@ def _snippet(span: Span, text: Text | None) -> str | None:
         return None
     start = text.line_start(span.line) + span.column - 1
     end = text.line_start(span.end_line) + span.end_column - 1
-    return _sound(text.content[start:end]) if end - start <= MAX_SNIPPET else None
+    return text.content[start:end] if end - start <= MAX_SNIPPET else None
 
 
 def _suppressions(finding: Finding) -> list[om.Suppression]:
     if finding.suppressed is not None:
-        return [om.Suppression(kind="inSource", justification=_sound(finding.suppressed))]
+        return [om.Suppression(kind="inSource", justification=finding.suppressed)]
     return [om.Suppression(kind="external", justification="in the baseline")] if finding.baselined else []
 
 

@@ -28,6 +28,7 @@ _PROGRAM_NAMES = {
     "transformers": "Transformers",
     "trl": "TRL",
 }
+_VERDICTS = {Severity.ERROR: ("refuses", "refuse"), Severity.WARNING: ("accepts", "accept")}
 _OF_A_JOB = {"runtimeref", "trainer", "initializer", "runtimepatches", "podspecoverrides", "podtemplateoverrides"}
 _OF_A_RUNTIME = {"mlpolicy", "podgrouppolicy", "template"}
 
@@ -71,21 +72,17 @@ def footer(report: Report) -> str:
 
 def annotation(finding: Finding) -> str:
     """Who gives the verdict, what it is, and the field as that program spells it."""
-    field = f"({finding.field})" if finding.field else ""
     if finding.program in ("", "trainlint") or finding.level is Severity.NOTE:
-        return field
-    if finding.program == "kubernetes" or finding.program not in VERDICT_ONLY:
-        refuses = "refuses"
-    else:
-        refuses = "fails on"
-    verb = refuses if finding.level is Severity.ERROR else "accepts"
-    thing = _thing(finding)
+        return finding.field
     maker = VERDICT_ONLY.get(finding.program)
+    verb, plural = _VERDICTS[finding.level]
+    if maker is None and len(finding.program_versions) > 1:
+        verb = plural
     if maker is None:
-        said = f"{_release(finding.program, finding)} {verb} {thing}"
+        said = f"{_release(finding.program, finding)} {verb} {_thing(finding)}"
     else:
-        said = f"{_name(finding.program)} {verb} what {_release(maker, finding)} makes of {thing}"
-    return f"{said} {field}".rstrip()
+        said = f"{_name(finding.program)} {verb} what {_release(maker, finding)} makes of {_thing(finding)}"
+    return f"{said} ({finding.field})" if finding.field else said
 
 
 def _name(program: str) -> str:
