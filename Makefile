@@ -53,6 +53,7 @@ $(MULTITOOL):
 	rm -rf .cache/npm
 	mkdir -p .cache/npm
 	npm install --prefix .cache/npm --silent --no-audit --no-fund --ignore-scripts @microsoft/sarif-multitool@$(MULTITOOL_VERSION)
+	chmod +x .cache/npm/node_modules/@microsoft/sarif-multitool-*/Sarif.Multitool*
 	@touch $@
 
 sarif-validator:

@@ -116,7 +116,7 @@ def test_only_staged_files_are_linted(consumer: Path, hooked: Hooked) -> None:
     # The runtime is not staged, and still known: without it the job could not be judged.
     code, report = stage_and_run(good + separator + bad + "# staged\n")
     assert code == 1, report
-    assert "jobs/llama-70b.yaml:24:15: error TT" in report
+    assert "jobs/llama-70b.yaml:25:15: error TT" in report
     assert BAD.as_posix() not in report
 
     code, report = stage_and_run(good)

@@ -20,7 +20,8 @@ import pytest
 from external import DEMO, ROOT, need, run
 
 Document: TypeAlias = dict[str, Any]
-KINDS = ("--rule-kind", "Sarif;Ghas", "--level", "Error;Warning;Note")
+# Its notes are left out: they ask for message ids and version control details, and whether links can be reached.
+KINDS = ("--rule-kind", "Sarif;Ghas", "--level", "Error;Warning")
 
 
 def package() -> Path:
@@ -120,7 +121,7 @@ def test_the_schema_can_fail(
     ("path", "value", "complaint"),
     [
         (("runs", 0, "results", 0, "ruleIndex"), 9999, "SARIF1009"),
-        ((*REGION, "endLine"), 1, "SARIF1007"),
+        ((*REGION, "startLine"), 9999, "SARIF1007"),
         ((*ARTIFACT, "uri"), "a b.yaml", "SARIF1002"),
         (("runs", 0, "tool", "driver", "rules", 0, "fullDescription"), None, "GH2012"),
         (("runs", 0, "results"), None, "GH1014"),
