@@ -135,9 +135,10 @@ def check(
 
 
 def _write(report: Report, format_: str, output: Path | None, color: str, show_suppressed: bool) -> None:
+    from trainlint.discover import repository_root
     from trainlint.reports import RenderOptions, render
 
-    document = RenderOptions(show_suppressed=show_suppressed)
+    document = RenderOptions(show_suppressed=show_suppressed, root=repository_root(Path.cwd()))
     terminal = RenderOptions(
         color=_is_colored(color), links=_is_colored(color) and sys.stdout.isatty(), show_suppressed=show_suppressed
     )

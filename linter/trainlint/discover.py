@@ -67,6 +67,11 @@ def workspace_of(folder: Path, top: Path) -> Path:
     return _Workspaces().of(folder, top)
 
 
+def repository_root(folder: Path) -> Path:
+    """The nearest folder upward that holds `.git`, else the folder itself."""
+    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
+
+
 class _Workspaces:
     def __init__(self) -> None:
         self._known: dict[Path, Path | None] = {}
