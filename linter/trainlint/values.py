@@ -336,13 +336,13 @@ class Field:
 
     @property
     def span(self) -> Span:
-        """The smallest true place: the value, else its key, else the nearest parent's key."""
+        """The smallest true place: the value (a block's key), else its key, else the nearest parent's key."""
         node = self.node
         if node is None:
             return self.parent.key_span if self.parent is not None else self.key_span
         if self.use is not None:
             return self._span_of(self.use)
-        if isinstance(node, Scalar) and node.implicit_null:
+        if (isinstance(node, Scalar) and node.implicit_null) or _is_block(node):
             return self.key_span
         return self._span_of(node)
 
@@ -376,7 +376,7 @@ class Field:
     def _span_of(self, node: Node) -> Span:
         text = self.document.text
         line, column = text.position(node.start)
-        if isinstance(node, (Mapping, Sequence)) and not node.flow:
+        if _is_block(node):
             first = _first_leaf(node)
             line, column = text.position(first.start)
             end_line, end_column = text.position(first.end)
@@ -415,6 +415,10 @@ class Field:
         if not self.document.text.content:
             return ()
         return (Related(self.span, message),)
+
+
+def _is_block(node: Node) -> bool:
+    return isinstance(node, (Mapping, Sequence)) and not node.flow
 
 
 def _first_leaf(node: Node) -> Node:

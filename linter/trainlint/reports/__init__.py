@@ -31,10 +31,10 @@ FORMATS: Mapping[str, tuple[str, str]] = {
 class RenderOptions:
     """What a document depends on besides the report.
 
-    `color` and `links` (to rule pages) are for terminals; `encoding` and `width` (in columns) are those of the place that
-    the text report goes to. `show_suppressed` adds suppressed and baselined findings to text, concise, json, gitlab and
-    junit (github never has them, sarif always). `root` is the repository's root, to which sarif, github and gitlab make
-    paths relative. Findings below `fail_on` fail no test of junit.
+    `color` and `links` (to rule pages) are for terminals; `encoding` and `width` (in columns) are those of the stream
+    that the text report goes to. `show_suppressed` adds suppressed and baselined findings to text, concise, json,
+    gitlab and junit (github never has them, sarif always). `root` is the repository's root, to which sarif, github and
+    gitlab make paths relative. Findings below `fail_on` fail no test of junit.
     """
 
     color: bool = False

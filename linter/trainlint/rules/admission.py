@@ -51,7 +51,7 @@ def runtime_not_found(job: TrainJob) -> Iterator[Finding]:
         yield job.runtime_name.finding(
             f"there is no {kind} {job.runtime_name} when this job is applied",
             help="define the runtime before the job, or name one that the release ships",
-            field="spec.RuntimeRef" if kind == "ClusterTrainingRuntime" else "spec.runtimeRef",
+            field="spec.runtimeRef",
         )
     else:
         yield job.runtime_name.finding(
