@@ -1,0 +1,203 @@
+"""The report for people, to the character."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sample_report import BASELINED, EMPTY, FIXABLE, FULL, JOB, NODES, ODD, SUPPRESSED, report, span
+from trainlint.findings import Finding, Severity
+from trainlint.report import FileCounts, Report
+from trainlint.reports import RenderOptions, render
+from trainlint.reports.escape import columns, visible
+from trainlint.reports.text import annotation, footer
+from trainlint.text import Text
+
+NODES_BLOCK = """\
+jobs/tune.yaml:6:15: error TT102 single-node-model: numNodes must be 1 for qwen2_5/1.5B
+  |
+4 |   trainer:
+5 |     command: [tune, run]
+6 |     numNodes: 2
+  |               ^ Kubeflow Trainer 2.3 refuses this job (spec.trainer.numNodes)
+  |
+  = help: remove numNodes
+"""
+
+
+def in_line(content: str, column: int, length: int, terminal: int = 160) -> list[str]:
+    """The lines under the header and the empty gutter: the flagged line and what stands under it."""
+    found = replace(NODES, span=span("a.yaml", 1, column, length), help="", field="", program="trainlint")
+    made = Report((found,), texts={"a.yaml": Text(content)})
+    return render("text", made, RenderOptions(width=terminal)).splitlines()[2:-2]
+
+
+def test_full_form() -> None:
+    assert render("text", report(NODES)) == f"{NODES_BLOCK}\nFound 1 error in 1 of 41 files.\n"
+
+
+def test_remarks_and_footer() -> None:
+    assert render("text", report(FIXABLE, SUPPRESSED, BASELINED)) == (
+        f"{NODES_BLOCK}"
+        "  = fix: remove numNodes\n"
+        "  = related: runtimes/odd name.yaml:3:1 the runtime\n\n"
+        "Found 1 error in 1 of 41 files (1 fixable with --fix, 1 suppressed, 1 in the baseline).\n"
+    )
+
+
+def test_suppressed_ones_when_asked_for() -> None:
+    shown = render("text", report(SUPPRESSED, BASELINED), RenderOptions(show_suppressed=True))
+    assert "          ^^^^^^^^^^ Kubeflow Trainer 2.3 refuses this job (spec.trainer.env)\n" in shown
+    assert "\n  = suppressed: our own fork\n" in shown
+    assert "\n  = suppressed: in the baseline\n" in shown
+    assert shown.endswith("\nAll 41 files are clean (1 suppressed, 1 in the baseline).\n")
+
+
+def test_concise() -> None:
+    assert render("concise", FULL) == (
+        "jobs/tune.yaml:6:15: error TT102 single-node-model: numNodes must be 1 for qwen2_5/1.5B\n"
+        "jobs/größe & co/a b,c:d.yaml:1:1: note TL001 unparsable-file: not checked\n"
+        "jobs/größe & co/a b,c:d.yaml:9:10: warning TT102 single-node-model: 100% wrong: \\x1b[31m,\\nreally\n"
+    )
+    assert render("concise", EMPTY) == ""
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (EMPTY, "All 41 files are clean."),
+        (Report(files=FileCounts(discovered=1)), "The file is clean."),
+        (Report(), "Found no YAML files."),
+        (report(SUPPRESSED, SUPPRESSED), "All 41 files are clean (2 suppressed)."),
+        (
+            FULL,
+            "Found 1 error, 1 warning and 1 note in 2 of 41 files "
+            "(1 fixable with --fix, 1 suppressed, 1 in the baseline).",
+        ),
+        (report(NODES, NODES), "Found 2 errors in 1 of 41 files."),
+        (Report((NODES,)), "Found 1 error in 1 of 1 file."),
+    ],
+)
+def test_footer(made: Report, expected: str) -> None:
+    assert footer(made) == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (
+            replace(NODES, program_versions=("2.1", "2.2", "2.3")),
+            "Kubeflow Trainer 2.1, 2.2 and 2.3 refuse this job (spec.trainer.numNodes)",
+        ),
+        (replace(NODES, severity=Severity.WARNING), "Kubeflow Trainer 2.3 accepts this job (spec.trainer.numNodes)"),
+        (replace(NODES, severity=Severity.NOTE), "spec.trainer.numNodes"),
+        (
+            replace(NODES, program="torchrun", program_versions=("2.2", "2.3")),
+            "torchrun refuses what Kubeflow Trainer 2.2 and 2.3 makes of this job (spec.trainer.numNodes)",
+        ),
+        (replace(NODES, field="spec.RuntimeRef"), "Kubeflow Trainer 2.3 refuses this job (spec.RuntimeRef)"),
+        (
+            replace(NODES, field="spec.mlPolicy.torch"),
+            "Kubeflow Trainer 2.3 refuses this runtime (spec.mlPolicy.torch)",
+        ),
+        (replace(NODES, field="metadata.name"), "Kubeflow Trainer 2.3 refuses this (metadata.name)"),
+        (replace(NODES, field="", program="axolotl", program_versions=()), "Axolotl refuses this"),
+        (replace(NODES, field="", program="trainlint"), ""),
+    ],
+)
+def test_annotation(found: Finding, expected: str) -> None:
+    assert annotation(found) == expected
+
+
+def test_what_the_file_holds_cannot_steer_the_terminal() -> None:
+    shown = render("text", report(ODD))
+    assert "9 |     # größe 模型 e\u0301 \\x1b[31m\\u202e end\n" in shown
+    assert "  |             ^^^^ Kubeflow Trainer 2.2 and 2.3 accept this\n" in shown
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+
+
+def test_narrow_encoding_keeps_the_caret_in_place() -> None:
+    shown = render("text", report(ODD), RenderOptions(encoding="ascii"))
+    assert shown.isascii()
+    line, caret = shown.splitlines()[4:6]
+    assert line[caret.index("^") : caret.rindex("^") + 1] == "\\u6a21\\u578b"
+
+
+def test_color_and_links() -> None:
+    shown = render("text", report(NODES), RenderOptions(color=True, links=True))
+    assert shown.splitlines()[0] == (
+        "\x1b[1mjobs/tune.yaml:6:15\x1b[0m: \x1b[1;31merror\x1b[0m "
+        "\x1b]8;;https://github.com/trainlint/trainlint/blob/main/docs/rules/TT102.md\x1b\\\x1b[1mTT102\x1b[0m"
+        "\x1b]8;;\x1b\\ single-node-model: numNodes must be 1 for qwen2_5/1.5B"
+    )
+    assert "\x1b" not in render("text", report(NODES))
+
+
+def test_tab_before_the_span() -> None:
+    assert in_line("\ta:\tbad", 5, 3) == ["1 |     a:    bad", "  |           ^^^"]
+
+
+def test_span_of_several_lines_is_marked_on_its_first() -> None:
+    found = replace(NODES, span=replace(NODES.span, line=5, column=14, end_line=7, end_column=3))
+    assert "  |              ^^^^^^^^^^^ Kube" in render("text", report(found))
+
+
+@pytest.mark.parametrize(("column", "width"), [(2, 0), (3, 1), (9, 4)])
+def test_span_without_width_or_past_the_end(column: int, width: int) -> None:
+    line, caret = in_line("ab", column, width)
+    assert (line, caret) == ("1 | ab", f"  | {' ' * min(column - 1, 2)}^")
+
+
+def test_leading_blank_lines_are_no_context() -> None:
+    found = replace(NODES, span=span("a.yaml", 3, 1, 1))
+    shown = render("text", Report((found,), texts={"a.yaml": Text("\n\nx\n")}))
+    assert shown.splitlines()[1:3] == ["  |", "3 | x"]
+
+
+@pytest.mark.parametrize("texts", [{}, {"jobs/tune.yaml": Text("x\n")}])
+def test_without_the_line_there_is_no_snippet(texts: dict[str, Text]) -> None:
+    assert render("text", Report((NODES,), texts=texts)).splitlines()[1:3] == [" |", " = help: remove numNodes"]
+
+
+@pytest.mark.parametrize("character", ["x", "模"])
+@pytest.mark.parametrize("at", [1, 40, 100, 500, 998])
+def test_long_line_is_clipped_around_the_span(character: str, at: int) -> None:
+    content = character * (at - 1) + "BAD" + character * (1000 - at)
+    line, caret = in_line(content, at, 3, terminal=100)
+    assert columns(line) <= 100
+    before, marked, after = line[4:].partition("BAD")
+    assert marked
+    assert caret == f"  | {' ' * columns(before)}^^^"
+    assert before.startswith("...") == (at > 48 or (character == "模" and at > 25))
+    assert after.endswith("...") == (at < 998)
+
+
+def test_span_longer_than_the_terminal() -> None:
+    line, caret = in_line("a: " + "b" * 5000, 4, 5000)
+    assert (len(line), len(caret)) == (160, 157)
+    assert line.endswith("b...")
+
+
+def test_annotation_moves_below_where_it_would_not_fit() -> None:
+    found = replace(NODES, span=span("a.yaml", 1, 140, 3))
+    shown = render("text", Report((found,), texts={"a.yaml": Text("x" * 139 + "BAD")})).splitlines()
+    said = "Kubeflow Trainer 2.3 refuses this job (spec.trainer.numNodes)"
+    assert shown[3:5] == [f"  | {' ' * 139}^^^", f"  | {' ' * (156 - len(said))}{said}"]
+
+
+def test_a_huge_line() -> None:
+    line, caret = in_line("y" * 5_000_000, 4_000_000, 10)
+    assert len(line) <= 160
+    assert caret.count("^") == 10
+
+
+def test_visible() -> None:
+    assert visible("plain größe") == "plain größe"
+    assert visible("a\nb\x07\u2028\udcff\xa0") == "a\\nb\\x07\\u2028\\udcff\\xa0"
+    assert visible("größe", "ascii") == "gr\\xf6\\xdfe"
+
+
+def test_the_sample_is_what_these_tests_think() -> None:
+    assert JOB.splitlines()[5] == "    numNodes: 2"
