@@ -40,6 +40,12 @@ def test_a_line_end_in_a_file_name_begins_no_further_command() -> None:
     assert render("github", report(found)).startswith("::error file=a%0A%3A%3Aerror%3A%3Ab.yaml,line=6,")
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_file_name_that_is_not_utf_8(name: str) -> None:
+    found = replace(NODES, span=replace(NODES.span, path="caf\udce9.yaml"))
+    assert render(name, report(found)).encode("utf-8")
+
+
 def test_gitlab() -> None:
     issues = json.loads(render("gitlab", report(NODES, ODD, NOTE, SUPPRESSED)))
     prints = [issue.pop("fingerprint") for issue in issues]

@@ -31,7 +31,9 @@ def _command(finding: Finding, options: RenderOptions) -> str:
     listed = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
     said = [finding.message, f"help: {finding.help}" if finding.help else ""]
     message = "\n".join(visible(line) for line in said if line)
-    return f"::{_COMMANDS[finding.level]} {listed}::{_data(message)}"
+    command = f"::{_COMMANDS[finding.level]} {listed}::{_data(message)}"
+    # A file name that is not UTF-8 holds lone surrogates.
+    return command.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _data(text: str) -> str:
