@@ -104,7 +104,7 @@ class Finding:
     def fingerprint(self) -> str:
         """Stable while lines move: sixteen hexadecimal digits over rule, file, true path and message."""
         parts = (self.rule, self.path, str(self.document), self.yaml_path, self.message)
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def stamped(self, *, rule: str, name: str, severity: Severity, program: str, version: str | None) -> Finding:
         """This finding with what its rule, its program and the release in force settle."""
