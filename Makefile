@@ -52,7 +52,7 @@ $(WHEELHOUSE): pyproject.toml | $(DEV)
 $(MULTITOOL):
 	rm -rf .cache/npm
 	mkdir -p .cache/npm
-	npm install --prefix .cache/npm --silent --no-audit --no-fund --ignore-scripts @microsoft/sarif-multitool@$(MULTITOOL_VERSION)
+	npm install --prefix .cache/npm --loglevel error --no-audit --no-fund --ignore-scripts @microsoft/sarif-multitool@$(MULTITOOL_VERSION)
 	chmod +x .cache/npm/node_modules/@microsoft/sarif-multitool-*/Sarif.Multitool*
 	@touch $@
 
