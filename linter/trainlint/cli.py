@@ -14,6 +14,7 @@ from trainlint.settings import FORMATS, RUNTIMES, Overrides, SettingsError, pars
 
 if TYPE_CHECKING:
     from trainlint.report import Report, Target
+    from trainlint.settings import Settings
 
 _SEVERITIES = [severity.value for severity in Severity]
 
@@ -129,24 +130,29 @@ def check(
         _stop(str(error))
     for notice in report.notices:
         click.echo(f"trainlint: {notice}", err=True)
-    _write(report, settings.format, output, color, show_suppressed)
+    _write(report, settings, output, color, show_suppressed)
     if report.fails(settings.fail_on) and not exit_zero:
         sys.exit(1)
 
 
-def _write(report: Report, format_: str, output: Path | None, color: str, show_suppressed: bool) -> None:
+def _write(report: Report, settings: Settings, output: Path | None, color: str, show_suppressed: bool) -> None:
     from trainlint.discover import repository_root
     from trainlint.reports import RenderOptions, render
 
-    document = RenderOptions(show_suppressed=show_suppressed, root=repository_root(Path.cwd()))
+    document = RenderOptions(
+        show_suppressed=show_suppressed, root=repository_root(Path.cwd()), fail_on=settings.fail_on
+    )
     terminal = RenderOptions(
-        color=_is_colored(color), links=_is_colored(color) and sys.stdout.isatty(), show_suppressed=show_suppressed
+        color=_is_colored(color),
+        links=_is_colored(color) and sys.stdout.isatty(),
+        encoding=sys.stdout.encoding or "utf-8",
+        show_suppressed=show_suppressed,
     )
     if output is None:
-        _print(render(format_, report, terminal if format_ in ("text", "concise") else document))
+        _print(render(settings.format, report, terminal if settings.format in ("text", "concise") else document))
         return
     try:
-        output.write_text(render(format_, report, document), encoding="utf-8", newline="\n")
+        output.write_text(render(settings.format, report, document), encoding="utf-8", newline="\n")
     except OSError as error:
         _stop(f"{output}: cannot be written: {error.strerror}")
     _print(render("text", report, terminal))

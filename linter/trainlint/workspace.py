@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -126,6 +127,22 @@ class Repository:
         if key not in self._sources:
             self._sources[key] = load(display_path(file), file.read_bytes())
         return self._sources[key]
+
+    def documents(self, file: Path, pattern: re.Pattern[str]) -> list[Document]:
+        """The documents of one YAML file, also of one without a marker if its text matches the pattern.
+
+        Raises OSError when it cannot be read.
+        """
+        source = self.source(file)
+        if source.text is None:
+            data = file.read_bytes()
+            if len(data) <= MAX_BYTES and pattern.search(data.decode("latin-1")):
+                try:
+                    source.text = decode(data)
+                except Undecodable:
+                    return []
+                _compose(source, source.text)
+        return source.documents
 
     def script(self, file: Path) -> Document:
         """A file that is no YAML (a script, a Makefile) as a document of one text, to place findings in it.

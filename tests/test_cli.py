@@ -1,0 +1,168 @@
+"""The command line: what goes where, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from trainlint import __version__
+from trainlint.cli import main
+from trainlint.settings import FORMATS
+
+BAD = """apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: tune}
+spec:
+  runtimeRef: {name: torchtune-llama3.2-1b}
+  trainer: {command: [tune, run], numNodes: 2}
+"""
+
+
+@pytest.fixture
+def bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    file = tmp_path / "bad.yaml"
+    file.write_text(BAD, encoding="utf-8")
+    return file
+
+
+def run(*args: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(main, args, input=stdin)
+
+
+@pytest.mark.parametrize("args", [[], ["."], ["bad.yaml"], ["check"], ["check", "bad.yaml"], ["--format", "concise"]])
+def test_check_is_the_default(bad: Path, args: list[str]) -> None:
+    result = run(*args)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("bad.yaml:6:45: error TT102 single-node-model: ")
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_exit_codes_are_the_same_in_every_format(bad: Path, format_: str) -> None:
+    assert run("--format", format_).exit_code == 1
+    assert run("--format", format_, "--exit-zero").exit_code == 0
+    assert run("--format", format_, "--ignore", "TT").exit_code == 0
+    assert run("--format", format_, "--output", "out").exit_code == 1
+
+
+def test_the_threshold(bad: Path) -> None:
+    bad.write_text(BAD.replace("numNodes: 2", "numNodes: 0"), encoding="utf-8")
+    assert run().exit_code == 0
+    assert run("--fail-on", "warning").exit_code == 1
+    bad.with_name("trainlint.toml").write_text('fail-on = "note"\n', encoding="utf-8")
+    assert run().exit_code == 1
+    assert run("--isolated").exit_code == 0
+
+
+def test_json_has_the_documented_keys(bad: Path) -> None:
+    document = json.loads(run("--format", "json").stdout)
+    assert list(document) == ["version", "tool", "findings", "files", "targets", "notices", "summary"]
+    (finding,) = document["findings"]
+    fingerprint = finding.pop("fingerprint")
+    assert len(fingerprint) == 16
+    help_text = finding.pop("help")
+    assert "remove numNodes" in help_text
+    assert finding == {
+        "rule": "TT102",
+        "name": "single-node-model",
+        "severity": "error",
+        "program": "kubeflow-trainer",
+        "programVersions": ["2.3"],
+        "message": "numNodes must be 1 for llama3_2/1B",
+        "path": "bad.yaml",
+        "document": 0,
+        "field": "spec.trainer.numNodes",
+        "yamlPath": "spec.trainer.numNodes",
+        "line": 6,
+        "column": 45,
+        "endLine": 6,
+        "endColumn": 46,
+        "related": [],
+        "fix": None,
+        "suppressed": None,
+    }
+
+
+def test_output_takes_the_document_and_stdout_the_text(bad: Path, tmp_path: Path) -> None:
+    result = run("--format", "json", "--output", "out.json")
+    assert "Found 1 error in 1 of 1 file" in result.stdout
+    assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["summary"]["error"] == 1
+    assert run("--output", "no/where.json").exit_code == 2
+
+
+def test_notices_go_to_stderr_and_into_the_document(bad: Path) -> None:
+    result = run("--format", "json", "--target", "kubeflow-trainer=9.0")
+    assert "newer than" in result.stderr
+    assert "newer than" in json.loads(result.stdout)["notices"][0]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["nowhere.yaml"], "nowhere.yaml: no such file or folder"),
+        (["--target", "kubeflow-trainer=new"], "is no version"),
+        (["--select", "TT10x"], "no rule is called"),
+        (["--config", "nowhere.toml"], "does not exist"),
+        (["--format", "xml"], "xml"),
+    ],
+)
+def test_wrong_use(bad: Path, args: list[str], message: str) -> None:
+    result = run(*args)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+def test_bad_settings_are_wrong_use(bad: Path) -> None:
+    bad.with_name("trainlint.toml").write_text("\nselct = []\n", encoding="utf-8")
+    result = run()
+    assert result.exit_code == 2
+    assert "trainlint.toml:2: unknown setting 'selct'" in result.stderr
+    assert run("--isolated").exit_code == 1
+
+
+def test_standard_input(bad: Path) -> None:
+    result = run("-", "--stdin-filename", "jobs/x.yaml", "--format", "concise", stdin=BAD)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("jobs/x.yaml:6:45: ")
+    assert run("-", stdin="a: 1\n").exit_code == 0
+
+
+def test_colour_only_where_it_is_wanted(bad: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b[" not in run().stdout
+    assert "\x1b[" in run("--color", "always").stdout
+    assert "\x1b[" not in run("--format", "json", "--color", "always").stdout
+
+
+def test_as_a_module_and_in_a_narrow_encoding(bad: Path) -> None:
+    bad.write_text(BAD.replace("tune}", "tune}  # 😀") + "# ü\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "trainlint", "bad.yaml"],
+        capture_output=True,
+        env={"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PATH": "", "SYSTEMROOT": "C:\\Windows"},
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == b""
+    assert b"TT102" in done.stdout
+
+
+def test_a_run_without_markers_imports_no_yaml(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("a: [\n", encoding="utf-8")
+    script = (
+        "import sys; from trainlint.cli import main; main(['check', sys.argv[1]], standalone_mode=False); "
+        "heavy = {'ruamel', '_ruamel_yaml', 'sarif_om', 'packaging', 'pathspec', 'difflib'}; "
+        "print(sorted(heavy & {m.partition('.')[0] for m in sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"trainlint {__version__}\n"

@@ -1,0 +1,199 @@
+"""Whole runs: workspaces, runtimes, targets, suppression, trouble."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainlint.engine import lint
+from trainlint.report import Report, Target
+from trainlint.settings import Overrides
+
+JOB = """apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {{name: tune}}
+spec:
+  runtimeRef: {{name: {runtime}}}
+  trainer: {{command: [tune, run], numNodes: {nodes}}}
+"""
+RUNTIME = """apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {{name: {name}}}
+spec:
+  mlPolicy: {{{policy}}}
+  template:
+    spec:
+      replicatedJobs:
+      - name: node
+        template:
+          metadata: {{labels: {{trainer.kubeflow.org/trainjob-ancestor-step: trainer}}}}
+          spec: {{template: {{spec: {{containers: [{{name: node, image: example}}]}}}}}}
+"""
+
+
+def write(folder: Path, **files: str) -> None:
+    for name, content in files.items():
+        file = folder / f"{name}.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content, encoding="utf-8")
+
+
+def found(report: Report) -> list[tuple[str, int, str]]:
+    return [(Path(f.path).name, f.span.line, f.rule) for f in report.findings]
+
+
+def closed(**targets: str) -> Overrides:
+    return Overrides(
+        runtimes="closed", targets={name.replace("_", "-"): Target((version,)) for name, version in targets.items()}
+    )
+
+
+def job(runtime: str = "torchtune-llama3.2-1b", nodes: object = 2) -> str:
+    return JOB.format(runtime=runtime, nodes=nodes)
+
+
+def torch(name: str) -> str:
+    return RUNTIME.format(name=name, policy="numNodes: 1, torch: {}")
+
+
+def test_counts_and_targets(tmp_path: Path) -> None:
+    write(tmp_path, job=job(), other="a: 1\n", crd="# trainer.kubeflow.org\nkind: Other\n")
+    report = lint([tmp_path])
+    assert found(report) == [("job.yaml", 6, "TT102")]
+    assert (report.files.discovered, report.files.parsed, report.files.recognised) == (3, 2, 1)
+    assert report.targets == {"kubeflow-trainer": Target(("2.3",), "default")}
+
+
+def test_a_runtime_is_found_in_another_file_that_is_not_linted(tmp_path: Path) -> None:
+    write(tmp_path, job=job("torchtune-mistral-7b"), runtime=torch("torchtune-mistral-7b"))
+    (tmp_path / ".git").mkdir()
+    report = lint([tmp_path / "job.yaml"])
+    assert {f.rule for f in report.findings} == {"TT101", "TT102"}
+    assert report.files.discovered == 1
+
+
+def test_a_runtime_that_is_found_nowhere(tmp_path: Path) -> None:
+    write(tmp_path, job=job("own"))
+    (note,) = lint([tmp_path]).findings
+    assert (note.rule, note.level.value) == ("TJ101", "note")
+    (error,) = lint([tmp_path], closed()).findings
+    assert (error.rule, error.level.value, error.field) == ("TJ101", "error", "spec.runtimeRef")
+
+
+def test_with_closed_runtimes_order_counts_within_a_file(tmp_path: Path) -> None:
+    write(tmp_path, both=f"{job('own', 1)}---\n{torch('own')}")
+    assert {f.level.value for f in lint([tmp_path]).findings} == {"error"}
+    assert [f.rule for f in lint([tmp_path], closed()).findings] == ["TJ101"]
+
+
+def test_overlays_must_agree(tmp_path: Path) -> None:
+    mpi = RUNTIME.format(name="torchtune-mistral-7b", policy="numNodes: 1")
+    write(tmp_path, job=job("torchtune-mistral-7b"), base=torch("torchtune-mistral-7b"), overlay=mpi)
+    assert lint([tmp_path]).findings == ()
+
+
+def test_a_namespaced_runtime_is_looked_up_in_the_jobs_namespace(tmp_path: Path) -> None:
+    namespaced = torch("own").replace("ClusterTrainingRuntime", "TrainingRuntime")
+    ours = job("own", 1).replace("{name: own}", "{name: own, kind: TrainingRuntime}")
+    write(tmp_path, runtime=namespaced.replace("{name: own}", "{name: own, namespace: default}"), job=ours)
+    assert "TJ101" not in {f.rule for f in lint([tmp_path], closed()).findings}
+    write(tmp_path, job=ours.replace("{name: tune}", "{name: tune, namespace: team}"))
+    assert "TJ101" in {f.rule for f in lint([tmp_path], closed()).findings}
+
+
+def test_releases_merge_where_they_agree(tmp_path: Path) -> None:
+    write(tmp_path, job=job(nodes="2, numProcPerNode: 1, args: [output_dir=/x]"))
+    report = lint([tmp_path], Overrides(targets={"kubeflow-trainer": Target(("2.1.0", "2.2", "2.3"), "option")}))
+    assert {f.rule: f.program_versions for f in report.findings} == {
+        "TT102": ("2.1", "2.2", "2.3"),
+        "TT106": ("2.3",),
+    }
+
+
+@pytest.mark.parametrize(
+    ("version", "notice", "count"),
+    [("2.3.9", None, 1), ("3.0", "newer than 2.3", 1), ("1.9", "older than 2.0", 0)],
+)
+def test_versions_that_are_not_known(tmp_path: Path, version: str, notice: str | None, count: int) -> None:
+    write(tmp_path, job=job())
+    report = lint([tmp_path], Overrides(targets={"kubeflow-trainer": Target((version,))}))
+    assert len(report.findings) == count
+    assert [notice in n for n in report.notices] == [True] if notice else not report.notices
+
+
+def test_items_of_a_list_are_subjects(tmp_path: Path) -> None:
+    item = "\n".join("  " + line for line in job().splitlines()).replace("  apiVersion", "- apiVersion", 1)
+    write(tmp_path, list=f"apiVersion: v1\nkind: List\nitems:\n{item}\n")
+    (finding,) = lint([tmp_path]).findings
+    assert (finding.field, finding.yaml_path) == ("spec.trainer.numNodes", "items[0].spec.trainer.numNodes")
+
+
+def test_another_group_is_not_ours(tmp_path: Path) -> None:
+    write(tmp_path, job=job().replace("trainer.kubeflow.org", "train.example.org") + "# trainer.kubeflow.org\n")
+    assert lint([tmp_path]).findings == ()
+
+
+def test_trouble_stops_one_file_only(tmp_path: Path) -> None:
+    write(tmp_path, a=job() + "---\n" + job().replace("spec:", "spec: ["), b=job())
+    (tmp_path / "c.yaml").write_bytes(b"# trainer.kubeflow.org\n\xff\n")
+    (tmp_path / "d.yaml").write_bytes(b"\xff [\n")
+    report = lint([tmp_path])
+    assert found(report) == [
+        ("a.yaml", 6, "TT102"),
+        ("a.yaml", 13, "TL001"),
+        ("b.yaml", 6, "TT102"),
+        ("c.yaml", 2, "TL001"),
+    ]
+    assert {f.program for f in report.findings} == {"kubeflow-trainer"}
+
+
+@pytest.mark.parametrize("hostile", ["[" * 10_000, "{" * 10_000, "- " * 5_000], ids=["brackets", "braces", "dashes"])
+def test_hostile_files_end_with_a_finding(tmp_path: Path, hostile: str) -> None:
+    write(tmp_path, deep=f"# trainer.kubeflow.org\n{hostile}\n")
+    assert found(lint([tmp_path])) == [("deep.yaml", 2, "TL001")]
+
+
+def test_an_alias_bomb_ends_with_a_finding(tmp_path: Path) -> None:
+    levels = "".join(f"  l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 20))
+    write(tmp_path, bomb=job() + f"extra:\n  l0: &l0 x\n{levels}")
+    assert [rule for _, _, rule in found(lint([tmp_path]))] == ["TL001"]
+
+
+def test_settings_of_each_workspace(tmp_path: Path) -> None:
+    write(tmp_path / "one", job=job())
+    write(tmp_path / "two", job=job())
+    (tmp_path / "two/trainlint.toml").write_text('ignore = ["TT102"]\n', encoding="utf-8")
+    assert [Path(f.path).parent.name for f in lint([tmp_path / "one", tmp_path / "two"]).findings] == ["one"]
+    isolated = Overrides(isolated=True)
+    assert len(lint([tmp_path / "one", tmp_path / "two"], isolated).findings) == 2
+
+
+def test_excludes(tmp_path: Path) -> None:
+    write(tmp_path, job=job(), gen=job())
+    (tmp_path / "trainlint.toml").write_text('exclude = ["gen.yaml"]\n', encoding="utf-8")
+    assert found(lint([tmp_path])) == [("job.yaml", 6, "TT102")]
+    assert len(lint([tmp_path / "gen.yaml"]).findings) == 1
+    assert lint([tmp_path / "gen.yaml"], Overrides(force_exclude=True)).findings == ()
+
+
+def test_standard_input_stands_for_its_file(tmp_path: Path) -> None:
+    write(tmp_path, job=job(nodes=1), runtime=torch("torchtune-mistral-7b"))
+    (tmp_path / ".git").mkdir()
+    data = job("torchtune-mistral-7b", 1).encode()
+    report = lint([], stdin=(tmp_path / "job.yaml", data))
+    assert found(report) == [("job.yaml", 5, "TT101")]
+
+
+def test_a_suppressed_finding_is_kept_apart(tmp_path: Path) -> None:
+    write(tmp_path, job=job().replace("numNodes: 2}", "numNodes: 2}  # trainlint: ignore[TT102] later"))
+    report = lint([tmp_path])
+    assert report.suppressed == 1
+    assert list(report.active) == []
+
+
+def test_utf16_and_line_ends(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_bytes(job().encode("utf-16"))
+    (tmp_path / "b.yaml").write_bytes(job().replace("\n", "\r\n").encode())
+    (tmp_path / "c.yaml").write_bytes(job().replace("\n", "\r").encode())
+    assert found(lint([tmp_path])) == [(f"{name}.yaml", 6, "TT102") for name in "abc"]

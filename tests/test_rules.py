@@ -1,0 +1,84 @@
+"""The registry of rules, and that everything derived from it agrees."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner
+
+from trainlint.cli import main
+from trainlint.findings import Finding
+from trainlint.programs import PROGRAMS
+from trainlint.programs.kubeflow import TrainJob
+from trainlint.report import Report
+from trainlint.reports import render
+from trainlint.rules import all_rules, find_rule, nearest_rule, rule, selected
+
+RULES = all_rules()
+
+
+def test_codes_names_and_families() -> None:
+    assert [r.code for r in RULES] == sorted({r.code for r in RULES})
+    assert len({r.name for r in RULES}) == len(RULES)
+    for known in RULES:
+        assert re.fullmatch(r"(?:TT|FS|TJ|YD|TL)\d{3}", known.code)
+        assert re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", known.name)
+
+
+def test_every_rule_set_belongs_to_a_program() -> None:
+    used = {rule_set for program in PROGRAMS.values() for rule_set in program.rule_sets}
+    assert used | {"own"} == {r.module for r in RULES}
+
+
+def test_the_list_explain_and_sarif_hold_the_same_rules() -> None:
+    listed = json.loads(CliRunner().invoke(main, ["rules", "--format", "json"]).stdout)
+    assert [row["code"] for row in listed] == [r.code for r in RULES]
+    (run,) = json.loads(render("sarif", Report()))["runs"]
+    descriptors = {d["id"]: d for d in run["tool"]["driver"]["rules"]}
+    assert list(descriptors) == [r.code for r in RULES]
+    table = CliRunner().invoke(main, ["rules"]).stdout
+    for known in RULES:
+        assert f"{known.code}  {known.name} " in table
+        assert descriptors[known.code]["name"] == known.name.title().replace("-", "")
+        for word in (known.code, known.name, known.code.lower()):
+            explained = CliRunner().invoke(main, ["explain", word])
+            assert explained.exit_code == 0
+            assert known.documentation in explained.stdout
+
+
+def test_an_unknown_rule() -> None:
+    result = CliRunner().invoke(main, ["explain", "single-node-modle"])
+    assert result.exit_code == 2
+    assert 'did you mean "single-node-model"?' in result.stderr
+    assert nearest_rule("zzzz") is None
+
+
+@pytest.mark.parametrize(
+    ("select", "ignore", "expected"),
+    [
+        ([], [], True),
+        (["TT"], [], True),
+        (["tt102"], [], True),
+        (["single-node-model"], [], True),
+        (["TJ"], [], False),
+        ([], ["TT102"], False),
+        (["TT102"], ["TT"], True),
+        (["TT"], ["TT102"], False),
+        (["TT"], ["single-node-model"], False),
+    ],
+)
+def test_selection(select: list[str], ignore: list[str], expected: bool) -> None:
+    assert (find_rule("TT102") in list(selected(RULES, select, ignore))) is expected
+
+
+def test_a_code_or_name_is_taken_once() -> None:
+    def check(job: TrainJob) -> Iterator[Finding]:
+        yield from ()
+
+    with pytest.raises(ValueError, match="taken by TT102"):
+        rule("TT102", "another-name")(check)
+    with pytest.raises(ValueError, match="taken by TT102"):
+        rule("TT999", "single-node-model")(check)
