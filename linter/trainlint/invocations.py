@@ -48,7 +48,7 @@ class Command:
     starts: tuple[tuple[str, ...], ...]
     marker: str
     bare: Collection[str] = frozenset()
-    counts: Mapping[str, int] = field(default_factory=dict, hash=False)
+    counts: Mapping[str, int] = field(default_factory=dict)
     dashes_as_underscores: bool = False
     ends_at_script: bool = False
 
@@ -170,7 +170,7 @@ class Invocation:
     @property
     def name(self) -> str:
         """The words that name the program: `soup train`."""
-        return " ".join(word.text for word in self.program)
+        return " ".join(word.text for word in self.program).lstrip("@-+")
 
     @property
     def document(self) -> Document:
@@ -258,15 +258,15 @@ def invocations_in_script(document: Document, wanted: Iterable[Command]) -> list
     return finder.found
 
 
-_cache: WeakKeyDictionary[Repository, dict[Command, list[Invocation]]] = WeakKeyDictionary()
+_cache: WeakKeyDictionary[Repository, dict[str, list[Invocation]]] = WeakKeyDictionary()
 
 
 def repository_invocations(context: Context, wanted: Command) -> list[Invocation]:
     """Every start of a program in the workspace's YAML files, scripts, Makefiles and Dockerfiles, by file."""
     known = _cache.setdefault(context.repository, {})
-    if wanted not in known:
-        known[wanted] = list(_repository_invocations(context.repository, wanted))
-    return known[wanted]
+    if wanted.name not in known:
+        known[wanted.name] = list(_repository_invocations(context.repository, wanted))
+    return known[wanted.name]
 
 
 def _repository_invocations(repository: Repository, wanted: Command) -> Iterator[Invocation]:
@@ -359,26 +359,29 @@ class _Finder:
     def read_dockerfile(self, text: ShellText) -> None:
         """Instructions in shell form or as a list; an entry point goes before its command."""
         entry: list[Word] = []
-        for item in _commands(text, listed=True):
-            if isinstance(item, str) or not item:
+        default: list[Word] = []
+        for item in [*_commands(text, listed=True), _stage_end(text)]:
+            if isinstance(item, str):
                 continue
             head = item[0].text.upper()
             if head == "WORKDIR" and len(item) > 1:
                 self.folder = _joined(self.folder, item[1])
             elif head == "ENTRYPOINT":
                 entry = item[1:]
-                self.read_command(entry)
+            elif head == "CMD":
+                default = item[1:]
             elif head == "FROM":
-                entry = []
+                self.read_command([*entry, *default])
+                entry, default = [], []
             else:
-                self.read_command([*entry, *item[1:]] if head == "CMD" else item)
+                self.read_command(item)
 
     def read_command(self, words: list[Word]) -> None:
         """One simple command: the programs that it starts, or those of a script that it hands to a shell."""
         rest = [word for word in words if not re.match(r"[A-Za-z_]\w*=", word.text)]
         if not rest or _name(rest[0]) in _QUOTING_COMMANDS:
             return
-        if rest[0].text == "cd":
+        if _name(rest[0]) == "cd":
             self.folder = _joined(self.folder, rest[1]) if len(rest) > 1 else None
             return
         script = _script_of(rest)
@@ -392,11 +395,15 @@ class _Finder:
                 match = _match(words, start)
                 if match:
                     first, last = match
-                    program = [word for word in words[first:last] if not word.text.startswith("-")]
+                    program = [words[first], *(w for w in words[first + 1 : last] if not w.text.startswith("-"))]
                     self.found.append(
                         Invocation(command, words[:first], program, words[last:], self.folder, self.owner)
                     )
                     break
+
+
+def _stage_end(text: ShellText) -> list[Word]:
+    return [Word(text, "FROM", (), (), (0, 0))]
 
 
 def _match(words: Sequence[Word], start: tuple[str, ...]) -> tuple[int, int] | None:
