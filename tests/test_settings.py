@@ -43,8 +43,8 @@ def test_everything_that_can_be_set(tmp_path: Path) -> None:
     assert settings.fail_on is Severity.WARNING
     assert settings.format == "concise"
     assert settings.targets == {"kubeflow-trainer": Target(("2.2", "2.3"), "trainlint.toml")}
-    assert settings.cluster.runtimes == {"own"}
-    assert settings.cluster.priority_classes == {"high"}
+    assert settings.cluster.runtimes == frozenset({"own"})
+    assert settings.cluster.priority_classes == frozenset({"high"})
     assert settings.base == tmp_path
 
 
