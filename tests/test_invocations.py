@@ -56,7 +56,7 @@ def place(word: Word) -> tuple[int, int, int]:
         ("run: soup train --fsdp=full-shard\n", (1, 24, 34)),
         ("run: |\n    # a comment\n    FOO=1 soup train \\\n      --fsdp full-shard\n", (4, 14, 24)),
         ("run: >-\n  soup train\n  --fsdp full-shard\n", (3, 10, 20)),
-        ("run: 'echo ''x''; soup train --fsdp ''full-shard'''\n", (1, 37, 51)),
+        ("run: 'echo ''x''; soup train --fsdp ''full-shard'''\n", (1, 37, 50)),
         ('run: "soup train --gpus \\"4\\" \\\n   --fsdp full-shard\\nls"\n', (2, 11, 21)),
         ("command: [bash, -c, 'cd x && soup train --fsdp full-shard > log 2>&1']\n", (1, 48, 58)),
         ("command: [soup]\nargs: [train, --fsdp, full-shard]\n", (2, 23, 33)),
