@@ -80,6 +80,7 @@ def _severity(_: click.Context, __: click.Parameter, value: str | None) -> Sever
 @click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Read these settings.")
 @click.option("--isolated", is_flag=True, help="Read no settings.")
 @click.option("--stdin-filename", type=click.Path(path_type=Path), help="The name of what is read from -.")
+@click.option("--fix", is_flag=True, help="Mend what can be mended safely, in place.")
 @click.option("--show-suppressed", is_flag=True, help="Report suppressed findings as well.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour the text.")
 def check(
@@ -97,6 +98,7 @@ def check(
     config: Path | None,
     isolated: bool,
     stdin_filename: Path | None,
+    fix: bool,
     show_suppressed: bool,
     color: str,
 ) -> None:
@@ -119,6 +121,8 @@ def check(
     named = [path for path in paths if str(path) != "-"]
     stdin = None
     if len(named) < len(paths):
+        if fix:
+            _stop("--fix changes files, and standard input is none")
         stdin = (stdin_filename or Path("stdin.yaml"), sys.stdin.buffer.read())
     elif not named:
         named = [Path()]
@@ -126,6 +130,8 @@ def check(
         run = Run(overrides)
         settings = run.settings_for([*named, *([stdin[0]] if stdin else [])])
         report = run.lint(named, stdin)
+        if fix and _mend(report):
+            report = Run(overrides).lint(named)
     except (MissingPath, SettingsError) as error:
         _stop(str(error))
     for notice in report.notices:
@@ -133,6 +139,18 @@ def check(
     _write(report, settings, output, color, show_suppressed)
     if report.fails(settings.fail_on) and not exit_zero:
         sys.exit(1)
+
+
+def _mend(report: Report) -> int:
+    from trainlint import fixes
+
+    try:
+        count = fixes.apply(report)
+    except OSError as error:
+        _stop(f"{error.filename}: cannot be changed: {error.strerror}")
+    if count:
+        click.echo(f"trainlint: fixed {count} finding{'' if count == 1 else 's'}", err=True)
+    return count
 
 
 def _write(report: Report, settings: Settings, output: Path | None, color: str, show_suppressed: bool) -> None:

@@ -34,7 +34,7 @@ class Run:
         self._targets: dict[str, Target] = {}
         self._notices: dict[str, None] = {}
 
-    def lint(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None) -> Report:
+    def lint(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None = None) -> Report:
         """Check everything and say what came of it."""
         findings: list[Finding] = []
         texts: dict[str, Text] = {}

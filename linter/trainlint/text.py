@@ -29,8 +29,14 @@ class Text:
     Lines end at LF, CRLF or CR alone, as editors and git see them; U+2028, U+2029 and NEL end no line.
     """
 
-    def __init__(self, content: str) -> None:
+    def __init__(self, content: str, encoding: str = "utf-8", mark: bytes = b"") -> None:
         self.content = content
+        self._encoding = encoding
+        self._mark = mark
+
+    def encoded(self, content: str) -> bytes:
+        """Other content as bytes in the encoding of this text, with its byte order mark."""
+        return self._mark + content.encode(self._encoding)
 
     @cached_property
     def _line_ends(self) -> list[tuple[int, int]]:
@@ -81,7 +87,7 @@ def decode(data: bytes) -> Text:
             encoding = "utf-16-be"
     body = data[skip:]
     try:
-        return Text(body.decode(encoding))
+        return Text(body.decode(encoding), encoding, data[:skip])
     except UnicodeDecodeError as error:
         before = body[: error.start].decode(encoding, "replace")
         line = Text(before).position(len(before))[0]

@@ -1,0 +1,63 @@
+"""Mends findings in place: safe fixes only, each file at once or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from trainlint.findings import Edit, Finding
+from trainlint.report import Report
+
+
+def apply(report: Report) -> int:
+    """Carry out the safe fixes of the active findings; the number of findings that they mend.
+
+    A fix that touches what an earlier one changed is left for the next run. Raises OSError when a file cannot be
+    written; it is then as it was.
+    """
+    by_file: dict[str, list[Finding]] = {}
+    for finding in report.active:
+        if finding.fix is not None and finding.fix.safe:
+            by_file.setdefault(finding.path, []).append(finding)
+    mended = 0
+    for path, findings in by_file.items():
+        text = report.texts[path]
+        edits, count = _compatible(finding.fix.edits for finding in findings if finding.fix)
+        content = text.content
+        for edit in sorted(edits, key=lambda e: e.start, reverse=True):
+            content = content[: edit.start] + edit.replacement + content[edit.end :]
+        _replace(Path(path), text.encoded(content))
+        mended += count
+    return mended
+
+
+def _compatible(fixes: Iterable[tuple[Edit, ...]]) -> tuple[list[Edit], int]:
+    """The edits of those fixes that touch no earlier one, and how many fixes these are; equal edits count once."""
+    chosen: list[Edit] = []
+    count = 0
+    for edits in fixes:
+        fresh = [edit for edit in edits if edit not in chosen]
+        if not any(_touch(edit, other) for edit in fresh for other in chosen):
+            chosen += fresh
+            count += 1
+    return chosen, count
+
+
+def _touch(one: Edit, other: Edit) -> bool:
+    return (one.start < other.end and other.start < one.end) or one.start == other.start
+
+
+def _replace(file: Path, data: bytes) -> None:
+    """Put new content in a file's place, through a link if it is one, with the file's mode."""
+    target = Path(os.path.realpath(file))
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        os.chmod(name, target.stat().st_mode & 0o7777)
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise
