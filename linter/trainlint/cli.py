@@ -80,6 +80,8 @@ def _severity(_: click.Context, __: click.Parameter, value: str | None) -> Sever
 @click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Read these settings.")
 @click.option("--isolated", is_flag=True, help="Read no settings.")
 @click.option("--stdin-filename", type=click.Path(path_type=Path), help="The name of what is read from -.")
+@click.option("--baseline", type=click.Path(path_type=Path, dir_okay=False), help="Known findings, which do not count.")
+@click.option("--write-baseline", is_flag=True, help="Write what is found into the baseline and exit 0.")
 @click.option("--fix", is_flag=True, help="Mend what can be mended safely, in place.")
 @click.option("--show-suppressed", is_flag=True, help="Report suppressed findings as well.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour the text.")
@@ -98,6 +100,8 @@ def check(
     config: Path | None,
     isolated: bool,
     stdin_filename: Path | None,
+    baseline: Path | None,
+    write_baseline: bool,
     fix: bool,
     show_suppressed: bool,
     color: str,
@@ -132,6 +136,13 @@ def check(
         report = run.lint(named, stdin)
         if fix and _mend(report):
             report = Run(overrides).lint(named)
+        if write_baseline:
+            _write_baseline(report, baseline)
+            return
+        if baseline is not None:
+            from trainlint import baseline as known
+
+            report = known.apply(report, known.read(baseline))
     except (MissingPath, SettingsError) as error:
         _stop(str(error))
     for notice in report.notices:
@@ -139,6 +150,18 @@ def check(
     _write(report, settings, output, color, show_suppressed)
     if report.fails(settings.fail_on) and not exit_zero:
         sys.exit(1)
+
+
+def _write_baseline(report: Report, file: Path | None) -> None:
+    from trainlint import baseline
+
+    if file is None:
+        _stop("--write-baseline needs --baseline FILE")
+    try:
+        count = baseline.write(file, report)
+    except OSError as error:
+        _stop(f"{file}: cannot be written: {error.strerror}")
+    click.echo(f"trainlint: {file} holds {count} finding{'' if count == 1 else 's'}", err=True)
 
 
 def _mend(report: Report) -> int:
