@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from trainlint.engine import lint
+from trainlint.programs.kubeflow import TrainJob
 from trainlint.report import Report, Target
 from trainlint.settings import Overrides
 
@@ -197,3 +198,21 @@ def test_utf16_and_line_ends(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_bytes(job().replace("\n", "\r\n").encode())
     (tmp_path / "c.yaml").write_bytes(job().replace("\n", "\r").encode())
     assert found(lint([tmp_path])) == [(f"{name}.yaml", 6, "TT102") for name in "abc"]
+
+
+def test_a_fault_of_ours_is_one_line_and_the_other_files_are_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(job: TrainJob) -> None:
+        if job.name.is_("broken"):
+            raise KeyError("x")
+
+    monkeypatch.delenv("TRAINLINT_DEBUG", raising=False)
+    monkeypatch.setattr(TrainJob, "runs_tune", property(lambda self: fail(self) or True))
+    write(tmp_path, a=job().replace("{name: tune}", "{name: broken}"), b=job())
+    report = lint([tmp_path])
+    assert found(report) == [("b.yaml", 6, "TT102")]
+    assert report.crashed
+    (notice,) = report.notices
+    assert "a.yaml: not wholly checked: internal error at test_engine.py" in notice
+    assert "\n" not in notice

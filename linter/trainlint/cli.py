@@ -148,6 +148,8 @@ def check(
     for notice in report.notices:
         click.echo(f"trainlint: {notice}", err=True)
     _write(report, settings, output, color, show_suppressed)
+    if report.crashed:
+        sys.exit(2)
     if report.fails(settings.fail_on) and not exit_zero:
         sys.exit(1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from trainlint.findings import Finding, Severity
 from trainlint.programs import InForce, Program, Subject
 from trainlint.report import FileCounts, Report, Target
 from trainlint.rules import Rule, rules_of, selected
-from trainlint.settings import Overrides, Settings, read_settings, settings_file
+from trainlint.settings import Overrides, Settings, SettingsError, read_settings, settings_file
 from trainlint.text import Text
 from trainlint.workspace import Context, Repository, Source, display_path, load
 
@@ -33,6 +34,7 @@ class Run:
         self._contexts: dict[Path, Context] = {}
         self._targets: dict[str, Target] = {}
         self._notices: dict[str, None] = {}
+        self._crashed = False
 
     def lint(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None = None) -> Report:
         """Check everything and say what came of it."""
@@ -46,7 +48,7 @@ class Run:
             if source.text is None:
                 continue
             by_path: dict[str, list[Finding]] = {}
-            for finding in self._findings(candidate, source):
+            for finding in self._guarded(candidate, source):
                 by_path.setdefault(finding.path, []).append(finding)
             repository = self._context(candidate.workspace).repository
             for path, found in by_path.items():
@@ -61,6 +63,7 @@ class Run:
             targets=self._targets,
             notices=tuple(self._notices),
             texts=texts,
+            crashed=self._crashed,
         )
 
     def settings_for(self, paths: Sequence[Path]) -> Settings:
@@ -105,6 +108,18 @@ class Run:
             excluder = Excluder(settings.exclude, settings.base or workspace)
             self._contexts[workspace] = Context(Repository(workspace, excluder), settings, _judge)
         return self._contexts[workspace]
+
+    def _guarded(self, candidate: Candidate, source: Source) -> Iterator[Finding]:
+        """The findings of a file; a fault of ours ends this file's, not the run."""
+        try:
+            yield from self._findings(candidate, source)
+        except (OSError, SettingsError):
+            raise
+        except Exception as error:
+            if os.environ.get("TRAINLINT_DEBUG"):
+                raise
+            self._crashed = True
+            self._notice(f"{source.path}: not wholly checked: {_fault(error)}")
 
     def _findings(self, candidate: Candidate, source: Source) -> Iterator[Finding]:
         context = self._context(candidate.workspace)
@@ -159,6 +174,16 @@ class Run:
 
     def _notice(self, text: str) -> None:
         self._notices[text] = None
+
+
+def _fault(error: Exception) -> str:
+    """One line on a fault of trainlint itself: what, and where in its code."""
+    import traceback
+
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    what = " ".join(str(error).split()) or type(error).__name__
+    place = f"{Path(frame.filename).name}:{frame.lineno}"
+    return f"internal error at {place}, please report it: {type(error).__name__}: {what}"
 
 
 def _judge(context: Context, program: Program, subject: Subject, release: str) -> bool:

@@ -43,6 +43,8 @@ class Report:
     targets: Mapping[str, Target] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     texts: Mapping[str, Text] = field(default_factory=dict)
+    crashed: bool = False
+    """A fault of trainlint itself kept some file from being checked; a notice says where."""
 
     @property
     def active(self) -> Iterator[Finding]:
