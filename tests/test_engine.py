@@ -203,12 +203,13 @@ def test_utf16_and_line_ends(tmp_path: Path) -> None:
 def test_a_fault_of_ours_is_one_line_and_the_other_files_are_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(job: TrainJob) -> None:
+    def fail(job: TrainJob) -> bool:
         if job.name.is_("broken"):
             raise KeyError("x")
+        return True
 
     monkeypatch.delenv("TRAINLINT_DEBUG", raising=False)
-    monkeypatch.setattr(TrainJob, "runs_tune", property(lambda self: fail(self) or True))
+    monkeypatch.setattr(TrainJob, "runs_tune", property(fail))
     write(tmp_path, a=job().replace("{name: tune}", "{name: broken}"), b=job())
     report = lint([tmp_path])
     assert found(report) == [("b.yaml", 6, "TT102")]
