@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from trainlint.workspace import Context, Repository
 
 SCRIPT_SUFFIXES = (
-    ".sh", ".bash", ".slurm", ".sbatch", ".mk", "Makefile", "Dockerfile", ".dockerfile", "Containerfile", "justfile"
+    ".sh", ".bash", ".slurm", ".sbatch", ".mk", "makefile", "dockerfile", "containerfile", "justfile"
 )  # fmt: skip
 _SCRIPT_KEYS = frozenset(
     "after_script bash before_script cmd cmds commands run script setup setup_commands source start".split()
@@ -379,7 +379,7 @@ class _Finder:
     def read_command(self, words: list[Word]) -> None:
         """One simple command: the programs that it starts, or those of a script that it hands to a shell."""
         rest = [word for word in words if not re.match(r"[A-Za-z_]\w*=", word.text)]
-        if not rest or _name(rest[0]) in _QUOTING_COMMANDS:
+        if not rest:
             return
         if _name(rest[0]) == "cd":
             self.folder = _joined(self.folder, rest[1]) if len(rest) > 1 else None
@@ -393,7 +393,7 @@ class _Finder:
         for command in self.wanted:
             for start in command.starts:
                 match = _match(words, start)
-                if match:
+                if match and _name(rest[0]) not in _QUOTING_COMMANDS - {start[0]}:
                     first, last = match
                     program = [words[first], *(w for w in words[first + 1 : last] if not w.text.startswith("-"))]
                     self.found.append(
