@@ -67,6 +67,10 @@ _GO_WORDS: dict[str, Plain] = {
     **{"-" + word: -math.inf for word in (".inf", ".Inf", ".INF")},
 }
 _GO_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_GO_BASES = {2: 16, 3: 2, 4: 8, 5: 10}
+"""The base of the digits in each group of `_GO_INT`."""
+_LONGEST_INT = 70
+"""More characters than any 64-bit integer has, in base 2 with sign and prefix."""
 _GO_INT = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
 
 
@@ -77,23 +81,13 @@ def _go(text: str) -> Plain:
         return text
     digits = text if text[0] == "." else text.replace("_", "")
     match = _GO_INT.fullmatch(digits)
-    if match and text[0] != ".":
-        sign, hexadecimal, binary, octal, decimal = match.groups()
-        number = (
-            int(hexadecimal, 16)
-            if hexadecimal
-            else int(binary, 2)
-            if binary
-            else int(octal, 8)
-            if octal
-            else int(decimal)
-        )
-        number = -number if sign == "-" else number
+    if match and text[0] != "." and len(digits) <= _LONGEST_INT:
+        number = int("".join(match.group(1, match.lastindex or 0)), _GO_BASES[match.lastindex or 0])
         if -(2**63) <= number < 2**64:
             return number
-        return float(number) if decimal else text
     if _GO_FLOAT.fullmatch(digits):
-        return float(digits)
+        number_or_infinity = float(digits)
+        return text if math.isinf(number_or_infinity) else number_or_infinity
     return text
 
 
