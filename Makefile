@@ -22,6 +22,10 @@ WHEELHOUSE := $(VENV)/wheelhouse/.filled
 MULTITOOL_VERSION := 5.7.0
 MULTITOOL := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)
 
+# Node brings its own certificates; those that the system trusts count too.
+NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
+export NODE_EXTRA_CA_CERTS
+
 .PHONY: help lint test test-sdist test-minimum-versions bench docs sarif-validator clean
 
 help:
@@ -52,7 +56,7 @@ $(WHEELHOUSE): pyproject.toml | $(DEV)
 $(MULTITOOL):
 	rm -rf .cache/npm
 	mkdir -p .cache/npm
-	npm install --prefix .cache/npm --loglevel error --no-audit --no-fund --ignore-scripts @microsoft/sarif-multitool@$(MULTITOOL_VERSION)
+	npm install --prefix .cache/npm --loglevel error --fetch-retries 1 --no-audit --no-fund --ignore-scripts @microsoft/sarif-multitool@$(MULTITOOL_VERSION)
 	chmod +x .cache/npm/node_modules/@microsoft/sarif-multitool-*/Sarif.Multitool*
 	@touch $@
 
