@@ -47,13 +47,32 @@ def nothing() -> Absent[T]:
     return Absent(_NOWHERE)
 
 
+FSDP2_ALWAYS: Mapping[str, str | bool] = {
+    "strategy": "FULL_SHARD",
+    "backward_prefetch": "BACKWARD_PRE",
+    "forward_prefetch": False,
+    "use_orig_params": True,
+    "sync_module_states": True,
+    "limit_all_gathers": True,
+}
+"""What FSDP2 does whatever the FSDP1 setting of that name (an attribute of `FsdpSetup`) says."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words that one FSDP version takes for a setting, and what comes of any other."""
+
+    allowed: frozenset[str]
+    otherwise: Severity = Severity.ERROR
+
+
 @dataclass(frozen=True, kw_only=True)
 class FsdpFacts:
     """What one release of a program makes of a setup.
 
     An empty collection or None means that the release does not look, so that no rule speaks. A severity is the
     release's own answer: ERROR where it refuses, WARNING where it goes on and does something other than what is
-    written.
+    written. Settings are named as `FsdpSetup` names them.
     """
 
     keys: frozenset[str] = frozenset()
@@ -68,47 +87,53 @@ class FsdpFacts:
     """The FSDP version that runs where the setup names none."""
     versions: tuple[int, ...] = ()
     """The versions that may be named; where empty, a named one is not read and `default_version` runs."""
+    version_not_read: Severity | None = None
+    """A named version that is not the one that runs, in a release that does not read it."""
 
-    strategies: frozenset[str] = frozenset()
-    wrap_policies: frozenset[str] = frozenset()
-    prefetches: frozenset[str] = frozenset()
-    state_dict_types: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    words: Mapping[str, Mapping[int, Words]] = field(default_factory=dict)
+    """By setting and FSDP version: a version that is missing does not look at the setting."""
+    booleans: Mapping[str, Mapping[int, Severity]] = field(default_factory=dict)
+    """By setting and FSDP version: what comes of a value that is no boolean."""
+    fsdp1_only: Mapping[str, Severity] = field(default_factory=dict)
+    """Settings that FSDP2 does without, with what comes of one that differs from `FSDP2_ALWAYS`."""
+    default_state_dict_type: Mapping[int, str] = field(default_factory=dict)
     """By FSDP version."""
 
-    checked_under_fsdp2: frozenset[str] = frozenset()
-    """Names of `FsdpSetup` attributes whose words are checked under FSDP2 too, though only FSDP1 uses them."""
-    fsdp1_only: Mapping[str, Severity] = field(default_factory=dict)
-    """Names of `FsdpSetup` attributes that FSDP2 does without, with what comes of setting one."""
-    fsdp2_only: Mapping[str, Severity] = field(default_factory=dict)
-    """Names of `FsdpSetup` attributes that FSDP1 does without, with what comes of setting one."""
-
-    reshard_word: Severity | None = None
-    """A reshard-after-forward that is no boolean, under FSDP2."""
     reshard_under_fsdp1: Severity | None = None
-    """A reshard-after-forward under FSDP1 that asks for anything but full sharding."""
+    """A sharding strategy in reshard-after-forward under FSDP1 that is not the one that runs."""
+    boolean_reshard_under_fsdp1: Severity | None = None
+    """A boolean in reshard-after-forward, which means FSDP2, under FSDP1."""
     size_wrap_without_size: Severity | None = None
-    class_list: Severity | None = None
-    """Layer classes written otherwise than the program splits them."""
-    unsynced_ram_loading: Severity | None = None
-    """RAM-efficient loading without synchronising module states."""
-    ram_loading_default: bool = False
+    size_not_an_integer: Severity | None = None
+    """A min_num_params that is no integer while the wrap policy goes by size."""
+    unsynced_ram_loading: Mapping[int, Severity] = field(default_factory=dict)
+    """RAM-efficient loading without synchronising module states, by FSDP version."""
     checkpointing_without_wrap: Severity | None = None
     """Activation checkpointing under FSDP2 without a wrap policy."""
     checkpoint_offload_alone: Severity | None = None
     """Offloading of checkpoints without activation checkpointing, or under FSDP1."""
-    no_wrapping: Severity | None = None
+    class_names: Severity | None = None
+    """Layer classes that are not written as names with commas between them and no space."""
+    single_unit: Severity | None = None
     """A model that is sharded as one unit, since no wrap policy is given."""
-    deepspeed_beside: Severity | None = None
-    unused_section: Severity | None = None
+    wrap_setting_not_used: Severity | None = None
+    """A size or layer classes that the wrap policy does not look at."""
+    hybrid_on_one_machine: Severity | None = None
+    section_not_used: Severity | None = None
     """A section of FSDP settings while sharding is off."""
+    deepspeed_beside: Severity | None = None
 
     two_checkpointings: Severity | None = None
     """The trainer's gradient checkpointing beside FSDP's activation checkpointing."""
     save_only_model_sharded: Severity | None = None
     """save_only_model with a sharded state dict."""
-    eight_bit_optimizer: Severity | None = None
+    save_only_model_best: Severity | None = None
+    """save_only_model with load_best_model_at_end."""
+    eight_bit_optimizers: Mapping[str, Severity] = field(default_factory=dict)
+    """Optimizers whose state cannot be gathered, by name."""
     quant_storage: Severity | None = None
-    """A 4-bit model under FSDP1 whose quant storage differs from the compute dtype."""
+    """A 4-bit model under FSDP1 whose quant storage is not the dtype of its other parameters."""
+    auto_find_batch_size: Severity | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,10 +152,11 @@ class FsdpSetup:
 
     version: Value[int] = field(default_factory=nothing)
     strategy: Value[str] = field(default_factory=nothing)
-    reshard: Value[bool] = field(default_factory=nothing)
-    """Reshard after forward; WrongType for a word that is no boolean, a sharding strategy for one."""
+    reshard: Value[bool | str] = field(default_factory=nothing)
+    """Reshard after forward: a boolean, or a word such as a sharding strategy where it is not one."""
     wrap_policy: Value[str] = field(default_factory=nothing)
     layer_classes: Value[list[str]] = field(default_factory=nothing)
+    """The names as the program splits them; WrongType for what it takes for a name that no class has."""
     min_num_params: Value[int] = field(default_factory=nothing)
     backward_prefetch: Value[str] = field(default_factory=nothing)
     forward_prefetch: Value[bool] = field(default_factory=nothing)
@@ -172,6 +198,13 @@ class FsdpSetup:
         if not self.facts.versions or self.version.absent:
             return self.facts.default_version
         return self.version.known if self.version.is_(*self.facts.versions) else None
+
+    @property
+    def runs_state_dict_type(self) -> str | None:
+        """The state dict type that is saved, as far as it is known."""
+        if self.state_dict_type.absent and self.runs_version is not None:
+            return self.facts.default_state_dict_type.get(self.runs_version)
+        return self.state_dict_type.known
 
     @property
     def is_fsdp1(self) -> bool:
