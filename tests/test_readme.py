@@ -6,13 +6,15 @@ import json
 import os
 import re
 import sys
+from dataclasses import fields
+from pathlib import Path
 
 import click
 
 from external import DEMO, ROOT, run
 from readme import filled
 from trainlint.cli import check
-from trainlint.settings import FORMATS
+from trainlint.settings import FORMATS, Settings, read_settings
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -36,6 +38,18 @@ def test_options() -> None:
     formats = re.search(r"`--format ([a-z|\\]+)`", section("## Options"))
     assert formats
     assert formats[1].replace("\\", "").split("|") == list(FORMATS)
+
+
+def test_settings(tmp_path: Path) -> None:
+    example = re.search(r"```toml\n(.*?)```", section("## Settings"), re.DOTALL)
+    assert example
+    file = tmp_path / "pyproject.toml"
+    file.write_text(example[1], encoding="utf-8")
+    read, default = read_settings(file), Settings()
+    assert read.targets["kubeflow-trainer"].versions == ("2.2", "2.3")
+    shown = {field.name for field in fields(Settings) if f"\n{field.name.replace('_', '-')} = " in example[1]}
+    assert shown | {"targets", "cluster", "base"} == {field.name for field in fields(Settings)}
+    assert read.cluster != default.cluster
 
 
 def test_json_keys() -> None:
