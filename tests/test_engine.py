@@ -178,6 +178,14 @@ def test_excludes(tmp_path: Path) -> None:
     assert lint([tmp_path / "gen.yaml"], Overrides(force_exclude=True)).findings == ()
 
 
+def test_a_walk_keeps_to_the_excludes_of_where_it_began(tmp_path: Path) -> None:
+    (tmp_path / "trainlint.toml").write_text('exclude = ["inner/"]\n', encoding="utf-8")
+    write(tmp_path / "inner", job=job())
+    (tmp_path / "inner/trainlint.toml").write_text("", encoding="utf-8")
+    assert lint([tmp_path]).findings == ()
+    assert len(lint([tmp_path / "inner"]).findings) == 1
+
+
 def test_standard_input_stands_for_its_file(tmp_path: Path) -> None:
     write(tmp_path, job=job(nodes=1), runtime=torch("torchtune-mistral-7b"))
     (tmp_path / ".git").mkdir()

@@ -24,10 +24,14 @@ class MissingPath(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A file to look at: its path, the workspace that it belongs to, and whether it was named itself."""
+    """A file to look at: its path, the workspace that it belongs to, and how it was come upon.
+
+    `start` is the workspace of the path that led to it, `named` says that this path is the file itself.
+    """
 
     file: Path
     workspace: Path
+    start: Path
     named: bool = False
 
 
@@ -49,11 +53,13 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
             found, named, top = (path,), True, path.parent
         else:
             raise MissingPath(f"{path}: no such file or folder")
+        top = Path(os.path.abspath(top))
+        start = workspaces.of(top, top)
         for file in found:
             key = os.path.abspath(file)
             if key not in seen:
                 seen.add(key)
-                yield Candidate(file, workspaces.of(Path(key).parent, Path(os.path.abspath(top))), named)
+                yield Candidate(file, workspaces.of(Path(os.path.dirname(key)), top), start, named)
 
 
 def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> Iterator[Path]:

@@ -66,6 +66,15 @@ class Run:
             crashed=self._crashed,
         )
 
+    def subjects(self, paths: Sequence[Path], program: str) -> Iterator[tuple[Context, Subject, InForce]]:
+        """Each subject of one program in these files and folders, with each choice of releases that it is judged by."""
+        for candidate, source in self._sources(paths, None):
+            context = self._context(candidate.workspace)
+            for owner, subject in source.subjects:
+                if owner.name == program:
+                    for in_force in self._releases(context, owner, subject):
+                        yield context, subject, in_force
+
     def settings_for(self, paths: Sequence[Path]) -> Settings:
         """The settings that govern the run as a whole: those of the first path's workspace."""
         first = paths[0].absolute() if paths else Path.cwd()
@@ -82,9 +91,10 @@ class Run:
         if stdin is not None:
             file, data = stdin
             folder = Path.cwd() if file.is_absolute() is False else file.parent
-            candidate = Candidate(file, workspace_of((folder / file).parent, folder), named=True)
+            workspace = workspace_of((folder / file).parent, folder)
+            candidate = Candidate(file, workspace, workspace, named=True)
             if not self._excluded(candidate):
-                source = load(display_path(file), data)
+                source = load(file, data)
                 self._context(candidate.workspace).repository.adopt(file, source)
                 yield candidate, source
         for candidate in discover(paths):
@@ -100,7 +110,10 @@ class Run:
     def _excluded(self, candidate: Candidate) -> bool:
         if candidate.named and not self.overrides.force_exclude:
             return False
-        return self._context(candidate.workspace).repository.exclude.excludes(candidate.file)
+        return any(
+            self._context(workspace).repository.exclude.excludes(candidate.file)
+            for workspace in {candidate.workspace, candidate.start}
+        )
 
     def _context(self, workspace: Path) -> Context:
         if workspace not in self._contexts:

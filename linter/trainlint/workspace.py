@@ -25,7 +25,7 @@ MAX_BYTES = 20_000_000
 class Source:
     """One file: its text, the programs whose marker it holds, its documents and what is wrong with it.
 
-    `text` is None where the file holds no marker, or could not be read. `trouble` is what stopped the reading, with
+    `text` is None, and nothing else is told, where the file holds no marker. `trouble` is what stopped the reading, with
     the 1-based line and column at which it shows.
     """
 
@@ -35,6 +35,9 @@ class Source:
     documents: list[Document] = field(default_factory=list)
     trouble: Trouble | None = None
     subjects: list[tuple[Program, Subject]] = field(default_factory=list)
+
+
+_UNMARKED = Source("")
 
 
 @dataclass(frozen=True)
@@ -55,11 +58,10 @@ def display_path(file: Path) -> str:
     return (absolute[len(here) :] if absolute.startswith(here) else absolute).replace(os.sep, "/")
 
 
-def load(path: str, data: bytes) -> Source:
+def load(file: Path, data: bytes) -> Source:
     """Read a file as far as it matters: nothing but a search for markers where it holds none."""
     from trainlint.programs import any_marker, marked
 
-    source = Source(path)
     text: Text | None = None
     content = data.decode("latin-1")
     if b"\0" in data[:4]:
@@ -69,7 +71,8 @@ def load(path: str, data: bytes) -> Source:
         except Undecodable:
             pass
     if not any_marker().search(content):
-        return source
+        return _UNMARKED
+    source = Source(display_path(file))
     source.programs = marked(content)
     if len(data) > MAX_BYTES:
         source.text = Text("")
@@ -125,7 +128,7 @@ class Repository:
         """
         key = os.path.abspath(file)
         if key not in self._sources:
-            self._sources[key] = load(display_path(file), file.read_bytes())
+            self._sources[key] = load(file, file.read_bytes())
         return self._sources[key]
 
     def documents(self, file: Path, pattern: re.Pattern[str]) -> list[Document]:
