@@ -5,10 +5,20 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-_QUANTITY = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)([numkMGTPE]?|[KMGTPE]i|[eE][+-]?\d+)")
+_QUANTITY = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)([numkMGTPE]?|[KMGTPE]i|[eE][+-]?\d+)", re.ASCII)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _LARGEST_EXPONENT = 1000
+_INT64_DIGITS = 18
+
+
+def is_quantity(text: str) -> bool:
+    """Kubernetes takes the text as a quantity, however large.
+
+    Source: resource.ParseQuantity of k8s.io/apimachinery; an exponent must be a 64-bit integer.
+    """
+    match = _QUANTITY.fullmatch(text)
+    return match is not None and len(match[3].lstrip("eE+-0")) <= _INT64_DIGITS
 
 
 def parse_quantity(text: str) -> Fraction | None:

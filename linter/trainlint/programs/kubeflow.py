@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlint.document import Document, of_data
+from trainlint.facts.admission import ADMISSION, CEL_RULES, QUEUE_ANNOTATION, SUPPORT_LABEL, object_meta
 from trainlint.facts.kubeflow import (
     ANCESTOR_LABEL,
     DORA_ARG,
@@ -21,9 +24,11 @@ from trainlint.programs import InForce
 from trainlint.quantities import parse_quantity, whole
 from trainlint.report import Target
 from trainlint.scalars import Dialect
+from trainlint.schema import Defect, Problem, Reading, Walk
 from trainlint.values import Absent, Field, Known, Unknown, Value
 
 if TYPE_CHECKING:
+    from trainlint.facts.schemas import Kind
     from trainlint.programs import Subject, World
     from trainlint.workspace import Context
 
@@ -31,12 +36,17 @@ GROUP = "trainer.kubeflow.org"
 VERSION = "v1alpha1"
 RUNTIME_KINDS = ("ClusterTrainingRuntime", "TrainingRuntime")
 KINDS = ("TrainJob", *RUNTIME_KINDS)
+_ANNOTATIONS = (("annotations",), ("metadata", "annotations"))
 
 
 class TrainerObject:
-    """A document of the API group trainer.kubeflow.org, whatever its kind and version."""
+    """A document of the API group trainer.kubeflow.org, whatever its kind and version.
+
+    `partial` says that it is a patch of kustomize's: nothing that it lacks means anything.
+    """
 
     owns_document = True
+    partial = False
 
     def __init__(self, field: Field) -> None:
         self.field = field
@@ -67,6 +77,65 @@ class TrainerObject:
         return self.field.get("spec")
 
 
+class Manifest:
+    """An object as strict decoding and its CRD's structure see it in one release."""
+
+    def __init__(self, subject: TrainerObject, kind: Kind, release: str) -> None:
+        self.field = subject.field
+        self.name = subject.name
+        self.kind: Kind = kind
+        self.release = release
+        self.partial = subject.partial
+
+    def defects(self, problem: Problem) -> Iterator[Defect]:
+        """The places with this problem, in document order."""
+        return (defect for walk in self._walks for defect in walk.defects if defect.problem is problem)
+
+    def places(self, cel_rule: str) -> Iterator[Field]:
+        """The places where a CEL rule of this name hangs and something stands."""
+        return (field for walk in self._walks for field, digest in walk.cel if CEL_RULES.get(digest) == cel_rule)
+
+    @property
+    def cluster_scoped(self) -> bool:
+        """A ClusterTrainingRuntime: it has no namespace."""
+        return self.field.get("kind").text().is_("ClusterTrainingRuntime")
+
+    @cached_property
+    def _walks(self) -> tuple[Walk, ...]:
+        """The walks over metadata, the object's own fields, and status.
+
+        Metadata is only decoded. Status is dropped before the structure is checked: an unknown field in it is refused,
+        a wrong type only where a webhook decodes first.
+        """
+        from trainlint.facts.schemas import schema
+
+        checks = ADMISSION[self.release]
+        root = schema(self.release, self.kind)
+        keeps_nulls = not self.name.known
+        decoding = Reading(keeps_nulls=keeps_nulls, partial=self.partial, types_only=True)
+        metadata, status = Walk(decoding), Walk(decoding)
+        metadata.check(self.field.get("metadata"), object_meta())
+        if "status" in root.properties:
+            status.check(self.field.get("status"), root.properties["status"])
+            if not checks.decodes_first:
+                status.defects = [d for d in status.defects if d.problem is Problem.UNKNOWN_FIELD or d.stray]
+        own = Walk(
+            Reading(
+                keeps_nulls=keeps_nulls,
+                rewritten=checks.decodes_first and self.kind == "TrainJob" and self._has_untimed_patch,
+                partial=self.partial,
+                ranges_unplaced=checks.ranges_in_structure and self.kind != "TrainJob",
+            )
+        )
+        own.check_root(self.field, root, skip=("metadata", "status") if "status" in root.properties else ("metadata",))
+        return metadata, own, status
+
+    @property
+    def _has_untimed_patch(self) -> bool:
+        patches = self.field.at("spec", "runtimePatches").items()
+        return any(patch.is_mapping and patch.get("time").is_absent for patch in patches)
+
+
 class Container:
     """One container of a runtime's pod template."""
 
@@ -94,6 +163,53 @@ class Container:
         return self.field.get("resources")
 
 
+class MergedJob:
+    """One job of a runtime with what a TrainJob's patches say of its pods: the pod specs, the runtime's first."""
+
+    def __init__(self, name: str, pod_specs: list[Field]) -> None:
+        self.name = name
+        self.pod_specs = pod_specs
+
+    def containers(self, kind: str = "containers") -> dict[str, list[Field]] | None:
+        """What is said of each container (or of `initContainers`), by name; None where that cannot be told."""
+        return _by_name(spec.get(kind) for spec in self.pod_specs)
+
+    def mounts(self, container: str) -> list[Value[str]]:
+        """The names of the volumes that a container mounts; a later mount at a path replaces an earlier one."""
+        by_path = {
+            str(mount.get("mountPath").text()): mount.get("name").text()
+            for part in (self.containers() or {}).get(container, [])
+            for mount in part.get("volumeMounts").items()
+        }
+        return list(by_path.values())
+
+
+def _by_name(lists: Iterable[Field]) -> dict[str, list[Field]] | None:
+    """The items of several lists by their name; None where a list or a name is filled in later."""
+    found: dict[str, list[Field]] = {}
+    for field in lists:
+        if field.is_unknown:
+            return None
+        for item in field.items():
+            name = item.get("name").text().or_when_absent("")
+            if item.is_unknown or name.unknown:
+                return None
+            found.setdefault(str(name), []).append(item)
+    return found
+
+
+def _pod_spec(job: Field) -> Field:
+    return job.at("template", "spec", "template", "spec")
+
+
+class PodPatch:
+    """What one entry of a TrainJob's overrides or patches says of the pods of one job."""
+
+    def __init__(self, job: Value[str], pod_spec: Field) -> None:
+        self.job = job
+        self.pod_spec = pod_spec
+
+
 class ReplicatedJob:
     """One job of a runtime's JobSet template."""
 
@@ -111,9 +227,14 @@ class ReplicatedJob:
         return self.field.at("template", "metadata", "labels", ANCESTOR_LABEL).text()
 
     @property
+    def replicas(self) -> Value[int]:
+        """`replicas`, by default 1."""
+        return self.field.get("replicas").integer().or_when_absent(1)
+
+    @property
     def pod_spec(self) -> Field:
         """`template.spec.template.spec`."""
-        return self.field.at("template", "spec", "template", "spec")
+        return _pod_spec(self.field)
 
     @property
     def containers(self) -> list[Container]:
@@ -128,9 +249,10 @@ class ReplicatedJob:
 class Runtime(TrainerObject):
     """A TrainingRuntime or ClusterTrainingRuntime."""
 
-    def __init__(self, field: Field, *, shipped: bool = False) -> None:
+    def __init__(self, field: Field, *, shipped: bool = False, partial: bool = False) -> None:
         super().__init__(field)
         self.shipped = shipped
+        self.partial = partial
 
     @property
     def ml_policy(self) -> Field:
@@ -148,14 +270,24 @@ class Runtime(TrainerObject):
         return self.ml_policy.get("numNodes").integer()
 
     @property
+    def support(self) -> Value[str]:
+        """The label that says how far the runtime is supported; only that of a ClusterTrainingRuntime is read."""
+        return self.field.at("metadata", "labels", SUPPORT_LABEL).text()
+
+    @property
     def framework(self) -> Value[str]:
         """The framework label."""
         return self.field.at("metadata", "labels", FRAMEWORK_LABEL).text()
 
     @property
-    def jobs(self) -> list[ReplicatedJob]:
+    def job_list(self) -> Field:
         """`spec.template.spec.replicatedJobs`."""
-        return [ReplicatedJob(item) for item in self.spec.at("template", "spec", "replicatedJobs").items()]
+        return self.spec.at("template", "spec", "replicatedJobs")
+
+    @property
+    def jobs(self) -> list[ReplicatedJob]:
+        """The jobs of the runtime."""
+        return [ReplicatedJob(item) for item in self.job_list.items()]
 
     @property
     def trainer_job(self) -> ReplicatedJob | None:
@@ -193,13 +325,26 @@ class TrainJob(TrainerObject):
     """A TrainJob, with the runtime that it names where that is known.
 
     `runtime_missing` is set when the repository and the release's shipped runtimes are all there is and do not hold
-    it; with neither a runtime nor that, nothing is known about it.
+    it; `runtime_installed` when the settings say that the cluster has it; with neither a runtime nor one of these,
+    nothing is known about it. `priority_classes` are those of the cluster, None where the settings do not say.
     """
 
-    def __init__(self, field: Field, runtime: Runtime | None = None, runtime_missing: bool = False) -> None:
+    priority_classes: frozenset[str] | None = None
+
+    def __init__(
+        self,
+        field: Field,
+        runtime: Runtime | None = None,
+        *,
+        runtime_missing: bool = False,
+        runtime_installed: bool = False,
+        partial: bool = False,
+    ) -> None:
         super().__init__(field)
         self.runtime = runtime
         self.runtime_missing = runtime_missing
+        self.runtime_installed = runtime_installed
+        self.partial = partial
 
     @property
     def runtime_ref(self) -> Field:
@@ -250,6 +395,62 @@ class TrainJob(TrainerObject):
     def env(self) -> list[Field]:
         """`spec.trainer.env`."""
         return self.trainer.get("env").items()
+
+    @property
+    def pod_patches(self) -> list[PodPatch]:
+        """What the job's overrides (2.0, 2.1) or patches (from 2.2) say of pods, for each job that they name."""
+        found = [
+            PodPatch(target.get("name").text(), override.get(inner) if inner else override)
+            for overrides, inner in (("podSpecOverrides", ""), ("podTemplateOverrides", "spec"))
+            for override in self.spec.get(overrides).items()
+            for target in override.get("targetJobs").items()
+        ]
+        for patch in self.runtime_patches:
+            jobs = patch.at("trainingRuntimeSpec", "template", "spec", "replicatedJobs").items()
+            found.extend(PodPatch(job.get("name").text(), _pod_spec(job)) for job in jobs)
+        return found
+
+    @property
+    def runtime_patches(self) -> list[Field]:
+        """`spec.runtimePatches`."""
+        return self.spec.get("runtimePatches").items()
+
+    def merged_jobs(self, facts: KubeflowFacts) -> dict[str, MergedJob] | None:
+        """The runtime's jobs with the job's patches, by name; None where they cannot be told.
+
+        Source: newRuntimeInfo of the controller, which merges before the webhook checks.
+        """
+        if self.runtime is None:
+            return None
+        jobs = _by_name([self.runtime.job_list])
+        if jobs is None or any(patch.job.unknown or patch.pod_spec.is_unknown for patch in self.pod_patches):
+            return None
+        merged = {name: MergedJob(name, [_pod_spec(field) for field in fields]) for name, fields in jobs.items()}
+        for patch in self.pod_patches:
+            name = patch.job.known or ""
+            if name not in merged and ADMISSION[facts.release].patches_add_jobs:
+                merged[name] = MergedJob(name, [])
+            if name in merged:
+                merged[name].pod_specs.append(patch.pod_spec)
+        return merged
+
+    def runs_policy(self, name: str) -> bool:
+        """Its runtime has this ML policy (an empty one counts)."""
+        return self.runtime is not None and not self.runtime.ml_policy.get(name).is_absent
+
+    @property
+    def gangs_with_volcano(self) -> bool:
+        """Its runtime has Volcano schedule the pods as a group."""
+        return self.runtime is not None and not self.runtime.spec.at("podGroupPolicy", "volcano").is_absent
+
+    @property
+    def queue(self) -> Value[str] | None:
+        """The queue that Volcano is told: the runtime's annotation, or the job's (2.1) or its patches' (from 2.2)."""
+        holders = [self.runtime.spec.get("template")] if self.runtime else []
+        holders += [self.spec, *(patch.at("trainingRuntimeSpec", "template") for patch in self.runtime_patches)]
+        places = [holder.at(*keys, QUEUE_ANNOTATION) for holder in holders for keys in _ANNOTATIONS]
+        said = [place for place in places if not place.is_absent]
+        return said[-1].text() if said else None
 
     @property
     def torchtune_model(self) -> Value[str]:
@@ -469,19 +670,39 @@ def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
     """One world for each definition of the job's runtime, looked up as the cluster would.
 
     The repository's documents come first, then the runtimes that the release ships. With closed runtimes a runtime
-    counts only if it is admitted itself and, in the same file, stands before the job.
+    counts only if it is admitted itself and, in the same file, stands before the job. A patch of kustomize's is looked
+    at by itself; a runtime that one patches may be anything, so there is a world without it.
     """
+    if isinstance(subject, Runtime):
+        runtime = Runtime(subject.field, partial=_is_patch(subject, context))
+        return [[runtime, Manifest(runtime, "TrainingRuntime", release)]]
     if not isinstance(subject, TrainJob):
         return [[subject]]
-    job = subject
+    jobs = [TrainJob(subject.field, partial=True)] if _is_patch(subject, context) else _jobs(subject, context, release)
+    manifest = Manifest(jobs[0], "TrainJob", release)
+    for job in jobs:
+        job.priority_classes = context.settings.cluster.priority_classes
+    return [[job, manifest, *_built(job, release)] for job in jobs]
+
+
+def _built(job: TrainJob, release: str) -> World:
+    """What the controller builds of the job, where its runtime is known."""
+    from trainlint.build import BuiltJob
+
+    return [BuiltJob(job, job.runtime, release)] if job.runtime else []
+
+
+def _jobs(job: TrainJob, context: Context, release: str) -> list[TrainJob]:
     name, kind, group = job.runtime_name.known, job.runtime_kind.known, job.runtime_group.known
     if name is None or kind not in RUNTIME_KINDS or group != GROUP:
-        return [[job]]
-    found = [
+        return [TrainJob(job.field)]
+    named = [
         runtime
         for runtime in context.subjects("kubeflow-trainer")
         if isinstance(runtime, Runtime) and _is_named(runtime, kind, name, job.namespace)
     ]
+    found = [runtime for runtime in named if not _is_patch(runtime, context)]
+    patched = len(found) < len(named)
     if context.closed_runtimes:
         found = [r for r in found if _comes_before(r, job) and context.is_admitted(r, release)]
     if not found and kind == "ClusterTrainingRuntime":
@@ -491,9 +712,23 @@ def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
         if shipped is not None:
             document = of_data(f"{name} of Kubeflow Trainer {release}", shipped)
             found = [Runtime(Field.root(document, Dialect.KUBERNETES), shipped=True)]
-    if not found:
-        return [[TrainJob(job.field, runtime_missing=context.closed_runtimes)]]
-    return [[TrainJob(job.field, runtime)] for runtime in found]
+    if not found or patched:
+        installed = patched or name in (context.settings.cluster.runtimes or ())
+        missing = context.closed_runtimes and not installed
+        unknown = TrainJob(job.field, runtime_missing=missing, runtime_installed=installed)
+        return [TrainJob(job.field, runtime) for runtime in found] + [unknown]
+    return [TrainJob(job.field, runtime) for runtime in _last_of_each_file(found)]
+
+
+def _is_patch(subject: TrainerObject, context: Context) -> bool:
+    from trainlint.kustomize import is_patch
+
+    return is_patch(Path(subject.field.document.path), context.repository)
+
+
+def _last_of_each_file(runtimes: list[Runtime]) -> list[Runtime]:
+    """Within a file a later definition replaces an earlier one."""
+    return list({runtime.field.document.path: runtime for runtime in runtimes}.values())
 
 
 def _is_named(runtime: Runtime, kind: str, name: str, namespace: str) -> bool:
