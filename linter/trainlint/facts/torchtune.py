@@ -1,0 +1,344 @@
+"""What each release of torchtune ships: recipes, configs, components; and what its source has had since the last one.
+
+Source: tools/torchtune_facts.py, which reads the released wheels and writes the three files beside this one. A value
+that is not the same in all releases is an object whose keys name the releases that share one (`"0.4.0 0.5.0"`).
+
+torchtune.json             `recipes`: the registry (`file`, `distributed`, `configs` with their files, null where the
+                           registered file is not shipped), the settings that a recipe reads when it is constructed
+                           (`start`), while it sets up (`setup`), or only perhaps (`optional`), and its `checks`
+torchtune-components.json  `modules`: the names of every module, each with its parameters (`!` after a required one,
+                           `**` where any keyword is taken), `@module` where it is imported from, or `?` where no
+                           more is known than that it is there; the empty name is the module itself
+torchtune-configs.json     `configs`: for each shipped config its list of keys (by index in `shapes`) and their values
+                           (by index in `values`)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
+
+RELEASES = ("0.4.0", "0.5.0", "0.6.1")
+
+KUBEFLOW_IMAGE = "0.6.1"
+"""The torchtune in the image of the torchtune runtimes that Kubeflow Trainer 2.0 to 2.3 ship.
+
+Source: cmd/trainers/torchtune/requirements.txt of Kubeflow Trainer.
+"""
+
+DTYPES = ("bf16", "fp32", "fp64", "fp16")
+"""Source: PRECISION_STR_TO_DTYPE of torchtune.training.precision, 0.4.0 to 0.6.1."""
+
+LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "output_proj")
+"""The attention modules that can get LoRA; any other name in lora_attn_modules is passed over in silence.
+
+Source: LORA_ATTN_MODULES of torchtune.modules.peft, 0.4.0 to 0.6.1; the builders of 0.6.1 called on meta tensors.
+"""
+
+LORA_PARAMETERS = (
+    "apply_lora_to_mlp", "apply_lora_to_output", "lora_alpha", "lora_attn_modules", "lora_dropout", "lora_rank",
+    "quantize_base", "use_dora",
+)  # fmt: skip
+"""What LoRA's model builders take and the plain ones do not."""
+
+TIED_OUTPUT = re.compile(
+    r"torchtune\.models\.(?:llama3_2\.q?lora_llama3_2|qwen2_5\.q?lora_qwen2_5_(?:0_5b|1_5b|3b))(?:_|$)"
+)
+"""Model builders that refuse apply_lora_to_output, since the output layer is the embedding.
+
+Source: the lora builders of torchtune.models, 0.4.0 to 0.6.1, those of 0.6.1 called on meta tensors.
+"""
+
+MULTIMODAL = "torchtune.datasets.multimodal."
+"""The datasets that refuse `packed`. Source: torchtune.datasets.multimodal, 0.4.0 to 0.6.1."""
+
+SUPPLIED: Mapping[str, tuple[str, ...]] = {
+    "checkpointer": ("resume_from_checkpoint", "should_load_recipe_state"),
+    "dataset": ("tokenizer", "model_transform", "transform"),
+    "lr_scheduler": ("optimizer", "num_training_steps", "last_epoch"),
+    "optimizer": ("params",),
+}
+"""The parameters of a section's component that recipes pass themselves. Source: the recipes, 0.4.0 to 0.6.1."""
+
+INSTANTIATED = (
+    "checkpointer", "dataset", "kd_loss", "loss", "lr_scheduler", "metric_logger", "model", "optimizer", "policy_model",
+    "quantizer", "ref_checkpointer", "ref_policy_checkpointer", "reward_and_value_model", "reward_checkpointer",
+    "teacher_checkpointer", "teacher_model", "tensor_parallel_plan", "tokenizer", "value_checkpointer",
+)  # fmt: skip
+"""The sections that recipes hand to config.instantiate: a mapping with `_component_`, or null; lists as `dataset`."""
+
+NUMBERS = ("batch_size", "epochs", "gradient_accumulation_steps", "log_every_n_steps", "max_steps_per_epoch", "seed")
+"""The settings that recipes count with, so that a text raises. Source: the recipes, 0.4.0 to 0.6.1."""
+
+PROFILER = "torchtune.training.setup_torch_profiler"
+"""The only component that recipes take in `profiler`. Source: _setup_profiler of the recipes, 0.4.0 to 0.6.1."""
+
+RENAMED: Mapping[str, str] = {
+    "torchtune.utils.metric_logging": "torchtune.training.metric_logging",
+    "torchtune.utils.FullModelHFCheckpointer": "torchtune.training.FullModelHFCheckpointer",
+    "torchtune.utils.FullModelMetaCheckpointer": "torchtune.training.FullModelMetaCheckpointer",
+    "torchtune.utils.FullModelTorchTuneCheckpointer": "torchtune.training.FullModelTorchTuneCheckpointer",
+    "torchtune.utils.quantization": "torchtune.training.quantization",
+    "torchtune.utils.profiler": PROFILER,
+    "torchtune.utils.setup_torch_profiler": PROFILER,
+    "torchtune.modules.get_cosine_schedule_with_warmup": "torchtune.training.get_cosine_schedule_with_warmup",
+    "torchtune.modules.rlhf.loss": "torchtune.rlhf.loss",
+}
+"""Where components are that 0.1 and 0.2 had elsewhere. Source: the wheels 0.1.1 to 0.4.0."""
+
+TORCHRUN_BARE = (
+    "--standalone", "--module", "-m", "--no_python", "--run_path", "--virtual_local_rank",
+    "--signals_to_handle_default", "-h", "--help",
+)  # fmt: skip
+"""torchrun's options that take no value. Source: torch.distributed.run, torch 2.5 to 2.13."""
+
+_SINCE_COMPONENTS = (
+    "torchtune.dev.", "torchtune.models.gemma3", "torchtune.models.llama4", "torchtune.models.qwen3",
+    "torchtune.modules.loss.LinearCrossEntropyLoss", "torchtune.modules.moe",
+)  # fmt: skip
+_SINCE_RECIPES = ("dev/async_grpo_full_finetune_distributed", "dev/grpo_full_finetune_distributed", "qat_single_device")
+_SINCE_CONFIGS = (
+    "dev/", "gemma3/", "llama2/1B_", "llama3_1/8B_lora_simpo", "llama4/", "qwen2_5/1.5B_qat_single_device",
+    "qwen2_5/3B_qat_single_device", "qwen3/",
+)  # fmt: skip
+
+
+def unreleased_component(path: str) -> bool:
+    """A component that torchtune's source has had since 0.6.1, its last release.
+
+    Source: the modules and configs of its main branch, 2025.
+    """
+    return path.startswith(_SINCE_COMPONENTS)
+
+
+def unreleased_recipe(name: str) -> bool:
+    """A recipe that is registered in torchtune's source since 0.6.1. Source: its registry, main branch, 2025."""
+    return name in _SINCE_RECIPES
+
+
+def unreleased_config(name: str) -> bool:
+    """A config that is registered in torchtune's source since 0.6.1. Source: its registry, main branch, 2025."""
+    return name.startswith(_SINCE_CONFIGS)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The parameters of a component; `keywords` where it takes any keyword besides."""
+
+    parameters: tuple[str, ...]
+    required: frozenset[str]
+    keywords: bool
+
+    @classmethod
+    def of(cls, written: str) -> Signature:
+        """A signature as the facts file holds it."""
+        words = [word for word in written.split() if not word.startswith("*")]
+        names = tuple(word.rstrip("!") for word in words)
+        return cls(names, frozenset(w[:-1] for w in words if w.endswith("!")), "**" in written.split())
+
+
+@dataclass(frozen=True)
+class Component:
+    """What a dotted path leads to.
+
+    `exists` is None where the path leads out of the packages that are known. `signature` is None where only the
+    existence is known. For a path that leads nowhere, `parent` is as far as it leads and `known` what is there.
+    """
+
+    exists: bool | None
+    signature: Signature | None = None
+    parent: str = ""
+    known: tuple[str, ...] = ()
+    is_module: bool = False
+
+
+@dataclass(frozen=True)
+class RecipeFacts:
+    """One registered recipe of a release.
+
+    `configs` are the registered names with their files, None where the file is not shipped. `start`, `setup` and
+    `optional` are the settings that it reads, dotted inside sections: when it is constructed, while it sets up, and
+    only perhaps.
+    """
+
+    name: str
+    distributed: bool
+    configs: Mapping[str, str | None]
+    start: tuple[str, ...]
+    setup: tuple[str, ...]
+    optional: tuple[str, ...]
+    checks: frozenset[str]
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The settings without which it raises."""
+        return (*self.start, *self.setup)
+
+    @cached_property
+    def top_level(self) -> frozenset[str]:
+        """The top-level settings that it reads."""
+        return frozenset(key.partition(".")[0] for key in (*self.required, *self.optional))
+
+
+class TorchtuneFacts:
+    """One release."""
+
+    def __init__(self, release: str) -> None:
+        self.release = release
+
+    @cached_property
+    def recipes(self) -> Mapping[str, RecipeFacts]:
+        """The registry."""
+        found = {}
+        for name, attributes in _recipes().items():
+            file, distributed, start, setup, optional, checks = (
+                self._at(attributes[key]) for key in ("file", "distributed", "start", "setup", "optional", "checks")
+            )
+            if file is not _MISSING:
+                configs = {config: self._at(path) for config, path in _mapping(attributes["configs"]).items()}
+                found[name] = RecipeFacts(
+                    name,
+                    bool(distributed),
+                    {
+                        config: path if isinstance(path, str) else None
+                        for config, path in configs.items()
+                        if path is not _MISSING
+                    },
+                    _texts(start),
+                    _texts(setup),
+                    _texts(optional),
+                    frozenset(_texts(checks)),
+                )
+        return found
+
+    @cached_property
+    def configs(self) -> Mapping[str, tuple[str, ...]]:
+        """Every registered config with the recipes that it is registered for."""
+        found: dict[str, tuple[str, ...]] = {}
+        for recipe in self.recipes.values():
+            for config in recipe.configs:
+                found[config] = (*found.get(config, ()), recipe.name)
+        return found
+
+    def config_file(self, name: str, recipe: str) -> str | None:
+        """The shipped file that a config's name stands for: the recipe's own first, then any recipe's."""
+        own = self.recipes.get(recipe)
+        for candidate in (*([own] if own else []), *self.recipes.values()):
+            if name in candidate.configs:
+                return candidate.configs[name]
+        return None
+
+    def recipes_of_file(self, path: str) -> tuple[RecipeFacts, ...]:
+        """The recipes for which the file is shipped of which this path has the name (`…/llama3_2/1B_full.yaml`)."""
+        tail = "/".join(path.split("/")[-2:])
+        return tuple(recipe for recipe in self.recipes.values() if tail in recipe.configs.values())
+
+    def config(self, file: str) -> Mapping[str, Json] | None:
+        """The content of a shipped config."""
+        data = _file("torchtune-configs.json")
+        shapes, values = _list(data["shapes"]), _list(data["values"])
+        row = self._at(_mapping(data["configs"]).get(file, {}))
+        if not isinstance(row, list):
+            return None
+        shape, *indexes = (int(str(index)) for index in row)
+        return dict(zip(_texts(shapes[shape]), (values[index] for index in indexes), strict=True))
+
+    @cached_property
+    def model_types(self) -> tuple[str, ...]:
+        """What a checkpointer takes as model_type."""
+        return _texts(self._at(_file("torchtune.json")["model_types"]))
+
+    @cached_property
+    def settings(self) -> frozenset[str]:
+        """The top-level settings that some recipe reads or some shipped config holds."""
+        return frozenset().union(*(self.settings_of(recipe) for recipe in self.recipes.values()))
+
+    def settings_of(self, recipe: RecipeFacts) -> frozenset[str]:
+        """The top-level settings that a recipe reads or a config that is shipped for it holds."""
+        shipped = (self.config(file) or {} for file in recipe.configs.values() if file is not None)
+        return recipe.top_level.union(*shipped)
+
+    def component(self, path: str) -> Component:
+        """What a dotted path of `_component_` leads to, as torchtune walks it: attributes, then submodules."""
+        parts = path.split(".")
+        depth = next((n for n in range(len(parts), 0, -1) if self._is_module(".".join(parts[:n]))), 0)
+        if not depth:
+            return Component(None)
+        module = ".".join(parts[:depth])
+        if depth == len(parts):
+            return Component(True, is_module=True)
+        entry = self._entry(module, parts[depth])
+        if entry is None:
+            return Component(False, parent=module, known=self._names_in(module))
+        if depth + 1 < len(parts):
+            return Component(True)
+        return Component(True, None if entry == "?" else Signature.of(entry))
+
+    def _is_module(self, name: str) -> bool:
+        return self._at(_mapping(_modules().get(name)).get("", _MISSING)) is not _MISSING
+
+    def _entry(self, module: str, name: str) -> str | None:
+        """The signature of a name, imports followed; None where the module has no such name."""
+        entry = self._at(_mapping(_modules()[module]).get(name, {}))
+        if not isinstance(entry, str) or entry is _MISSING:
+            return None
+        if entry.startswith("@"):
+            source, _, original = entry[1:].partition(":")
+            return self._entry(source, original or name)
+        return entry
+
+    def _names_in(self, module: str) -> tuple[str, ...]:
+        names = [name for name in _mapping(_modules()[module]) if name and self._entry(module, name) is not None]
+        below = {name[len(module) + 1 :].partition(".")[0] for name in _modules() if name.startswith(f"{module}.")}
+        names += [name for name in sorted(below) if self._is_module(f"{module}.{name}")]
+        return tuple(name for name in names if not name.startswith("_"))
+
+    def _at(self, value: Json) -> Json:
+        """A value as this release has it; _MISSING where it has none."""
+        if isinstance(value, dict) and all(key.partition(" ")[0] in RELEASES for key in value):
+            return next((v for releases, v in value.items() if self.release in releases.split()), _MISSING)
+        return value
+
+
+_MISSING = "\0"
+
+
+@cache
+def facts_of(release: str) -> TorchtuneFacts:
+    """One known release."""
+    return TorchtuneFacts(release)
+
+
+@cache
+def _file(name: str) -> dict[str, Json]:
+    return _mapping(json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8")))
+
+
+def _recipes() -> dict[str, dict[str, Json]]:
+    return {name: _mapping(recipe) for name, recipe in _mapping(_file("torchtune.json")["recipes"]).items()}
+
+
+def _modules() -> dict[str, Json]:
+    return _mapping(_file("torchtune-components.json")["modules"])
+
+
+def _mapping(value: Json) -> dict[str, Json]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
+def _texts(value: Json) -> tuple[str, ...]:
+    return tuple(str(item) for item in _list(value))
