@@ -147,7 +147,8 @@ class Invocation:
 
     `before` are the words that lead to it (environment, launcher), `program` those that name it, `words` what follows.
     `folder` is where it starts, relative to the folder of the workspace or of the file, None where that is not known.
-    `owner` is the YAML mapping that holds it (a workflow's step, a container), None in a script.
+    `owner` is the YAML mapping that holds it (a workflow's step, a container), None in a script. `elsewhere` says that
+    its text is handed to another machine, a container or a queue (`ssh host '…'`, `docker run image sh -c '…'`).
     """
 
     command: Command
@@ -156,6 +157,7 @@ class Invocation:
     words: list[Word]
     folder: str | None
     owner: Field | None
+    elsewhere: bool = False
 
     owns_document = False
 
@@ -323,6 +325,7 @@ class _Finder:
         self.wanted = wanted
         self.owner = owner
         self.folder = folder
+        self.elsewhere = False
         self.found: list[Invocation] = []
 
     def read_script(self, text: ShellText | None, *, each_line_alone: bool = False) -> None:
@@ -386,9 +389,10 @@ class _Finder:
             return
         script = _script_of(rest)
         if script is not None:
-            before, self.folder = self.folder, self.folder
+            folder, elsewhere = self.folder, self.elsewhere
+            self.elsewhere = elsewhere or _name(rest[0]) not in _SHELLS
             self.read_script(script.line.inside(script))
-            self.folder = before
+            self.folder, self.elsewhere = folder, elsewhere
             return
         for command in self.wanted:
             for start in command.starts:
@@ -396,9 +400,9 @@ class _Finder:
                 if match and _name(rest[0]) not in _QUOTING_COMMANDS - {start[0]}:
                     first, last = match
                     program = [words[first], *(w for w in words[first + 1 : last] if not w.text.startswith("-"))]
-                    self.found.append(
-                        Invocation(command, words[:first], program, words[last:], self.folder, self.owner)
-                    )
+                    found = Invocation(command, words[:first], program, words[last:], self.folder, self.owner)
+                    found.elsewhere = self.elsewhere
+                    self.found.append(found)
                     break
 
 
