@@ -252,3 +252,26 @@ def explain(rule: str) -> None:
         near = nearest_rule(rule)
         _stop(f"no rule is called {rule!r}" + (f', did you mean "{near}"?' if near else ""))
     _print(f"{found.code} {found.name} ({found.severity.value})\n\n{found.documentation}\n")
+
+
+@main.command("resolve")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to show it.")
+@click.option(
+    "--target", "targets", multiple=True, callback=_targets, metavar="PROGRAM=VERSION", help="The release that builds."
+)
+@click.option("--runtimes", type=click.Choice(RUNTIMES), help="May the cluster hold runtimes found nowhere?")
+@click.option("--isolated", is_flag=True, help="Read no settings.")
+def show_resolved(
+    paths: tuple[Path, ...], format_: str, targets: dict[str, Target], runtimes: str | None, isolated: bool
+) -> None:
+    """Show what each TrainJob will really start: pods, images, commands, environment, and where they come from."""
+    from trainlint.discover import MissingPath
+    from trainlint.resolve import as_json, as_text, resolve
+
+    overrides = Overrides(targets=targets, runtimes=runtimes, isolated=isolated)
+    try:
+        found = resolve(list(paths) or [Path()], overrides)
+    except (MissingPath, SettingsError) as error:
+        _stop(str(error))
+    _print(as_json(found) if format_ == "json" else as_text(found))

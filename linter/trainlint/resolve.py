@@ -1,0 +1,248 @@
+"""What each TrainJob will really start, and where each value comes from: `trainlint resolve`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from trainlint.build import BuiltJob, Pods
+from trainlint.engine import Run
+from trainlint.parts import Part, Source
+from trainlint.programs.kubeflow import TrainJob, worlds
+from trainlint.quantities import parse_quantity
+
+if TYPE_CHECKING:
+    from trainlint.settings import Overrides
+
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+
+CONTAINER_KEYS = ("image", "command", "args", "env", "envFrom", "resources", "ports", "volumeMounts")
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """One TrainJob with one definition of its runtime, in one release; `built` is None where that is not known."""
+
+    job: TrainJob
+    built: BuiltJob | None
+    release: str
+    admitted: bool
+
+
+def resolve(paths: Sequence[Path], overrides: Overrides) -> list[Resolved]:
+    """Build every TrainJob in these files and folders, in the order of files and documents.
+
+    Raises MissingPath for a path that does not exist and SettingsError for settings that cannot be used.
+    """
+    found: list[Resolved] = []
+    for context, subject, in_force in Run(overrides).subjects(paths, "kubeflow-trainer"):
+        if not isinstance(subject, TrainJob):
+            continue
+        for release in in_force.releases:
+            admitted = context.is_admitted(subject, release)
+            for world in worlds(subject, context, release):
+                built = next((view for view in world if isinstance(view, BuiltJob)), None)
+                found.append(Resolved(subject, built, release, admitted))
+    return found
+
+
+# as JSON
+
+
+def as_json(found: Sequence[Resolved]) -> str:
+    """One object: `{"version": 1, "jobs": [...]}`."""
+    return json.dumps({"version": 1, "jobs": [_job(item) for item in found]}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _job(item: Resolved) -> Json:
+    field = item.job.field
+    row: dict[str, Json] = {
+        "path": field.document.path,
+        "document": field.document.index,
+        "line": field.key_span.line,
+        "name": item.job.name.known,
+        "namespace": item.job.namespace,
+        "release": item.release,
+        "admitted": item.admitted,
+        "runtime": None,
+        "stops": None,
+        "replicatedJobs": [],
+    }
+    built = item.built
+    if built is not None:
+        row["runtime"] = {
+            "kind": built.runtime.kind.known,
+            "name": built.runtime.name.known,
+            "path": None if built.runtime.shipped else built.runtime.field.document.path,
+            "line": None if built.runtime.shipped else built.runtime.field.key_span.line,
+        }
+        row["stops"] = built.stops[1] if built.stops else None
+        if built.stops is None:
+            row["replicatedJobs"] = [_pods(pods, built) for pods in built.jobs]
+    return row
+
+
+def _pods(pods: Pods, built: BuiltJob) -> Json:
+    return {
+        "name": pods.name,
+        "step": pods.ancestor or None,
+        "replicas": plain(pods.replicas) if pods.replicas.exists else 1,
+        "parallelism": plain(pods.count),
+        "completions": plain(pods.job.get("completions")),
+        "processesPerNode": plain(built.processes) if pods is built.trainer else None,
+        "from": {"parallelism": _origin(pods.count, built)},
+        "initContainers": [_container(container, built) for container in pods.init_containers],
+        "containers": [_container(container, built) for container in pods.containers],
+        "volumes": [plain(volume) for volume in pods.spec.get("volumes").items()],
+    }
+
+
+def _container(container: Part, built: BuiltJob) -> Json:
+    row: dict[str, Json] = {"name": container.name}
+    origins: dict[str, Json] = {}
+    for key in CONTAINER_KEYS:
+        part = container.get(key)
+        row[key] = plain(part) or None
+        if part.exists and key != "env":
+            origins[key] = _origin(part, built)
+    row["env"] = [_env(env, built) for env in container.get("env").items()]
+    row["from"] = origins
+    return row
+
+
+def _env(env: Part, built: BuiltJob) -> Json:
+    row: dict[str, Json] = {"name": plain(env.get("name"))}
+    for key in ("value", "valueFrom"):
+        if env.get(key).exists:
+            row[key] = plain(env.get(key))
+    row["from"] = _origin(env.get("value") if env.get("value").exists else env, built)
+    return row
+
+
+def plain(part: Part) -> Json:
+    """A part as plain data; what the manifests do not tell is null."""
+    content = part.content
+    if isinstance(content, dict):
+        amounts = content.items() if "limits" in content or "requests" in content else ()
+        listed = {key: plain(value) for key, value in content.items()}
+        for key, value in amounts:
+            if key in ("limits", "requests"):
+                listed[key] = {name: canonical(amount.written) for name, amount in value.entries()}
+        return listed
+    if isinstance(content, list):
+        return [plain(item) for item in content]
+    return None if part.is_unclear or not isinstance(content, (str, int, float, bool)) else content
+
+
+def _origin(part: Part, built: BuiltJob) -> Json:
+    span = None if part.source is Source.RUNTIME and built.runtime.shipped else part.place.span
+    by = "release" if part.made else part.source.value
+    return {"by": by, "path": span.path if span else None, "line": span.line if span else None}
+
+
+# as text
+
+
+def as_text(found: Sequence[Resolved]) -> str:
+    """A block for each job: its pods, their containers, and behind each value where it comes from."""
+    return "\n".join("".join(f"{line}\n" for line in _lines(item)) for item in found)
+
+
+def _lines(item: Resolved) -> Iterator[str]:
+    job, built = item.job, item.built
+    span = job.field.key_span
+    runtime = f"{job.runtime_kind} {job.runtime_name}"
+    yield f"{span.path}:{span.line}: TrainJob {job.name} with {runtime}, Kubeflow Trainer {item.release}"
+    if not item.admitted:
+        yield "  refused at admission: trainlint check says why"
+    if built is None:
+        yield "  its runtime is not known, so neither is what it starts"
+        return
+    if built.stops:
+        yield f"  starts nothing: {built.stops[1]}"
+        return
+    for pods in built.jobs:
+        yield from _pod_lines(pods, built)
+
+
+def _pod_lines(pods: Pods, built: BuiltJob) -> Iterator[str]:
+    count = _shown(pods.count)
+    processes = ""
+    if pods is built.trainer and built.processes.exists:
+        processes = f", {_shown(built.processes)} processes each{_behind(built.processes, built)}"
+    yield f"  {pods.name}: {count} {'pod' if count == '1' else 'pods'}{_behind(pods.count, built)}{processes}"
+    for container in [*pods.init_containers, *pods.containers]:
+        yield f"    {container.name or '?'}"
+        for key in ("image", "command", "args"):
+            part = container.get(key)
+            if part.exists:
+                yield f"      {key}: {_shown(part)}{_behind(part, built)}"
+        for env in container.get("env").items():
+            value = env.get("value")
+            text = _shown(value) if value.exists or not env.get("valueFrom").exists else _source(env.get("valueFrom"))
+            yield f"      env {_shown(env.get('name'))}={text}{_behind(value if value.exists else env, built)}"
+        for kind in ("limits", "requests"):
+            for name, amount in container.at("resources", kind).entries():
+                yield f"      {kind} {name}: {canonical(amount.written) or '?'}{_behind(amount, built)}"
+
+
+def _shown(part: Part) -> str:
+    if part.is_unclear:
+        return "?"
+    if isinstance(part.content, list):
+        return " ".join("?" if item.is_unclear else shlex.quote(item.written) for item in part.content)
+    return part.written
+
+
+def _source(source: Part) -> str:
+    """Where a variable's value is taken from: `(secretKeyRef token)`."""
+    for key, ref in source.entries():
+        words = [value.written for _, value in ref.entries() if value.written]
+        return f"({' '.join([key, *words])})"
+    return "?"
+
+
+def _behind(part: Part, built: BuiltJob) -> str:
+    """`  # jobs.yaml:7`, the place that gave a value."""
+    shipped = part.source is Source.RUNTIME and built.runtime.shipped
+    place = "the shipped runtime" if shipped else f"{part.place.span.path}:{part.place.span.line}"
+    return f"  # {'made from ' if part.made else ''}{place}"
+
+
+# quantities
+
+_DECIMAL = {-9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+
+
+def canonical(text: str) -> str | None:
+    """A quantity as Kubernetes writes it back: 1000m is 1, 1024Mi is 1Gi; None for a text that is none.
+
+    Source: Quantity.CanonicalizeBytes of k8s.io/apimachinery.
+    """
+    amount = parse_quantity(text)
+    if amount is None:
+        return None
+    if text.endswith("i") and abs(amount) >= 1024:
+        return _scaled(Fraction(-(-amount.numerator // amount.denominator)), 1024, _BINARY)
+    exponent = 0
+    while amount and exponent < 18 and (amount / 1000).denominator == 1:
+        amount, exponent = amount / 1000, exponent + 3
+    while amount.denominator != 1 and exponent > -9:
+        amount, exponent = amount * 1000, exponent - 3
+    number = -(-amount.numerator // amount.denominator)
+    if "e" in text.lower() and not text.endswith("E"):
+        return f"{number}e{exponent}" if exponent else str(number)
+    return f"{number}{_DECIMAL[exponent]}"
+
+
+def _scaled(amount: Fraction, step: int, suffixes: Sequence[str]) -> str:
+    place = 0
+    while place + 1 < len(suffixes) and (amount / step).denominator == 1:
+        amount, place = amount / step, place + 1
+    return f"{amount.numerator}{suffixes[place]}"
