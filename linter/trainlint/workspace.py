@@ -139,12 +139,15 @@ class Repository:
         source = self.source(file)
         if source.text is None:
             data = file.read_bytes()
-            if len(data) <= MAX_BYTES and pattern.search(data.decode("latin-1")):
-                try:
-                    source.text = decode(data)
-                except Undecodable:
-                    return []
-                _compose(source, source.text)
+            if len(data) > MAX_BYTES or not pattern.search(data.decode("latin-1")):
+                return []
+            source = Source(display_path(file))
+            try:
+                source.text = decode(data)
+            except Undecodable:
+                return []
+            _compose(source, source.text)
+            self._sources[os.path.abspath(file)] = source
         return source.documents
 
     def script(self, file: Path) -> Document:
