@@ -1,0 +1,128 @@
+"""TRL: YAML files for `trl sft --config` and the scripts behind it, as TrlParser reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from trainlint.document import Document
+from trainlint.facts.releases import releases
+from trainlint.facts.transformers import TABLES, ArgumentFacts
+from trainlint.facts.trl import GOES_WITH, TRAINERS, trainer_tables, trl_facts
+from trainlint.fsdp import Training, nothing
+from trainlint.programs import InForce
+from trainlint.programs.transformers import Arguments, ArgumentsFile, arguments_in, fsdp_config, training, views
+from trainlint.report import Target
+from trainlint.values import Known
+
+if TYPE_CHECKING:
+    from trainlint.programs import Subject, World
+    from trainlint.workspace import Context
+
+EXAMPLE_SCRIPT_KEYS = frozenset(
+    """
+    dataset_config_name train_file validation_file block_size max_train_samples max_eval_samples use_fast_tokenizer
+    """.split()
+)
+"""Arguments of transformers' own example scripts, which HfArgumentParser reads."""
+
+_COMMON = frozenset(
+    """
+    batch_size columns config data_dir data_files dataset_config dataset_name dataset_num_proc datasets device dtype
+    exp_name label_smoothing log_with max_length max_new_tokens max_seq_length mixed_precision model_name_or_path
+    model_revision name num_epochs packing path resume_from seed split streaming temperature tools top_k top_p
+    torch_dtype train_batch_size trust_remote_code user attn_implementation lora_alpha lora_dropout lora_r
+    lora_target_modules load_in_4bit load_in_8bit use_peft
+    """.split()
+)
+"""Arguments of TRL that other scripts have as well."""
+
+
+class TrlArguments(Arguments):
+    """The arguments of one of TRL's trainers."""
+
+
+@cache
+def _own_names() -> frozenset[str]:
+    known, theirs = releases("trl"), releases("transformers")
+    names: frozenset[str] = frozenset().union(*(known.keys_of_any(table) for table in trainer_tables()))
+    return names.difference(_COMMON, *(theirs.keys_of_any(table) for table in TABLES))
+
+
+def recognise(document: Document) -> Sequence[ArgumentsFile]:
+    """Training arguments that name a model and a dataset as TRL does, or that hold two arguments of TRL's alone."""
+    return [file for file in arguments_in(document) if file.whole and _is_trl(file)]
+
+
+def _is_trl(file: ArgumentsFile) -> bool:
+    keys = {entry.name for entry in file.field.entries()}
+    if keys & EXAMPLE_SCRIPT_KEYS:
+        return False
+    return {"model_name_or_path", "dataset_name"} <= keys or len(keys & _own_names()) >= 2
+
+
+def facts(release: str) -> ArgumentFacts:
+    """What one known release accepts over the transformers that goes with it."""
+    return trl_facts(release, GOES_WITH[release])
+
+
+def in_force(version: str) -> InForce:
+    """The known releases that stand for a version."""
+    found = releases("trl").in_force(version)
+    return InForce(found.releases, version, found.notice or "")
+
+
+def default_target(subject: Subject, context: Context) -> Target:
+    """The release that the repository pins, else the newest."""
+    from trainlint.pins import target_from_pins
+
+    return target_from_pins(context, subject.field.document.path, "trl", releases("trl").names)
+
+
+def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
+    """The arguments, how they shard the model, and how the two meet; a world for each transformers in force."""
+    assert isinstance(subject, ArgumentsFile)
+    trainer = _trainer(subject)
+    found: list[World] = []
+    for transformers in _transformers(subject, context, release):
+        known = trl_facts(release, transformers, trainer)
+        arguments = TrlArguments(subject, known, fsdp_config(subject.field, known, context))
+        found.append(list(views(arguments, _training(arguments), context)))
+    return found
+
+
+def _trainer(subject: ArgumentsFile) -> str | None:
+    """The trainer that the file's name speaks of, if it is one alone that has all of TRL's arguments in it."""
+    words = set(re.split(r"[^a-z]+", PurePath(subject.field.document.path).stem.lower()))
+    named = [trainer for trainer in TRAINERS if trainer in words]
+    return named[0] if len(named) == 1 else None
+
+
+def _transformers(subject: ArgumentsFile, context: Context, release: str) -> Sequence[str]:
+    """The known releases of transformers below TRL: as targeted, as pinned, else the one that goes with it."""
+    from trainlint.pins import pinned_version, target_from_pins
+
+    known = releases("transformers")
+    target = context.settings.targets.get("transformers")
+    path = subject.field.document.path
+    if target is None and pinned_version(context, path, "transformers") is not None:
+        target = target_from_pins(context, path, "transformers", known.names)
+    version = target.versions[-1] if target else GOES_WITH[release]
+    return known.in_force(version).releases or (known.names[0],)
+
+
+def _training(arguments: TrlArguments) -> Training:
+    """What the arguments say that meets with sharding, with the quantization of the model."""
+    dtype_name = "dtype" if "dtype" in arguments.facts.fields and arguments.has("dtype") else "torch_dtype"
+    dtype = arguments.word(dtype_name if arguments.has(dtype_name) else "dtype")
+    quantized = arguments.is_on("load_in_4bit")
+    return replace(
+        training(arguments),
+        quantization=Known(arguments.get("load_in_4bit"), "4bit") if quantized else nothing(),
+        quant_storage=arguments.get("bnb_4bit_quant_storage").text(),
+        compute_dtype=dtype,
+    )

@@ -1,0 +1,38 @@
+"""What TrlParser alone makes of a config file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainlint.findings import Finding
+from trainlint.programs.trl import TrlArguments
+from trainlint.rules import rule
+
+
+@rule("FS250", "environment-not-a-mapping")
+def environment_not_a_mapping(arguments: TrlArguments) -> Iterator[Finding]:
+    """`env` is not a mapping.
+
+    TrlParser takes `env` out of the file and sets each of its keys as an environment variable before anything is
+    parsed; a list or a text raises ValueError (AttributeError in 0.12). Write `NAME: value` lines below it.
+
+    Source: TRL 0.12 to 1.16, TrlParser.parse_args_and_config.
+    """
+    env = arguments.get("env")
+    if env.node is not None and not env.is_mapping and not env.is_unknown:
+        yield arguments.refused(env, "env must be a mapping", help="write NAME: value below it", at_key=True)
+
+
+@rule("FS251", "hyphenated-argument")
+def hyphenated_argument(arguments: TrlArguments) -> Iterator[Finding]:
+    """An argument is written with hyphens.
+
+    On the command line `--learning-rate` and `--learning_rate` are the same. In a file the name must be the field's:
+    with hyphens it is an unknown key, which TRL's scripts drop without a word. Write underscores.
+
+    Source: TRL 0.12 to 1.16, TrlParser.set_defaults_with_config.
+    """
+    for entry in arguments.field.entries():
+        name = entry.name.replace("-", "_")
+        if "-" in entry.name and name in arguments.facts.fields:
+            yield arguments.warned(entry, f"{entry.name} is no argument in a file", help=f"write {name}", at_key=True)
