@@ -102,6 +102,13 @@ PROGRAMS: Mapping[str, Program] = {
             r"trainer\.kubeflow\.org",
             sure=True,
         ),
+        Program(
+            "accelerate",
+            "accelerate",
+            ("accelerate", "fsdp"),
+            r"(?m:^(?:[ \t{]*[\"'])?(?:distributed_type|compute_environment)[\"']?[ \t]*:)",
+            sure=True,
+        ),
     )
 }
 
