@@ -20,12 +20,12 @@ U = TypeVar("U")
 Key = str | int
 Path = tuple[Key, ...]
 
-_TEMPLATE = re.compile(r"\$\{|\{\{|\{%|<[A-Za-z][A-Za-z0-9_ .-]*>")
+_TEMPLATE = re.compile(r"\$\{|\{\{|\{%|<<[^<>]+>>|<[A-Za-z][A-Za-z0-9_ .-]*>")
 _PLAIN_KEY = re.compile(r"[A-Za-z_$][\w$-]*")
 
 
 def is_template(text: str) -> bool:
-    """Something fills this text in before the program reads it: `${…}`, `{{…}}`, `{%…%}` or a `<PLACEHOLDER>`."""
+    """Something fills this text in first: `${…}`, `{{…}}`, `{%…%}`, `<<…>>` or a `<PLACEHOLDER>`."""
     return _TEMPLATE.search(text) is not None
 
 

@@ -31,6 +31,25 @@ Source: the dates inside the wheels, and `requires:transformers` of the release.
 of transformers says more.
 """
 
+PROFILES = frozenset({"fsdp1", "fsdp2", "multi_gpu", "single_gpu", "zero1", "zero2", "zero3"})
+"""The accelerate configs that TRL ships and `accelerate_config` may name, since 0.18."""
+
+FSDP_PROFILES: Mapping[str, dict[str, object]] = {
+    "fsdp1": {
+        "fsdp_version": 1,
+        "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+        "fsdp_state_dict_type": "FULL_STATE_DICT",
+        "fsdp_activation_checkpointing": False,
+    },
+    "fsdp2": {
+        "fsdp_version": 2,
+        "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+        "fsdp_state_dict_type": "FULL_STATE_DICT",
+        "fsdp_activation_checkpointing": False,
+    },
+}
+"""What those of FSDP say that meets with training arguments."""
+
 TRAINERS: Mapping[str, str] = {
     "sft": "SFTConfig",
     "dpo": "DPOConfig",
@@ -85,7 +104,7 @@ def trl_facts(release: str, transformers: str, trainer: str | None = None) -> Ar
     for table in tables:
         for name, field in known.fields(table, release).items():
             own.setdefault(name, []).append(field)
-    fields.update({name: _merged(found) for name, found in own.items()})
+    fields.update({name: _merged(found) for name, found in own.items() if name not in fields})
     trainers = [table for table in tables if table.endswith("Config") and table not in _SHARED]
     return ArgumentFacts(
         program="trl",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -504,19 +504,74 @@ def default_target(subject: Subject, context: Context) -> Target:
 def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
     """The arguments, how they shard the model, and how the two meet."""
     assert isinstance(subject, ArgumentsFile)
-    arguments_facts = transformers_facts(release)
-    arguments = Arguments(subject, arguments_facts, fsdp_config(subject.field, arguments_facts, context))
-    return [list(views(arguments, training(arguments), context))]
+    known = transformers_facts(release)
+    arguments = Arguments(subject, known, fsdp_config(subject.field, known, context))
+    return [list(views(arguments, training(arguments), launches(subject, context)))]
 
 
-def views(arguments: Arguments, trained: Training, context: Context) -> Iterator[object]:
-    """What the rules look at in a file of arguments."""
+def views(arguments: Arguments, trained: Training, launched: Iterable[tuple[FsdpSetup, set[str]]]) -> Iterator[object]:
+    """What the rules look at: the arguments, their own sharding, and each meeting of them with a sharding.
+
+    `launched` are the setups that a launcher brings, each with the arguments that its command line gives itself.
+    """
     yield arguments
     setup = fsdp_setup(arguments)
+    on_cpu = any(arguments.switch(name).is_(True) for name in ("use_cpu", "no_cuda"))
     if setup is not None:
         yield setup
-        if not arguments.switch("use_cpu").is_(True):
+    if setup is not None and setup.on:
+        if not on_cpu:
             yield FsdpRun(facts=arguments.facts.fsdp, setup=setup, training=trained)
+        return
+    for theirs, given in launched if arguments.whole and not on_cpu else ():
+        yield FsdpRun(facts=arguments.facts.fsdp, setup=theirs, training=_without(trained, given))
+
+
+def launches(file: ArgumentsFile, context: Context) -> Iterator[tuple[FsdpSetup, set[str]]]:
+    """The setups of each `accelerate launch` in the repository that hands this file on to its script.
+
+    With each come the names of the arguments that the command line gives besides.
+    """
+    from trainlint.invocations import named_file
+    from trainlint.programs.accelerate import launched_setups
+    from trainlint.workspace import display_path
+
+    for invocation, setup in launched_setups(context):
+        words = [word.known or "" for word in invocation.rest]
+        for name in (word.rpartition("=")[2] for word in words):
+            found = named_file(context.repository, invocation, name) if name.endswith((".yaml", ".yml")) else None
+            if found is not None and display_path(found) == file.field.document.path:
+                yield setup, flag_names(words)
+                break
+
+
+def flag_names(words: Iterable[str]) -> set[str]:
+    """The arguments that words of a command line give: `--learning-rate=1` is learning_rate."""
+    return {word[2:].partition("=")[0].replace("-", "_") for word in words if word.startswith("--")}
+
+
+def _without(trained: Training, given: set[str]) -> Training:
+    """The training without what a command line may say otherwise."""
+
+    def kept(value: Value[T], *names: str) -> Value[T]:
+        return nothing() if given.intersection(names) else value
+
+    return replace(
+        trained,
+        gradient_checkpointing=kept(
+            trained.gradient_checkpointing,
+            "gradient_checkpointing",
+            "activation_checkpointing",
+            "no_gradient_checkpointing",
+        ),
+        save_only_model=kept(trained.save_only_model, "save_only_model"),
+        load_best_model_at_end=kept(trained.load_best_model_at_end, "load_best_model_at_end"),
+        auto_find_batch_size=kept(trained.auto_find_batch_size, "auto_find_batch_size"),
+        optimizer=kept(trained.optimizer, "optim"),
+        deepspeed=kept(trained.deepspeed, "deepspeed"),
+        quantization=kept(trained.quantization, "load_in_4bit"),
+        quant_storage=kept(trained.quant_storage, "bnb_4bit_quant_storage"),
+    )
 
 
 def fsdp_config(arguments: Field, facts: ArgumentFacts, context: Context) -> FsdpConfig | None:

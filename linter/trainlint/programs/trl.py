@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from trainlint.document import Document
+from trainlint.document import Document, of_data
 from trainlint.facts.releases import releases
 from trainlint.facts.transformers import TABLES, ArgumentFacts
-from trainlint.facts.trl import GOES_WITH, TRAINERS, trainer_tables, trl_facts
-from trainlint.fsdp import Training, nothing
+from trainlint.facts.trl import FSDP_PROFILES, GOES_WITH, TRAINERS, trainer_tables, trl_facts
+from trainlint.fsdp import FsdpSetup, Training, nothing
+from trainlint.invocations import Command, named_file, repository_invocations
 from trainlint.programs import InForce
-from trainlint.programs.transformers import Arguments, ArgumentsFile, arguments_in, fsdp_config, training, views
+from trainlint.programs.transformers import (
+    Arguments,
+    ArgumentsFile,
+    arguments_in,
+    flag_names,
+    fsdp_config,
+    launches,
+    training,
+    views,
+)
 from trainlint.report import Target
-from trainlint.values import Known
+from trainlint.scalars import Dialect
+from trainlint.values import Field, Known
 
 if TYPE_CHECKING:
     from trainlint.programs import Subject, World
     from trainlint.workspace import Context
+
+COMMAND = Command("trl", tuple(("trl", word.replace("_", "-")) for word in TRAINERS), r"\btrl\b")
 
 EXAMPLE_SCRIPT_KEYS = frozenset(
     """
@@ -91,8 +104,45 @@ def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
     for transformers in _transformers(subject, context, release):
         known = trl_facts(release, transformers, trainer)
         arguments = TrlArguments(subject, known, fsdp_config(subject.field, known, context))
-        found.append(list(views(arguments, _training(arguments), context)))
+        launched = [*launches(subject, context), *_started(arguments, context, subject)]
+        found.append(list(views(arguments, _training(arguments), launched)))
     return found
+
+
+def _started(arguments: TrlArguments, context: Context, subject: ArgumentsFile) -> Iterator[tuple[FsdpSetup, set[str]]]:
+    """The setups that the file's own `accelerate_config` names, or a `trl` command that starts from the file."""
+    from trainlint.workspace import display_path
+
+    own = arguments.get("accelerate_config").text().known
+    if own:
+        yield from ((setup, set()) for setup in _profile(own, subject, context))
+    for invocation in repository_invocations(context, COMMAND):
+        name, config = invocation.flag("--config").known, invocation.flag("--accelerate_config").known
+        file = named_file(context.repository, invocation, name) if name and config else None
+        if file is not None and config and display_path(file) == subject.field.document.path:
+            given = flag_names(flag.name.text for flag in invocation.flags)
+            yield from ((setup, given) for setup in _profile(config, subject, context))
+
+
+def _profile(name: str, subject: ArgumentsFile, context: Context) -> Iterator[FsdpSetup]:
+    """The setup of an accelerate config by its path, or of one that TRL ships by its name."""
+    from trainlint.facts.accelerate import accelerate_facts
+    from trainlint.programs import accelerate
+    from trainlint.workspace import display_path
+
+    if name in FSDP_PROFILES:
+        data = {"distributed_type": "FSDP", "fsdp_config": FSDP_PROFILES[name]}
+        document = of_data(f"{name}.yaml of TRL", data)
+        config = accelerate.AccelerateConfig(Field.root(document, Dialect.PYYAML))
+        yield accelerate.fsdp_setup(config, accelerate_facts(releases("accelerate").newest))
+    holder = Path(subject.field.document.path).absolute().parent
+    paths = {display_path(base / name) for base in (context.repository.root, holder) if (base / name).is_file()}
+    for theirs in context.subjects("accelerate"):
+        if isinstance(theirs, accelerate.AccelerateConfig) and theirs.field.document.path in paths:
+            target = context.settings.targets.get("accelerate") or accelerate.default_target(theirs, context)
+            known = accelerate.in_force(target.versions[-1]).releases
+            if known:
+                yield accelerate.fsdp_setup(theirs, accelerate_facts(known[-1]))
 
 
 def _trainer(subject: ArgumentsFile) -> str | None:

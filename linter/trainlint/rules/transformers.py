@@ -125,7 +125,7 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
         kind = _kind(argument)
         field = arguments.get(name)
         text = field.text().known
-        if kind not in ("int", "float") or text is None:
+        if kind not in ("int", "float") or text is None or not arguments.whole:
             continue
         number = _converted(text, "float")
         if converts:
@@ -134,7 +134,7 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
         elif number is None:
             say = arguments.refused if name in _RAISING else arguments.warned
             yield say(field, f"{name} is a text, not a number: {text}", help="write a number")
-        elif arguments.whole:
+        else:
             yaml = _yaml_number(number, kind)
             yield arguments.warned(
                 field, f"{name} is a text, not a number: {text}", help=f"write {yaml}", replacement=yaml

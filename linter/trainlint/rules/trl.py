@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding
+from trainlint.facts.trl import PROFILES
+from trainlint.findings import Finding, did_you_mean, some_of
 from trainlint.programs.trl import TrlArguments
 from trainlint.rules import rule
 
@@ -36,3 +37,20 @@ def hyphenated_argument(arguments: TrlArguments) -> Iterator[Finding]:
         name = entry.name.replace("-", "_")
         if "-" in entry.name and name in arguments.facts.fields:
             yield arguments.warned(entry, f"{entry.name} is no argument in a file", help=f"write {name}", at_key=True)
+
+
+@rule("FS252", "unknown-accelerate-profile")
+def unknown_accelerate_profile(arguments: TrlArguments) -> Iterator[Finding]:
+    """`accelerate_config` names neither a file nor a config that TRL ships.
+
+    `trl sft --config` takes it for a path, and where there is no such file for the name of a shipped config: fsdp1,
+    fsdp2, multi_gpu, single_gpu, zero1, zero2 or zero3. Anything else raises ValueError before the launch. A script of
+    its own may not look at the key, so this is a warning.
+
+    Source: TRL 0.18 to 1.16, the command line's resolution of `accelerate_config`.
+    """
+    name = arguments.get("accelerate_config").text()
+    looks_like_file = name.known_and(lambda text: "/" in text or text.endswith((".yaml", ".yml", ".json")))
+    if name.known_and_not_in(PROFILES) and not looks_like_file:
+        hint = did_you_mean(str(name), PROFILES) or f"a path, or one of {some_of(sorted(PROFILES), 7)}"
+        yield arguments.warned(name, f"TRL ships no accelerate config {name}", help=hint)
