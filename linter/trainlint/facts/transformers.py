@@ -293,8 +293,10 @@ class ArgumentFacts:
                 since = _oldest(since for since, _ in spans)
                 until = _newest(until for _, until in spans)
                 if since is not None and version_tuple(since) > version_tuple(self._version_of(program)):
-                    return f"it came with {program} {since}"
-                return f"it went after {program} {until}" if until else f"{program} has it in other releases"
+                    return f"it came with {program} {_minor(since)}"
+                if until is not None:
+                    return f"{program} {_minor(until)} was the last to have it"
+                return f"other releases of {program} have it"
         return None
 
     def _version_of(self, program: str) -> str:
@@ -303,6 +305,8 @@ class ArgumentFacts:
     def renamed(self, name: str) -> str:
         """What stands in for an argument of another release."""
         advice = {**RENAMED, **self.advice}.get(name, "")
+        if advice.isidentifier():
+            return f"call it {advice}"
         return f"use {advice}" if advice and not advice.startswith("remove") else advice
 
 
@@ -319,6 +323,10 @@ def argument_fields(known: Releases, tables: tuple[str, ...], release: str) -> d
     for table in reversed(tables):
         fields.update(known.fields(table, release))
     return fields
+
+
+def _minor(release: str) -> str:
+    return ".".join(release.split(".")[:2])
 
 
 def _oldest(versions: Iterable[str | None]) -> str | None:

@@ -7,6 +7,7 @@ trainer/*_config.py, each known release read, and TrlParser run in 0.12.2, 0.19.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -128,10 +129,11 @@ def _launch_keys() -> frozenset[str]:
 
 
 def _merged(found: list[Field]) -> Field:
-    """One field for a name that several dataclasses have; of no type where they differ."""
+    """One field for a name that several dataclasses have; of no type where they differ by more than None."""
     first = found[0]
-    if all(field.types == first.types for field in found):
-        return first
+    types = {kind for field in found for kind in field.types}
+    if all(set(first.types) - {"None"} == set(field.types) - {"None"} for field in found):
+        return replace(first, types=tuple(sorted(types)))
     return Field(first.name, (), (), None, False, True, False, (), {}, {})
 
 

@@ -222,7 +222,8 @@ class Arguments:
         return FsdpOptions(self.get("fsdp"))
 
     def near_miss(self, name: str) -> str | None:
-        """An argument that is not given and whose name is within two edits of this one."""
+        """An argument that is not given and whose name is within two edits of this one, hyphens apart."""
+        name = name.replace("-", "_")
         if len(name) < _SHORTEST_NEAR_MISS:
             return None
         names = (known for known in self.facts.fields if not self.has(known) and abs(len(known) - len(name)) <= 2)

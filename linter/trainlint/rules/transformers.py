@@ -59,10 +59,9 @@ def unknown_argument_word(arguments: Arguments) -> Iterator[Finding]:
             message = f"{name} is the boolean false: YAML reads a bare {field.written} so"
             yield arguments.refused(field, message, help='write "no", in quotes', replacement='"no"')
         elif field.text().known_and_not_in(words) or field.text().wrong_type:
-            hint = did_you_mean(field.written, words)
-            yield arguments.refused(
-                field, f"{name} has no {field.written or 'such value'}", help=hint or f"one of {some_of(words)}"
-            )
+            torch = f"{field.written}_torch"
+            hint = did_you_mean(torch if torch in words else field.written, words) or f"one of {some_of(words)}"
+            yield arguments.refused(field, f"{name} has no {field.written or 'such value'}", help=hint)
 
 
 @rule("FS202", "unknown-log-or-report-word")
@@ -98,12 +97,14 @@ def _reporters(arguments: Arguments) -> Iterator[Finding]:
         if item.boolean().known is not None:
             yield arguments.refused(item, f"report_to has no {item.written}: YAML reads a boolean", help='write "none"')
         elif item.text().known_and_not_in(names):
-            hint = did_you_mean(item.written, names) or f"a list of {some_of(sorted(names))}; all and none stand alone"
+            hint = "write a list" if "," in item.written else did_you_mean(item.written, names)
+            hint = hint or f"a list of {some_of(sorted(names))}; all and none stand alone"
             yield arguments.refused(item, f"report_to has no {item.written or 'empty name'}", help=hint)
 
 
 # numbers and switches
 
+_KINDS = {"int": "an integer", "float": "a number", "bool": "a boolean"}
 _RAISING = frozenset({"learning_rate", "logging_steps", "warmup_steps", "warmup_ratio"})
 """Numbers that are compared with one before anything is trained."""
 
@@ -130,7 +131,9 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
         number = _converted(text, "float")
         if converts:
             if _converted(text, kind) is None:
-                yield arguments.refused(field, f"{name} cannot be read as {kind}: {text}", help="write a number")
+                yield arguments.refused(
+                    field, f"{name} cannot be read as {_KINDS[kind]}: {text}", help="write a number"
+                )
         elif number is None:
             say = arguments.refused if name in _RAISING else arguments.warned
             yield say(field, f"{name} is a text, not a number: {text}", help="write a number")
@@ -161,7 +164,7 @@ def _yaml_number(number: float, kind: str) -> str:
     mantissa, exponent, power = repr(number).partition("e")
     if not exponent:
         return mantissa
-    return f"{mantissa if '.' in mantissa else mantissa + '.0'}e{power if power[0] == '-' else '+' + power.lstrip('+')}"
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}e{int(power):+d}"
 
 
 @rule("FS204", "quoted-boolean")
@@ -211,7 +214,9 @@ def wrong_number(arguments: Arguments) -> Iterator[Finding]:
             continue
         if field.is_mapping or field.is_sequence:
             what = "mapping" if field.is_mapping else "list"
-            yield arguments.warned(field, f"{name} is a {what}, not {kind}", help="write one value", at_key=True)
+            yield arguments.warned(
+                field, f"{name} is a {what}, not {_KINDS[kind]}", help="write one value", at_key=True
+            )
         elif kind == "int" and isinstance(field.plain, float):
             yield arguments.warned(field, f"{name} is a float: {field.written}", help="write an integer")
         elif kind != "bool" and isinstance(field.plain, bool):
@@ -233,30 +238,30 @@ def steps_out_of_range(arguments: Arguments) -> Iterator[Finding]:
         value = arguments.number(steps)
         by_steps = arguments.eval_strategy if strategy == "eval" else arguments.word(f"{strategy}_strategy")
         if by_steps.is_("steps") and value.known_and(lambda number: number > 1 and number != int(number)):
-            yield arguments.refused(value, f"{steps} is above 1 and not whole: {value.field.written}")
+            message = f"{steps} is above 1 and not whole: {value.field.written}"
+            yield arguments.refused(value, message, help="write an integer, or a ratio below 1")
         elif strategy == "logging" and by_steps.is_("steps") and value.is_(0):
             yield arguments.refused(value, "logging_steps is 0", help='write a number, or logging_strategy: "no"')
     yield from _warmup(arguments)
     cache = arguments.get("torch_empty_cache_steps")
     if arguments.facts.during("4.50.3") and (cache.number().known_and(lambda n: n < 1 or n != int(n))):
-        yield arguments.refused(cache, f"torch_empty_cache_steps is no positive integer: {cache.written}")
+        message = f"torch_empty_cache_steps is no positive integer: {cache.written}"
+        yield arguments.refused(cache, message, help="remove it, or write 1 or more")
 
 
 def _warmup(arguments: Arguments) -> Iterator[Finding]:
     facts = arguments.facts
     steps, ratio = arguments.number("warmup_steps"), arguments.number("warmup_ratio")
-    if facts.during("4.42.4", "4.57.6") and (
-        isinstance(steps.field.plain, float) or (facts.during(until="4.43.4") and steps.is_(1))
-    ):
-        yield arguments.refused(
-            steps,
-            f"warmup_steps is no integer of its range: {steps.field.written}",
-            help="a ratio goes in warmup_ratio",
-        )
+    if facts.during("4.42.4", "4.57.6") and isinstance(steps.field.plain, float):
+        message = f"warmup_steps must be an integer: {steps.field.written}"
+        yield arguments.refused(steps, message, help="a ratio goes into warmup_ratio")
+    elif facts.during("4.42.4", "4.43.4") and steps.is_(1):
+        yield arguments.refused(steps, "warmup_steps cannot be 1", help="write 0, or a number above 1")
     elif facts.during("4.42.4") and steps.known_and(lambda number: number < 0):
-        yield arguments.refused(steps, f"warmup_steps is negative: {steps.field.written}")
+        yield arguments.refused(steps, f"warmup_steps is negative: {steps.field.written}", help="write 0 or more")
     if facts.during(until="4.57.6") and ratio.known_and(lambda number: not 0 <= number <= 1):
-        yield arguments.refused(ratio, f"warmup_ratio lies outside 0 to 1: {ratio.field.written}")
+        message = f"warmup_ratio lies outside 0 to 1: {ratio.field.written}"
+        yield arguments.refused(ratio, message, help="a number of steps goes into warmup_steps")
 
 
 # arguments that exclude or need others
@@ -399,7 +404,8 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
     that the setting is the default. Scripts add dataclasses of their own, which is why a key that no release knows is
     left alone unless it is within two letters of a known one, and why this is a warning. `evaluation_strategy` is
     `eval_strategy` (the old name ended with 4.50), `overwrite_output_dir` and `no_cuda` went in 5.0, `warmup_ratio` in
-    5.15 (a `warmup_steps` below 1 is a ratio); TRL's `max_seq_length` is `max_length`, its `torch_dtype` `dtype`.
+    5.15 (a `warmup_steps` below 1 is a ratio); TRL's `max_seq_length` is `max_length`, its `torch_dtype` `dtype`. Names
+    with hyphens are for the command line; in a file they have underscores.
 
     Source: the dataclasses of the released wheels of transformers 4.40 to 5.24 and TRL 0.12 to 1.16.
     """
@@ -563,7 +569,7 @@ def fsdp_wraps_nothing(arguments: Arguments) -> Iterator[Finding]:
                 f"{config.min_num_params.name} is not looked at: the model is wrapped by its layer classes",
                 help="add auto_wrap_policy: SIZE_BASED_WRAP",
             )
-    elif options.given("auto_wrap") is None:
+    elif options.given("auto_wrap") is None and (options.strategy.known or options.field.boolean().is_(True)):
         yield arguments.warned(
             options.field, "fsdp without auto_wrap makes the model one FSDP unit", help="write full_shard auto_wrap"
         )

@@ -24,22 +24,7 @@ def environment_not_a_mapping(arguments: TrlArguments) -> Iterator[Finding]:
         yield arguments.refused(env, "env must be a mapping", help="write NAME: value below it", at_key=True)
 
 
-@rule("FS251", "hyphenated-argument")
-def hyphenated_argument(arguments: TrlArguments) -> Iterator[Finding]:
-    """An argument is written with hyphens.
-
-    On the command line `--learning-rate` and `--learning_rate` are the same. In a file the name must be the field's:
-    with hyphens it is an unknown key, which TRL's scripts drop without a word. Write underscores.
-
-    Source: TRL 0.12 to 1.16, TrlParser.set_defaults_with_config.
-    """
-    for entry in arguments.field.entries():
-        name = entry.name.replace("-", "_")
-        if "-" in entry.name and name in arguments.facts.fields:
-            yield arguments.warned(entry, f"{entry.name} is no argument in a file", help=f"write {name}", at_key=True)
-
-
-@rule("FS252", "unknown-accelerate-profile")
+@rule("FS251", "unknown-accelerate-profile")
 def unknown_accelerate_profile(arguments: TrlArguments) -> Iterator[Finding]:
     """`accelerate_config` names neither a file nor a config that TRL ships.
 
