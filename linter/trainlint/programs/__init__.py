@@ -92,6 +92,12 @@ class Program:
         return cast("ProgramModule", import_module(f"trainlint.programs.{self.module}"))
 
 
+_ARGUMENTS = (
+    r"\bper_(?:device|gpu)_(?:train|eval)_batch_size\b|\bnum_train_epochs\b|\blr_scheduler_type\b|\bsave_strategy\b"
+    r"|(?m:^[\"']?fsdp[\"']?[ \t]*:)"
+)
+"""Names that are hardly anything but training arguments of transformers."""
+
 PROGRAMS: Mapping[str, Program] = {
     program.name: program
     for program in (
@@ -109,6 +115,8 @@ PROGRAMS: Mapping[str, Program] = {
             r"(?m:^(?:[ \t{]*[\"'])?(?:distributed_type|compute_environment)[\"']?[ \t]*:)",
             sure=True,
         ),
+        Program("trl", "trl", ("transformers", "trl", "fsdp"), _ARGUMENTS),
+        Program("transformers", "transformers", ("transformers", "fsdp"), _ARGUMENTS),
     )
 }
 
