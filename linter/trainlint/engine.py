@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from trainlint import suppressions
 from trainlint.discover import Candidate, Excluder, discover, workspace_of
 from trainlint.findings import Finding, Severity
-from trainlint.programs import InForce, Program, Subject
+from trainlint.programs import InForce, Program, Subject, TellsReleases
 from trainlint.report import FileCounts, Report, Target
 from trainlint.rules import Rule, rules_of, selected
 from trainlint.settings import Overrides, Settings, SettingsError, read_settings, settings_file
@@ -34,6 +35,7 @@ class Run:
         self._contexts: dict[Path, Context] = {}
         self._targets: dict[str, Target] = {}
         self._notices: dict[str, None] = {}
+        self._accepted_elsewhere: dict[str, Counter[str]] = {}
         self._crashed = False
 
     def lint(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None = None) -> Report:
@@ -57,6 +59,7 @@ class Run:
                     texts[path] = text
                     findings.extend(suppressions.apply(found, text))
         findings = list(dict.fromkeys(findings))
+        self._notice_other_releases()
         return Report(
             findings=tuple(sorted(findings, key=lambda f: (f.span, f.rule, f.message))),
             files=FileCounts(discovered, parsed, recognised),
@@ -168,6 +171,27 @@ class Run:
                 versions = (*before.program_versions, in_force.label) if before else (in_force.label,)
                 merged[key] = replace(finding, program_versions=tuple(dict.fromkeys(versions)))
         yield from merged.values()
+        if any(f.level is Severity.ERROR and f.program == program.name for f in merged.values()):
+            self._try_other_releases(context, program, subject)
+
+    def _try_other_releases(self, context: Context, program: Program, subject: Subject) -> None:
+        """Where no one chose a release: which other one, whose fields a refused subject has, would accept it."""
+        module = program.load()
+        target = context.settings.targets.get(program.name) or module.default_target(subject, context)
+        if target.origin != "default" or not isinstance(module, TellsReleases):
+            return
+        for release in module.other_releases(subject, target.versions[0]):
+            if _judge(context, program, subject, release):
+                self._accepted_elsewhere.setdefault(program.name, Counter())[release] += 1
+
+    def _notice_other_releases(self) -> None:
+        for program, accepted in self._accepted_elsewhere.items():
+            release, count = max(accepted.items(), key=lambda item: item[1])
+            self._notice(
+                f"{count} refused document{'s' if count > 1 else ''} would be accepted by {program} {release}: if that "
+                f'is what you run, set {program} = "{release}" in [tool.trainlint.targets] or pass '
+                f"--target {program}={release}"
+            )
 
     def _releases(self, context: Context, program: Program, subject: Subject) -> Iterator[InForce]:
         module = program.load()

@@ -77,12 +77,14 @@ class Reading:
     """How an object comes to the check.
 
     `keeps_nulls`: null fields are sent and not dropped by the client, so that an unknown one is refused.
-    `rewritten`: a webhook has sent it back as Go writes it: what Go always writes is there, a zero is left out, texts
-    are the forms that Go gives them. `partial`: a patch, which may lack anything. `ranges_unplaced`: the check of
-    integers against int32 names no field. `types_only`: it is decoded, and nothing else of it is checked.
+    `decoded`: a webhook has decoded it into Go types before, which refuses wrong ones, but takes a fraction for a
+    quantity. `rewritten`: it has sent it back as Go writes it: what Go always writes is there, a zero is left out,
+    quantities are texts. `partial`: a patch, which may lack anything. `ranges_unplaced`: the check of integers against
+    int32 names no field. `types_only`: it is decoded, and nothing else of it is checked.
     """
 
     keeps_nulls: bool = False
+    decoded: bool = False
     rewritten: bool = False
     partial: bool = False
     ranges_unplaced: bool = False
@@ -241,16 +243,24 @@ class Walk:
         help = "write a list: `- name: …`" if structure.type == "array" and given == "a mapping" else ""
         if structure.type in ("string", "int-or-string") and given == "a mapping":
             help = "quote the text if the colon belongs to it"
-        keys = [key for key in _first_keys(field) if not is_template(key.name)]
+        keys = [
+            key
+            for key in _first_keys(field)
+            if not is_template(key.name) and (self.reading.keeps_nulls or not key.is_null)
+        ]
+        unplaced = structure.type == "int-or-string" and not keys and not self.reading.decoded
         for at in keys or [field]:
-            self.defects.append(Defect(Problem.WRONG_TYPE, at, structure, message, help, stray=at is not field))
+            stray = at is not field
+            self.defects.append(Defect(Problem.WRONG_TYPE, at, structure, message, help, stray, unplaced))
 
     def _scalar(self, field: Field, structure: SchemaNode) -> None:
-        value = field.plain
+        value = _in_json(field.plain)
         quantity = structure.type == "int-or-string" and structure.pattern is not None
         if not self._has_type(value, structure.type, quantity):
             message = f"{_called(field)} must be {_kind(structure)}, not {_given(value)}"
-            unplaced = structure.type == "int-or-string"
+            number = isinstance(value, float) and math.isfinite(value)
+            unplaced = structure.type == "int-or-string" and ((quantity and number) or not self.reading.decoded)
+            unplaced |= structure.type == "integer" and number and self.reading.ranges_unplaced
             help = _advice(field, value, structure)
             self.defects.append(Defect(Problem.WRONG_TYPE, field, structure, message, help, unplaced=unplaced))
             return
@@ -265,7 +275,7 @@ class Walk:
         if isinstance(value, bool):
             return type == "boolean"
         if isinstance(value, int):
-            return type in ("integer", "number", "int-or-string") and _INT64[0] <= value <= _INT64[1]
+            return type in ("integer", "number", "int-or-string")
         if isinstance(value, float):
             if not math.isfinite(value):
                 return False
@@ -319,13 +329,20 @@ class Walk:
             self._add(Problem.NOT_ALLOWED, field, structure, message, help)
 
 
+def _in_json(value: Plain) -> Plain:
+    """A scalar as the API server decodes it: an integer beyond 64 bits becomes a float."""
+    if isinstance(value, int) and not _INT64[0] <= value <= _INT64[1]:
+        return float(value)
+    return value
+
+
 def _first_keys(field: Field) -> Iterator[Field]:
     """The keys of a mapping, or of the mappings in a list of any depth, but not those below."""
     waiting = [field]
     while waiting:
         at = waiting.pop(0)
         if isinstance(at.target, Mapping):
-            yield from (child for child in at.entries() if not child.is_null)
+            yield from at.entries()
         else:
             waiting.extend(item for item in at.items() if isinstance(item.target, (Mapping, Sequence)))
 
@@ -382,9 +399,11 @@ def _given(value: Plain) -> str:
     if isinstance(value, bool):
         return "a boolean"
     if isinstance(value, int):
-        return "an integer" if _INT64[0] <= value <= _INT64[1] else "a number beyond 64 bits"
+        return "an integer"
     if isinstance(value, float):
-        return "a number with a fraction" if math.isfinite(value) else "a number without a value in JSON"
+        if not math.isfinite(value):
+            return "a number that JSON does not have"
+        return "a number beyond 64 bits" if value.is_integer() else "a number with a fraction"
     return "a text" if value else "an empty text"
 
 

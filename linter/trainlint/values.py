@@ -373,6 +373,12 @@ class Field:
             return (Related(self._span_of(self.node.target), f"&{self.node.name} is defined here"),)
         return ()
 
+    @property
+    def earlier_keys(self) -> tuple[Related, ...]:
+        """Where the same key stands earlier in the same mapping, with a value that this one replaces."""
+        earlier = self.entry.duplicates if self.entry else []
+        return tuple(Related(self._span_of(resolve(key)), "the same key stands here") for key in earlier)
+
     def _span_of(self, node: Node) -> Span:
         text = self.document.text
         line, column = text.position(node.start)

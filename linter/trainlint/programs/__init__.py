@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 if TYPE_CHECKING:
     from trainlint.document import Document
@@ -71,6 +71,14 @@ class ProgramModule(Protocol):
         """The known releases that stand for a version which a user or a pin names."""
 
 
+@runtime_checkable
+class TellsReleases(Protocol):
+    """A module that can tell by its fields which release a subject was written for."""
+
+    def other_releases(self, subject: Subject, release: str) -> Sequence[str]:
+        """The releases that know a field of the subject which the given one does not, the newest last."""
+
+
 @dataclass(frozen=True)
 class Program:
     """One program: its name on the command line, its module, its rule sets and the marker in its files' text."""
@@ -104,7 +112,7 @@ PROGRAMS: Mapping[str, Program] = {
         Program(
             "kubeflow-trainer",
             "kubeflow",
-            ("torchtune", "admission", "start"),
+            ("torchtune", "admission", "dialect", "start"),
             r"trainer\.kubeflow\.org",
             sure=True,
         ),

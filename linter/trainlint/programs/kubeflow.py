@@ -24,7 +24,7 @@ from trainlint.programs import InForce
 from trainlint.quantities import parse_quantity, whole
 from trainlint.report import Target
 from trainlint.scalars import Dialect
-from trainlint.schema import Defect, Problem, Reading, Walk
+from trainlint.schema import Defect, Problem, Reading, Walk, releases_with
 from trainlint.values import Absent, Field, Known, Unknown, Value
 
 if TYPE_CHECKING:
@@ -95,6 +95,11 @@ class Manifest:
         """The places where a CEL rule of this name hangs and something stands."""
         return (field for walk in self._walks for field, digest in walk.cel if CEL_RULES.get(digest) == cel_rule)
 
+    def releases_with(self, field: Field) -> list[str]:
+        """The other releases in which this object may have this field."""
+        path = field.path[field.origin :]
+        return releases_with(self.kind, path, [name for name in RELEASES if name != self.release])
+
     @property
     def cluster_scoped(self) -> bool:
         """A ClusterTrainingRuntime: it has no namespace."""
@@ -119,10 +124,12 @@ class Manifest:
             status.check(self.field.get("status"), root.properties["status"])
             if not checks.decodes_first:
                 status.defects = [d for d in status.defects if d.problem is Problem.UNKNOWN_FIELD or d.stray]
+        decoded = checks.decodes_first and self.kind == "TrainJob"
         own = Walk(
             Reading(
                 keeps_nulls=keeps_nulls,
-                rewritten=checks.decodes_first and self.kind == "TrainJob" and self._has_untimed_patch,
+                decoded=decoded,
+                rewritten=decoded and self._has_untimed_patch,
                 partial=self.partial,
                 ranges_unplaced=checks.ranges_in_structure and self.kind != "TrainJob",
             )
@@ -430,7 +437,7 @@ class TrainJob(TrainerObject):
             name = patch.job.known or ""
             if name not in merged and ADMISSION[facts.release].patches_add_jobs:
                 merged[name] = MergedJob(name, [])
-            if name in merged:
+            if name in merged and all(spec.path != patch.pod_spec.path for spec in merged[name].pod_specs):
                 merged[name].pod_specs.append(patch.pod_spec)
         return merged
 
@@ -659,6 +666,16 @@ def in_force(version: str) -> InForce:
         return InForce((label,), label, notice)
     oldest = known[min(known)]
     return InForce((), version, f"Kubeflow Trainer {version} is older than {oldest}, the oldest known: not checked")
+
+
+def other_releases(subject: Subject, release: str) -> Sequence[str]:
+    """The releases whose structure has a field of the object that this one's lacks."""
+    if not isinstance(subject, (TrainJob, Runtime)):
+        return ()
+    manifest = Manifest(subject, "TrainJob" if isinstance(subject, TrainJob) else "TrainingRuntime", release)
+    unknown = [defect.field for defect in manifest.defects(Problem.UNKNOWN_FIELD)]
+    known = {name for field in unknown for name in manifest.releases_with(field)}
+    return [name for name in RELEASES if name in known]
 
 
 def _minor(version: str) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
 
 from trainlint.facts.admission import (
     ADMISSION,
@@ -22,7 +23,7 @@ from trainlint.facts.admission import (
     TORCH_PROCESS_WORDS,
     WEBHOOK_LABEL,
 )
-from trainlint.facts.kubeflow import RELEASES, KubeflowFacts
+from trainlint.facts.kubeflow import KubeflowFacts
 from trainlint.findings import Finding, Severity, did_you_mean, some_of
 from trainlint.programs.kubeflow import (
     GROUP,
@@ -36,8 +37,11 @@ from trainlint.programs.kubeflow import (
     TrainJob,
 )
 from trainlint.rules import rule
-from trainlint.schema import Defect, Problem, dotted, place_of, releases_with
+from trainlint.schema import Defect, Problem, dotted, place_of
 from trainlint.values import Field, Value
+
+if TYPE_CHECKING:
+    from trainlint.facts.schemas import Kind
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
@@ -88,40 +92,36 @@ def unknown_field(manifest: Manifest, facts: KubeflowFacts) -> Iterator[Finding]
     Source: Kubeflow Trainer 2.0 and later, its CRDs, decoded by k8s.io/apiextensions-apiserver.
     """
     for defect in manifest.defects(Problem.UNKNOWN_FIELD):
-        known_in = _other_releases(manifest, defect.field)
-        message = defect.message
-        if known_in:
-            message += f" in Kubeflow Trainer {facts.release}, only in {', '.join(known_in)}"
+        known_in = manifest.releases_with(defect.field)
+        message = f"{defect.message}, it is one of Kubeflow Trainer {_listed(known_in)}" if known_in else defect.message
         help = _where_instead(manifest, defect, facts)
         yield defect.field.finding(message, help=help, field=defect.dotted, at_key=True)
 
 
-def _other_releases(manifest: Manifest, field: Field) -> list[str]:
-    others = (release for release in RELEASES if release != manifest.release)
-    return releases_with(manifest.kind, field.path[field.origin :], others)
+def _listed(releases: list[str]) -> str:
+    return " and ".join(releases) if len(releases) < 3 else f"{', '.join(releases[:-1])} and {releases[-1]}"
 
 
 def _where_instead(manifest: Manifest, defect: Defect, facts: KubeflowFacts) -> str:
+    """Where the field may have been meant, else what is known here."""
     from trainlint.facts.schemas import schema
 
     name = defect.field.name
     if defect.dotted == f"spec.{name}" and name in OVERRIDES:
-        return f"{facts.release} has {facts.overrides_field}, of another shape"
+        return f"write {facts.overrides_field}, which has another shape"
     moved = MOVED.get((manifest.kind, defect.dotted))
     if moved is not None:
         return f"write it in {moved}"
     close = did_you_mean(name, defect.structure.properties)
     if close:
         return close
-    other_kind = "a TrainJob" if manifest.kind == "TrainingRuntime" else "a runtime"
-    elsewhere = place_of(schema(manifest.release, manifest.kind), name)
-    if elsewhere is not None:
-        return f"it belongs in {elsewhere}"
-    foreign = place_of(
-        schema(manifest.release, "TrainJob" if manifest.kind == "TrainingRuntime" else "TrainingRuntime"), name
-    )
+    own = place_of(schema(manifest.release, manifest.kind), name)
+    if own is not None:
+        return f"it belongs in {own}"
+    other: Kind = "TrainingRuntime" if manifest.kind == "TrainJob" else "TrainJob"
+    foreign = place_of(schema(manifest.release, other), name)
     if foreign is not None:
-        return f"{other_kind} has it as {foreign}"
+        return f"a {other} has it as {foreign}"
     known = list(defect.structure.properties)
     return f"known here: {some_of(known)}" if known else ""
 
@@ -237,14 +237,13 @@ def object_name(manifest: Manifest) -> Iterator[Finding]:
     if manifest.partial:
         return
     name, prefix = manifest.name, manifest.field.at("metadata", "generateName").text()
+    if prefix.known_and(lambda start: start != "" and not _is_subdomain(_masked(start))):
+        yield prefix.finding("generateName starts no valid name", help=_NAME_HELP, field="metadata.generateName")
     given, text = name, name.known
     if name.absent or text == "":
-        if prefix.absent or prefix.is_(""):
+        given, text = prefix, prefix.map(lambda start: f"{start[:_LONGEST_GENERATED]}xxxxx" if start else "").known
+        if prefix.absent or text == "":
             yield name.finding("an object needs a name", help="add metadata.name", field="metadata.name")
-            return
-        given, text = prefix, prefix.map(lambda start: f"{start[:_LONGEST_GENERATED]}xxxxx").known
-        if prefix.known_and(lambda start: not _is_subdomain(_masked(start))):
-            yield prefix.finding("generateName starts no valid name", help=_NAME_HELP, field="metadata.generateName")
     problem = _problem_of_name(text, job=manifest.kind == "TrainJob") if text else ""
     if problem:
         yield given.finding(f"the name {_shortened(str(given))} {problem}", help=_NAME_HELP, field="metadata.name")
