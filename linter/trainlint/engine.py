@@ -186,7 +186,7 @@ class Run:
 
     def _notice_other_releases(self) -> None:
         for program, accepted in self._accepted_elsewhere.items():
-            release, count = max(accepted.items(), key=lambda item: item[1])
+            release, count = max(reversed(accepted.items()), key=lambda item: item[1])
             self._notice(
                 f"{count} refused document{'s' if count > 1 else ''} would be accepted by {program} {release}: if that "
                 f'is what you run, set {program} = "{release}" in [tool.trainlint.targets] or pass '

@@ -304,8 +304,7 @@ class Walk:
         if quantity:
             text = value.strip() if self.reading.rewritten else value
             if not is_quantity(text):
-                help = "write a number, or one with a suffix: 500m, 8, 16Gi"
-                self._add(Problem.MALFORMED, field, structure, f"{value!r} is no quantity", help)
+                self._add(Problem.MALFORMED, field, structure, f"{value!r} is no quantity", _QUANTITY_HELP)
             return
         if structure.format == "date-time" and not _is_date_time(value):
             help = "write it like 2026-01-31T12:00:00Z"
@@ -379,6 +378,7 @@ def _called(field: Field) -> str:
     return "".join(steps)
 
 
+_QUANTITY_HELP = "write a number, or one with a suffix: 500m, 8, 16Gi"
 _KINDS = {
     "object": "a mapping",
     "array": "a list",
@@ -410,6 +410,8 @@ def _given(value: Plain) -> str:
 def _advice(field: Field, value: Plain, structure: SchemaNode) -> str:
     written = field.written
     if structure.type in ("string", "int-or-string") and not isinstance(value, str):
+        if structure.pattern is not None and structure.type == "int-or-string":
+            return f'quote it: "{written}"' if isinstance(value, float) else _QUANTITY_HELP
         if isinstance(value, bool) and written.lower() not in ("true", "false"):
             return f'YAML reads {written} as {str(value).lower()}: quote it, "{written}"'
         return f'quote it: "{written}"' if structure.type == "string" else ""

@@ -94,7 +94,7 @@ def unknown_field(manifest: Manifest, facts: KubeflowFacts) -> Iterator[Finding]
     for defect in manifest.defects(Problem.UNKNOWN_FIELD):
         known_in = manifest.releases_with(defect.field)
         message = f"{defect.message}, it is one of Kubeflow Trainer {_listed(known_in)}" if known_in else defect.message
-        help = _where_instead(manifest, defect, facts)
+        help = _where_instead(manifest, defect, facts, known_in)
         yield defect.field.finding(message, help=help, field=defect.dotted, at_key=True)
 
 
@@ -102,7 +102,7 @@ def _listed(releases: list[str]) -> str:
     return " and ".join(releases) if len(releases) < 3 else f"{', '.join(releases[:-1])} and {releases[-1]}"
 
 
-def _where_instead(manifest: Manifest, defect: Defect, facts: KubeflowFacts) -> str:
+def _where_instead(manifest: Manifest, defect: Defect, facts: KubeflowFacts, known_in: list[str]) -> str:
     """Where the field may have been meant, else what is known here."""
     from trainlint.facts.schemas import schema
 
@@ -112,6 +112,8 @@ def _where_instead(manifest: Manifest, defect: Defect, facts: KubeflowFacts) -> 
     moved = MOVED.get((manifest.kind, defect.dotted))
     if moved is not None:
         return f"write it in {moved}"
+    if known_in:
+        return f"remove it, or check against the release that you run: --target kubeflow-trainer={known_in[-1]}"
     close = did_you_mean(name, defect.structure.properties)
     if close:
         return close
@@ -162,7 +164,9 @@ def required_field(manifest: Manifest) -> Iterator[Finding]:
     """
     for defect in manifest.defects(Problem.MISSING):
         parent = dotted(defect.field.path[defect.field.origin : -1])
-        yield defect.field.finding(f"{defect.message} in {parent}", help=defect.help, field=defect.dotted)
+        yield defect.field.finding(
+            f"{defect.message} in {parent}", help=f"add {defect.field.name}", field=defect.dotted
+        )
 
 
 @rule("TJ014", "out-of-bounds")
@@ -432,11 +436,11 @@ def policy_processes(manifest: Manifest) -> Iterator[Finding]:
     """
     for rule_name, words in (("torch-processes", TORCH_PROCESS_WORDS), ("flux-processes", ())):
         for field in manifest.places(rule_name):
-            allowed = "".join(f", {word}" for word in words)
-            if field.integer().below(1) or (words and field.text().known_and_not_in(words)):
+            text = field.text()
+            if field.integer().below(1) or (words and text.known_and_not_in(words)):
                 yield field.finding(
-                    f"numProcPerNode is {field.written!r}, it must be a number of at least 1{allowed}",
-                    help="remove the quotes" if field.written.isdigit() and field.text().known else "",
+                    f"numProcPerNode must be a number of at least 1{''.join(f' or {word}' for word in words)}",
+                    help="remove the quotes" if text.known_and(str.isdigit) else "",
                 )
 
 
@@ -542,10 +546,10 @@ def unsupported_runtime_kind(job: TrainJob) -> Iterator[Finding]:
     if job.spec.is_absent:
         yield job.spec.finding("a TrainJob needs a spec", help="name its runtime in spec.runtimeRef.name")
     if job.runtime_group.known_and(lambda group: group != GROUP):
-        yield job.runtime_group.finding(f"no runtime has the group {job.runtime_group!s}", help=f"write {GROUP}")
+        yield job.runtime_group.finding(f"no runtime has the group {str(job.runtime_group)!r}", help=f"write {GROUP}")
     if job.runtime_kind.known_and_not_in(RUNTIME_KINDS):
         yield job.runtime_kind.finding(
-            f"there is no runtime of kind {str(job.runtime_kind) or 'empty text'}",
+            f"there is no runtime of kind {str(job.runtime_kind)!r}",
             help=did_you_mean(str(job.runtime_kind), RUNTIME_KINDS) or f"write {' or '.join(RUNTIME_KINDS)}",
         )
 
