@@ -79,9 +79,38 @@ class Pods:
         """How many Jobs are made from it."""
         return self.part.get("replicas")
 
+    @property
+    def is_made(self) -> bool:
+        """At least one Job is made from it."""
+        return self.replicas.number != 0
+
     def container(self, name: str) -> Part | None:
         """The container with this name."""
         return next((container for container in self.containers if container.name == name), None)
+
+    def __str__(self) -> str:
+        return f"job {self.name}"
+
+
+class Container:
+    """A container of a replicated job's pods; an init container runs before the others."""
+
+    def __init__(self, part: Part, pods: Pods, *, init: bool) -> None:
+        self.part = part
+        self.pods = pods
+        self.init = init
+
+    @property
+    def stays(self) -> bool:
+        """It runs beside the others: no init container, or one that is always restarted."""
+        return not self.init or self.part.get("restartPolicy").text == "Always"
+
+    def get(self, key: str) -> Part:
+        """One of its values."""
+        return self.part.get(key)
+
+    def __str__(self) -> str:
+        return f"{'init container' if self.init else 'container'} {self.part.name} of job {self.pods.name}"
 
 
 class BuiltJob:
@@ -132,13 +161,33 @@ class BuiltJob:
 
     @property
     def jobs(self) -> list[Pods]:
-        """The JobSet's replicated jobs."""
-        return self._parts.pods
+        """The JobSet's replicated jobs; none where the controller stops before it makes them."""
+        return [] if self.stops else self._parts.pods
+
+    @property
+    def made(self) -> list[Pods]:
+        """Those replicated jobs of which Jobs are made."""
+        return [pods for pods in self.jobs if pods.is_made]
+
+    @property
+    def containers(self) -> list[Container]:
+        """The containers of all pods that are made, init containers first."""
+        return [
+            Container(part, pods, init=init)
+            for pods in self.made
+            for init, parts in ((True, pods.init_containers), (False, pods.containers))
+            for part in parts
+        ]
 
     @property
     def trainer(self) -> Pods | None:
         """The replicated job of the trainer step."""
         return self._parts.trainer
+
+    @property
+    def num_nodes(self) -> Part:
+        """The job's own `spec.trainer.numNodes`."""
+        return self.spec.at("trainer", "numNodes")
 
     @property
     def processes(self) -> Part:
@@ -310,7 +359,7 @@ class _Builder:
                 base = container.get("resources")
                 merged = Part({}, override.place, override.source)
                 for key in ("limits", "requests"):
-                    value = merge(base.get(key), override.get(key)) if override.get(key).exists else base.get(key)
+                    value = merge(base.get(key), override.get(key)) if override.get(key).content else base.get(key)
                     if value.exists:
                         merged.set(key, value)
                 container.set("resources", merged)

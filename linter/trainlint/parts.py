@@ -155,6 +155,16 @@ class Part:
         if isinstance(self.content, dict):
             yield from self.content.items()
 
+    def find(self, path: str) -> Iterator[Part]:
+        """The values at a path such as `ports[].name`, where `[]` stands for every item; absent ones are left out."""
+        step, _, rest = path.partition(".")
+        found = self.get(step.removesuffix("[]"))
+        for part in found.items() if step.endswith("[]") else [found]:
+            if rest:
+                yield from part.find(rest)
+            elif part.exists:
+                yield part
+
     def items(self) -> list[Part]:
         """The items of a list; empty where there is none."""
         return self.content if isinstance(self.content, list) else []
@@ -280,7 +290,8 @@ def _merge_items(base: Sequence[Part], patch: Sequence[Part], key: str) -> Conte
     for item in patch:
         name = item.get(key).content
         merged[name] = merge(merged[name], item) if name in merged else item
-        patched.append(name)
+        if name not in patched:
+            patched.append(name)
     kept = [name for name in merged if name not in patched]
     result: list[Part] = []
     while kept and patched:

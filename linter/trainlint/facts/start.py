@@ -6,6 +6,7 @@ pkg/runtime/core and pkg/runtime/framework/plugins; what they build was compared
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 TRAINER_PORT = 29500
@@ -83,3 +84,15 @@ FLUX_MOUNTS = (
     ("flux-install", "/mnt/flux"),
     ("spack-install", "/opt/software"),
 )
+
+FAILURE_REASONS = (
+    "BackoffLimitExceeded",
+    "DeadlineExceeded",
+    "FailedIndexes",
+    "MaxFailedIndexesExceeded",
+    "PodFailurePolicy",
+)
+"""Why a Job fails, as a JobSet's failure policy may name it. Source: JobSet 0.12, k8s.io/api batch/v1."""
+
+TORCHRUN_WORDS = re.compile(r"\btorchrun\b|\btorch\.distributed\.(run|launch)\b|\btune\s+run\b")
+"""Commands that read the PET_ variables. Source: torch 2.13, torchtune 0.6.1."""

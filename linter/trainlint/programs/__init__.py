@@ -112,7 +112,7 @@ PROGRAMS: Mapping[str, Program] = {
         Program(
             "kubeflow-trainer",
             "kubeflow",
-            ("torchtune", "admission", "dialect", "start"),
+            ("torchtune", "admission", "dialect", "start", "pods"),
             r"trainer\.kubeflow\.org",
             sure=True,
         ),

@@ -1,0 +1,259 @@
+"""What Kubernetes accepts in a Job and its pods, as tables: paths are below the Job's spec, the pod's, or a container.
+
+Source: k8s.io/kubernetes 1.36.2, pkg/apis/batch/validation and pkg/apis/core/validation with the defaults before them;
+the rows were tried on a real API server of that version. `[]` in a path stands for every item of a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+MAX_INT32 = 2**31 - 1
+MAX_PODS = 100_000
+"""The most pods of an Indexed Job, which every Job of a JobSet is unless it says otherwise."""
+
+_SECCOMP = ("Localhost", "RuntimeDefault", "Unconfined")
+_PULL = ("Always", "IfNotPresent", "Never")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
+
+JOB_WORDS: Mapping[str, tuple[str, ...]] = {
+    "completionMode": ("Indexed", "NonIndexed"),
+    "podReplacementPolicy": ("Failed", "TerminatingOrFailed"),
+}
+
+POD_WORDS: Mapping[str, tuple[str, ...]] = {
+    "dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
+    "preemptionPolicy": ("PreemptLowerPriority", "Never"),
+    "os.name": ("linux", "windows"),
+    "securityContext.fsGroupChangePolicy": ("OnRootMismatch", "Always"),
+    "securityContext.supplementalGroupsPolicy": ("Merge", "Strict"),
+    "securityContext.seLinuxChangePolicy": ("Recursive", "MountOption"),
+    "securityContext.seccompProfile.type": _SECCOMP,
+    "securityContext.appArmorProfile.type": _SECCOMP,
+    "topologySpreadConstraints[].whenUnsatisfiable": ("DoNotSchedule", "ScheduleAnyway"),
+    "topologySpreadConstraints[].nodeAffinityPolicy": ("Honor", "Ignore"),
+    "topologySpreadConstraints[].nodeTaintsPolicy": ("Honor", "Ignore"),
+    "tolerations[].operator": ("Equal", "Exists"),
+    "tolerations[].effect": ("NoSchedule", "PreferNoSchedule", "NoExecute"),
+    "volumes[].hostPath.type": (
+        "",
+        "DirectoryOrCreate",
+        "Directory",
+        "FileOrCreate",
+        "File",
+        "Socket",
+        "CharDevice",
+        "BlockDevice",
+    ),
+    "volumes[].image.pullPolicy": _PULL,
+    "volumes[].azureDisk.cachingMode": ("None", "ReadOnly", "ReadWrite"),
+    "volumes[].azureDisk.kind": ("Shared", "Dedicated", "Managed"),
+    "volumes[].ephemeral.volumeClaimTemplate.spec.accessModes[]": _ACCESS_MODES,
+    "volumes[].ephemeral.volumeClaimTemplate.spec.volumeMode": ("Block", "Filesystem"),
+}
+
+CONTAINER_WORDS: Mapping[str, tuple[str, ...]] = {
+    "imagePullPolicy": _PULL,
+    "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
+    "ports[].protocol": ("TCP", "UDP", "SCTP"),
+    "restartPolicy": ("Always", "OnFailure", "Never"),
+    "restartPolicyRules[].action": ("Restart", "RestartAllContainers"),
+    "restartPolicyRules[].exitCodes.operator": ("In", "NotIn"),
+    "resizePolicy[].resourceName": ("cpu", "memory"),
+    "resizePolicy[].restartPolicy": ("NotRequired", "RestartContainer"),
+    "securityContext.procMount": ("Default", "Unmasked"),
+    "securityContext.seccompProfile.type": _SECCOMP,
+    "securityContext.appArmorProfile.type": _SECCOMP,
+    "volumeMounts[].mountPropagation": ("Bidirectional", "HostToContainer", "None"),
+    "volumeMounts[].recursiveReadOnly": ("Disabled", "IfPossible", "Enabled"),
+    **{f"{probe}.httpGet.scheme": ("HTTP", "HTTPS") for probe in _PROBES},
+    "lifecycle.postStart.httpGet.scheme": ("HTTP", "HTTPS"),
+    "lifecycle.preStop.httpGet.scheme": ("HTTP", "HTTPS"),
+}
+
+JOB_RANGES: Mapping[str, tuple[int, int | None]] = {
+    "activeDeadlineSeconds": (0, None),
+    "backoffLimit": (0, None),
+    "backoffLimitPerIndex": (0, None),
+    "maxFailedIndexes": (0, MAX_PODS),
+    "ttlSecondsAfterFinished": (0, None),
+}
+
+POD_RANGES: Mapping[str, tuple[int, int | None]] = {
+    "activeDeadlineSeconds": (1, MAX_INT32),
+    "securityContext.fsGroup": (0, MAX_INT32),
+    "securityContext.runAsUser": (0, MAX_INT32),
+    "securityContext.runAsGroup": (0, MAX_INT32),
+    "securityContext.supplementalGroups[]": (0, MAX_INT32),
+    "topologySpreadConstraints[].maxSkew": (1, None),
+    "topologySpreadConstraints[].minDomains": (1, None),
+    "affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[].weight": (1, 100),
+    "affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[].weight": (1, 100),
+    "affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[].weight": (1, 100),
+    "volumes[].secret.defaultMode": (0, 0o777),
+    "volumes[].secret.items[].mode": (0, 0o777),
+    "volumes[].configMap.defaultMode": (0, 0o777),
+    "volumes[].configMap.items[].mode": (0, 0o777),
+    "volumes[].downwardAPI.defaultMode": (0, 0o777),
+    "volumes[].downwardAPI.items[].mode": (0, 0o777),
+    "volumes[].projected.defaultMode": (0, 0o777),
+    "volumes[].projected.sources[].secret.items[].mode": (0, 0o777),
+    "volumes[].projected.sources[].configMap.items[].mode": (0, 0o777),
+    "volumes[].projected.sources[].downwardAPI.items[].mode": (0, 0o777),
+    "volumes[].projected.sources[].serviceAccountToken.expirationSeconds": (600, 2**32),
+    "volumes[].iscsi.lun": (0, 255),
+    "volumes[].gcePersistentDisk.partition": (0, 255),
+    "volumes[].awsElasticBlockStore.partition": (0, 255),
+}
+
+CONTAINER_RANGES: Mapping[str, tuple[int, int | None]] = {
+    "ports[].containerPort": (1, 65535),
+    "ports[].hostPort": (0, 65535),
+    "securityContext.runAsUser": (0, MAX_INT32),
+    "securityContext.runAsGroup": (0, MAX_INT32),
+    **{
+        f"{probe}.{key}": (0, None)
+        for probe in _PROBES
+        for key in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
+    },
+    **{f"{probe}.terminationGracePeriodSeconds": (1, None) for probe in _PROBES},
+}
+
+POD_NAMES: Mapping[str, str] = {
+    "serviceAccountName": "subdomain",
+    "nodeName": "subdomain",
+    "hostname": "label",
+    "hostnameOverride": "subdomain",
+    "priorityClassName": "subdomain",
+    "runtimeClassName": "subdomain",
+    "readinessGates[].conditionType": "key",
+    "hostAliases[].ip": "ip",
+    "hostAliases[].hostnames[]": "subdomain",
+    "dnsConfig.nameservers[]": "ip",
+    "dnsConfig.searches[]": "search",
+    "resourceClaims[].name": "label",
+    "resourceClaims[].resourceClaimName": "subdomain",
+    "resourceClaims[].resourceClaimTemplateName": "subdomain",
+    "securityContext.sysctls[].name": "sysctl",
+    "securityContext.windowsOptions.gmsaCredentialSpecName": "subdomain",
+    "securityContext.seccompProfile.localhostProfile": "inner_path",
+    "volumes[].hostPath.path": "no_way_up",
+    "volumes[].gitRepo.directory": "inner_path",
+    "volumes[].csi.driver": "driver",
+    "volumes[].csi.nodePublishSecretRef.name": "subdomain",
+}
+"""Texts with a syntax, by the name of its check in names.py."""
+
+CONTAINER_NAMES: Mapping[str, str] = {
+    "ports[].name": "port",
+    "securityContext.windowsOptions.gmsaCredentialSpecName": "subdomain",
+    "securityContext.seccompProfile.localhostProfile": "inner_path",
+}
+
+MAY_BE_EMPTY = frozenset({"serviceAccountName", "gitRepo.directory", "nodeName", "hostname", "priorityClassName"})
+"""Texts of which an empty one is none at all, also where a patch keeps it."""
+
+SELECTOR_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+NODE_OPERATORS = (*SELECTOR_OPERATORS, "Gt", "Lt")
+
+CONTAINER_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
+HUGEPAGES = "hugepages-"
+NATIVE_DOMAIN = "kubernetes.io/"
+
+ENV_FIELDS = (
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+)
+"""Fields of a pod that a variable can show; also annotations and labels, one at a time: `metadata.labels['key']`."""
+
+VOLUME_FIELDS = ("metadata.name", "metadata.namespace", "metadata.labels", "metadata.annotations", "metadata.uid")
+
+RESOURCE_FIELDS = tuple(
+    f"{kind}.{name}" for kind in ("limits", "requests") for name in ("cpu", "memory", "ephemeral-storage")
+)
+
+ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+
+VOLUME_SOURCES: Mapping[str, tuple[str, ...]] = {
+    "emptyDir": (),
+    "hostPath": ("path",),
+    "gitRepo": ("repository",),
+    "gcePersistentDisk": ("pdName",),
+    "awsElasticBlockStore": ("volumeID",),
+    "secret": ("secretName",),
+    "nfs": ("server", "path"),
+    "iscsi": ("targetPortal", "iqn"),
+    "glusterfs": ("endpoints", "path"),
+    "flocker": (),
+    "persistentVolumeClaim": ("claimName",),
+    "rbd": ("monitors", "image"),
+    "cinder": ("volumeID",),
+    "cephfs": ("monitors",),
+    "quobyte": ("registry", "volume"),
+    "downwardAPI": (),
+    "fc": (),
+    "flexVolume": ("driver",),
+    "configMap": ("name",),
+    "azureFile": ("secretName", "shareName"),
+    "vsphereVolume": ("volumePath",),
+    "photonPersistentDisk": ("pdID",),
+    "portworxVolume": ("volumeID",),
+    "azureDisk": ("diskName", "diskURI"),
+    "storageos": (),
+    "projected": (),
+    "scaleIO": ("gateway", "system", "volumeName"),
+    "csi": ("driver",),
+    "ephemeral": ("volumeClaimTemplate",),
+    "image": ("reference",),
+}
+"""Kinds of volumes, and what each cannot do without."""
+
+HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+
+JOB_LABELS = (
+    "controller-uid",
+    "job-name",
+    "batch.kubernetes.io/controller-uid",
+    "batch.kubernetes.io/job-name",
+)
+"""Labels of a pod that the Job sets itself and must find as it set them."""
+
+WINDOWS_POD_FIELDS = (
+    "hostPID",
+    "hostIPC",
+    "hostUsers",
+    "shareProcessNamespace",
+    "resources",
+    "securityContext.appArmorProfile",
+    "securityContext.seLinuxOptions",
+    "securityContext.seccompProfile",
+    "securityContext.fsGroup",
+    "securityContext.fsGroupChangePolicy",
+    "securityContext.sysctls",
+    "securityContext.runAsUser",
+    "securityContext.runAsGroup",
+    "securityContext.supplementalGroups",
+    "securityContext.supplementalGroupsPolicy",
+    "securityContext.seLinuxChangePolicy",
+)
+WINDOWS_CONTAINER_FIELDS = (
+    "securityContext.appArmorProfile",
+    "securityContext.seLinuxOptions",
+    "securityContext.seccompProfile",
+    "securityContext.capabilities",
+    "securityContext.readOnlyRootFilesystem",
+    "securityContext.privileged",
+    "securityContext.allowPrivilegeEscalation",
+    "securityContext.procMount",
+    "securityContext.runAsUser",
+    "securityContext.runAsGroup",
+)
+"""What a pod for Windows must not say."""
