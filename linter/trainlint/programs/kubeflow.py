@@ -692,7 +692,7 @@ def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
     """
     if isinstance(subject, Runtime):
         runtime = Runtime(subject.field, partial=_is_patch(subject, context))
-        return [[runtime, Manifest(runtime, "TrainingRuntime", release)]]
+        return [[runtime, Manifest(runtime, "TrainingRuntime", release), *_as_is(runtime, release)]]
     if not isinstance(subject, TrainJob):
         return [[subject]]
     jobs = [TrainJob(subject.field, partial=True)] if _is_patch(subject, context) else _jobs(subject, context, release)
@@ -709,6 +709,13 @@ def _built(job: TrainJob, release: str) -> World:
     return [BuiltJob(job, job.runtime, release)] if job.runtime else []
 
 
+def _as_is(runtime: Runtime, release: str) -> World:
+    """The runtime by itself; a patch of kustomize's is none."""
+    from trainlint.build import RuntimeAsIs
+
+    return [] if runtime.partial else [RuntimeAsIs(runtime, release)]
+
+
 def _jobs(job: TrainJob, context: Context, release: str) -> list[TrainJob]:
     name, kind, group = job.runtime_name.known, job.runtime_kind.known, job.runtime_group.known
     if name is None or kind not in RUNTIME_KINDS or group != GROUP:
@@ -716,7 +723,10 @@ def _jobs(job: TrainJob, context: Context, release: str) -> list[TrainJob]:
     named = [
         runtime
         for runtime in context.subjects("kubeflow-trainer")
-        if isinstance(runtime, Runtime) and _is_named(runtime, kind, name, job.namespace)
+        if isinstance(runtime, Runtime)
+        and runtime.kind.is_(kind)
+        and runtime.name.is_(name)
+        and (kind == "ClusterTrainingRuntime" or _in_reach(runtime, job, context))
     ]
     found = [runtime for runtime in named if not _is_patch(runtime, context)]
     patched = len(found) < len(named)
@@ -748,12 +758,12 @@ def _last_of_each_file(runtimes: list[Runtime]) -> list[Runtime]:
     return list({runtime.field.document.path: runtime for runtime in runtimes}.values())
 
 
-def _is_named(runtime: Runtime, kind: str, name: str, namespace: str) -> bool:
-    return (
-        runtime.kind.is_(kind)
-        and runtime.name.is_(name)
-        and (kind == "ClusterTrainingRuntime" or runtime.namespace == namespace)
-    )
+def _in_reach(runtime: Runtime, job: TrainJob, context: Context) -> bool:
+    """A namespaced runtime and the job are in one namespace, or may be: what names none is applied to any."""
+    if runtime.namespace == job.namespace:
+        return True
+    silent = any(one.field.at("metadata", "namespace").is_absent for one in (runtime, job))
+    return silent and not context.closed_runtimes
 
 
 def _comes_before(runtime: Runtime, job: TrainJob) -> bool:
