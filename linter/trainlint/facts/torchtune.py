@@ -230,6 +230,12 @@ class TorchtuneFacts:
                 found[config] = (*found.get(config, ()), recipe.name)
         return found
 
+    def configs_of_model(self, name: str) -> list[str]:
+        """The registered configs of the model that a config's name begins with: `llama3_2/1B` of `llama3_2/1B_full`."""
+        family, slash, rest = name.partition("/")
+        model = f"{family}/{rest.partition('_')[0]}_"
+        return [config for config in self.configs if slash and config.startswith(model)]
+
     def config_file(self, name: str, recipe: str) -> str | None:
         """The shipped file that a config's name stands for: the recipe's own first, then any recipe's."""
         own = self.recipes.get(recipe)

@@ -123,6 +123,12 @@ PROGRAMS: Mapping[str, Program] = {
             r"(?m:^(?:[ \t{]*[\"'])?(?:distributed_type|compute_environment)[\"']?[ \t]*:)",
             sure=True,
         ),
+        Program(
+            "torchtune",
+            "torchtune",
+            ("recipes", "tune_run", "torchtune_jobs"),
+            r"\b_component_[\"']?[ \t]*:|\btune\W+run\b|\btorchtune-",
+        ),
         Program("trl", "trl", ("transformers", "trl", "fsdp"), _ARGUMENTS),
         Program("transformers", "transformers", ("transformers", "fsdp"), _ARGUMENTS),
     )

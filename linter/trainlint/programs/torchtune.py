@@ -1,0 +1,719 @@
+"""torchtune: recipe configs, `tune run` commands, and TrainJobs that start torchtune, as one typed view.
+
+Whatever starts a recipe comes to the same thing: words for `tune run` and the config that they make, a file or a
+shipped config with overrides merged in. The rules look at those two and at nothing else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from trainlint.document import Document, Unparsable, documents
+from trainlint.facts.kubeflow import LORA_ARG
+from trainlint.facts.releases import Releases
+from trainlint.facts.torchtune import KUBEFLOW_IMAGE, RELEASES, TORCHRUN_BARE, RecipeFacts, TorchtuneFacts, facts_of
+from trainlint.findings import Finding, Severity
+from trainlint.invocations import Command, Invocation, Word, invocations_in, named_file, repository_invocations
+from trainlint.omegaconf import Node, split_key
+from trainlint.pins import pinned_version, target_from_pins
+from trainlint.programs import InForce
+from trainlint.report import Target
+from trainlint.scalars import Dialect
+from trainlint.text import Text
+from trainlint.values import Absent, Field, Known, Unknown, Value, is_template
+
+if TYPE_CHECKING:
+    from trainlint.facts.kubeflow import KubeflowFacts
+    from trainlint.programs import Subject, World
+    from trainlint.programs.kubeflow import Recipe, TrainJob
+    from trainlint.workspace import Context, Repository
+
+RUN = Command(
+    "tune run",
+    (("tune", "run"),),
+    r"\btune\W+run\b",
+    bare=TORCHRUN_BARE,
+    dashes_as_underscores=True,
+    ends_at_script=True,
+)
+_KUBEFLOW = "trainer.kubeflow.org"
+_OTHER_LAUNCHER = re.compile(r"(?:.*/)?(?:torchrun|srun|mpirun|accelerate|deepspeed|ray)$|(?:RANK|WORLD_SIZE)=")
+_OWN_LAYOUT = re.compile(r"(?:^|/)recipes/configs/")
+_REGISTRY = "_recipe_registry.py"
+
+
+# what is recognised
+
+
+class RecipeFile:
+    """A document that is a recipe's config: some top-level section has a `_component_`."""
+
+    owns_document = True
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+
+class JobRun:
+    """A TrainJob that may start torchtune."""
+
+    owns_document = False
+
+    def __init__(self, job: TrainJob) -> None:
+        self.job = job
+        self.field = job.field
+
+
+# the views
+
+
+class ConfigFile:
+    """A recipe's config as OmegaConf loads it."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+
+@dataclass(frozen=True)
+class Arg:
+    """One word of a command at its place; what a shell or a template puts into its key or value is not known."""
+
+    text: str
+    field: Field
+    key_known: bool = True
+    value_known: bool = True
+
+    @classmethod
+    def of_word(cls, word: Word) -> Arg:
+        """A word of a command line."""
+        equals = word.text.find("=")
+        cut = equals if equals >= 0 else len(word.text)
+        return cls(word.text, word.field, not any(word.hidden[:cut]), not any(word.hidden[cut:]))
+
+    @classmethod
+    def of_value(cls, value: Value[str]) -> Arg:
+        """An item of a container's args."""
+        text = value.known if value.known is not None else value.field.written
+        key, _, rest = text.partition("=")
+        return cls(text, value.field, not _filled_in(key), not _filled_in(rest))
+
+    @property
+    def key(self) -> str:
+        """What stands before the first `=`."""
+        return self.text.partition("=")[0]
+
+
+@dataclass
+class TuneRun:
+    """The words that `tune run` gets.
+
+    `own_recipe` says that the recipe is, or may be, the user's own module; `config_found` that the config is a file of
+    the repository or may stand elsewhere. `launched` is True where torchrun's options are there, None where something
+    else may have started the processes. `base` is the config before the overrides, where that is known.
+    """
+
+    field: Field
+    recipe: Value[str]
+    config: Value[str]
+    args: list[Arg]
+    torchrun: Sequence[Arg] = ()
+    launched: bool | None = True
+    world_size: int | None = None
+    own_recipe: bool = False
+    config_found: bool = False
+    config_flag: Arg | None = None
+    base: Node | None = None
+    stated: bool = True
+    fork: bool = False
+    job: bool = False
+
+    @cached_property
+    def overrides(self) -> list[Override]:
+        """What the arguments do to the config, in order."""
+        return list(_overrides(self.args, self.base))
+
+    @property
+    def merged(self) -> Node | None:
+        """The config with all overrides; None where they are not all known or one of them raises."""
+        if self.base is None or any(o.refusal or not o.arg.key_known for o in self.overrides):
+            return None
+        config = self.base.copy()
+        for override in self.overrides:
+            if override.value is None:
+                config.remove(split_key(override.key))
+        for override in self.overrides:
+            if override.value is not None:
+                config.put(split_key(override.key), override.value)
+        return config
+
+
+@dataclass(frozen=True)
+class Override:
+    """One argument of a recipe: `value` for its key, or None where the key is taken out.
+
+    `refusal` and `help` say why torchtune does not take it.
+    """
+
+    arg: Arg
+    key: str
+    value: Node | None = None
+    refusal: str = ""
+    help: str = ""
+    missing: bool = False
+
+
+class Job:
+    """A TrainJob that starts torchtune, with the recipe and config that Kubeflow Trainer chose for it.
+
+    `place` is the field that decides the choice.
+    """
+
+    def __init__(self, recipe: str, config: str, place: Field) -> None:
+        self.recipe = recipe
+        self.config = config
+        self.place = place
+
+
+@dataclass
+class Settings:
+    """A config as a recipe gets it.
+
+    `recipe` is None where it is not one of torchtune's. `certain` says that a command names it, else it was told by the
+    config's shape. `stated` says that somebody names torchtune's release; `fork` that the repository carries torchtune
+    itself, so that no release's registry, components or recipes need be its own.
+    """
+
+    root: Node
+    recipe: RecipeFacts | None
+    certain: bool = False
+    near: bool = False
+    stated: bool = True
+    fork: bool = False
+    launched: bool | None = True
+    world_size: int | None = None
+    job: bool = False
+    overridden: frozenset[str] = frozenset()
+    removed: Mapping[str, Field] = dataclasses.field(default_factory=dict)
+
+    def overrides(self, key: str) -> bool:
+        """The command line gives this top-level setting, or something in it."""
+        return any(name == key or name.startswith(f"{key}.") for name in self.overridden)
+
+    def at(self, path: str) -> Node:
+        """A setting by its dotted key."""
+        return self.root.at(path)
+
+    def checks(self, name: str) -> bool:
+        """The recipe makes this check."""
+        return self.recipe is not None and not self.fork and name in self.recipe.checks
+
+    def reads(self, key: str) -> bool:
+        """The recipe reads this top-level setting."""
+        return self.recipe is not None and key in self.recipe.top_level
+
+    @cached_property
+    def referenced(self) -> frozenset[str]:
+        """The top-level settings that interpolation names."""
+        texts = (node.plain for node in self.root.walk() if isinstance(node.plain, str))
+        return frozenset(key for text in texts for key in re.findall(r"\$\{\s*([\w-]+)", text))
+
+    @cached_property
+    def components(self) -> list[Node]:
+        """The sections with a `_component_`, wherever they stand."""
+        return [node for node in self.root.walk() if node.mapping is not None and "_component_" in node.mapping]
+
+    def refusal(self, *nodes: Node, message: str, help: str = "") -> Finding:
+        """What the recipe raises at its start, at the first of these that the user wrote.
+
+        Where it is not known how a recipe for several processes is started, it is a warning: it may not come so far.
+        """
+        place = next((node for node in nodes if node.own and node.present), nodes[0])
+        severity = Severity.ERROR if self.launched else Severity.WARNING
+        return place.field.finding(message, help=help, severity=severity)
+
+
+# what the engine asks for
+
+
+def recognise(document: Document) -> Sequence[Subject]:
+    """A recipe's config, the `tune run` commands in a document, and its TrainJobs."""
+    root = Field.root(document, Dialect.OMEGACONF)
+    found: list[Subject] = []
+    if any(entry.is_mapping and entry.get("_component_").node is not None for entry in root.entries()):
+        found.append(RecipeFile(root.as_subject()))
+    jobs = list(_jobs(document)) if _KUBEFLOW in document.text.content else []
+    trainers = [job.trainer.path for job in jobs if job.runs_tune]
+    found.extend(
+        invocation
+        for invocation in invocations_in(document, [RUN])
+        if invocation.owner is None or invocation.owner.path not in trainers
+    )
+    found.extend(JobRun(job) for job in jobs if job.runs_tune or job.command.absent)
+    return found
+
+
+def _jobs(document: Document) -> Iterator[TrainJob]:
+    from trainlint.programs import kubeflow
+
+    for subject in kubeflow.recognise(document):
+        if isinstance(subject, kubeflow.TrainJob):
+            yield subject
+
+
+def facts(release: str) -> TorchtuneFacts:
+    """What one known release ships."""
+    return facts_of(release)
+
+
+def default_target(subject: Subject, context: Context) -> Target:
+    """The release in the image of the runtime, of the repository's pins, else the newest."""
+    if isinstance(subject, JobRun):
+        return Target((KUBEFLOW_IMAGE,))
+    return target_from_pins(context, _path(subject), "torchtune", RELEASES)
+
+
+def in_force(version: str) -> InForce:
+    """The known release of a version, those around it for one between."""
+    known = Releases("torchtune", {"releases": list(RELEASES), "run": [RELEASES[-1]], "values": {}, "tables": {}})
+    found = known.in_force(version)
+    label = found.releases[0] if len(found.releases) == 1 else version
+    return InForce(found.releases, label, found.notice or "")
+
+
+def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
+    """The recipes, runtimes or commands that a subject may come to run with."""
+    if isinstance(subject, RecipeFile):
+        return _of_file(subject, context, release)
+    if isinstance(subject, JobRun):
+        return list(_of_job(subject, context, release))
+    if isinstance(subject, Invocation):
+        run = _of_invocation(subject, context, release)
+        return [[]] if run is None else [_views(run, release)]
+    return [[]]
+
+
+def _path(subject: Subject) -> str:
+    return subject.field.document.path if not isinstance(subject, Invocation) else subject.document.path
+
+
+def _stated(subject: Subject, context: Context) -> bool:
+    """Somebody names the release: an option, a setting, a pin, or the image of a job's runtime."""
+    return (
+        isinstance(subject, JobRun)
+        or "torchtune" in context.settings.targets
+        or pinned_version(context, _path(subject), "torchtune") is not None
+    )
+
+
+# config files
+
+
+def _of_file(subject: RecipeFile, context: Context, release: str) -> list[World]:
+    """A world for each command that uses the file, else for each recipe that it may be for.
+
+    The commands in scripts have no document of their own to be found in, so they go with every config.
+    """
+    path = _path(subject)
+    every: World = [ConfigFile(subject.field)]
+    root = Node.of_field(subject.field)
+    stated = _stated(subject, context)
+    if _is_fork(context, path):
+        return [[*every, Settings(root, None, stated=stated, fork=True)]]
+    uses = []
+    for invocation in repository_invocations(context, RUN):
+        run = _of_invocation(invocation, context, release)
+        if run is not None:
+            if invocation.owner is None:
+                every = [*every, *_views(run, release)]
+            if _config_path(invocation, run, context) == Path(path).absolute():
+                uses += [view for view in _views(run, release) if isinstance(view, Settings)]
+    recipes, near = _candidates(path, root, facts_of(release))
+    return (
+        [[*every, settings] for settings in uses]
+        or [[*every, Settings(root, recipe, near=near, stated=stated)] for recipe in recipes]
+        or [[*every, Settings(root, None, stated=stated)]]
+    )
+
+
+def _config_path(invocation: Invocation, run: TuneRun, context: Context) -> Path | None:
+    file = named_file(context.repository, invocation, run.config.known or "")
+    return file.absolute() if file is not None else None
+
+
+def _candidates(path: str, root: Node, facts: TorchtuneFacts) -> tuple[list[RecipeFacts], bool]:
+    """The recipes that a config is most likely for, and whether it has hardly anything that they do not read.
+
+    A file that is named like a shipped config is for that one's recipes. Otherwise the recipes count that leave the
+    fewest of its settings unread and miss the fewest that they need.
+    """
+    shipped = facts.recipes_of_file(path)
+    if shipped:
+        return list(shipped), True
+    given = set(root.entries)
+    lora = any("lora_" in (node.text().known or "") for node in [root.at("model._component_")])
+    distances = {}
+    for recipe in facts.recipes.values():
+        missing = [key for key in recipe.required if not root.at(key).present]
+        unread = given - facts.settings_of(recipe)
+        wrong_kind = lora != ("model.lora_rank" in recipe.required) and "model" in given
+        distances[recipe.name] = len(missing) + len(unread) + 2 * wrong_kind
+    least = min(distances.values())
+    if least > _TOO_FAR:
+        return [], False
+    return [facts.recipes[name] for name, distance in distances.items() if distance == least], least <= _NEAR
+
+
+_NEAR, _TOO_FAR = 2, 8
+"""From how many settings missing or unread a config is a recipe's for sure, and from how many it is nobody's."""
+
+
+_forks: WeakKeyDictionary[Repository, bool] = WeakKeyDictionary()
+
+
+def _is_fork(context: Context, path: str) -> bool:
+    """The file belongs to torchtune's own source tree or a copy of it."""
+    if _OWN_LAYOUT.search(path):
+        return True
+    if context.repository not in _forks:
+        _forks[context.repository] = bool(context.repository.files_named([_REGISTRY]))
+    return _forks[context.repository]
+
+
+# commands
+
+
+def _views(run: TuneRun, release: str) -> World:
+    merged = run.merged
+    recipe = facts_of(release).recipes.get(run.recipe.known or "")
+    if merged is None or (recipe is None and not run.own_recipe):
+        return [run]
+    settings = Settings(
+        merged,
+        recipe,
+        certain=recipe is not None,
+        stated=run.stated,
+        fork=run.fork,
+        launched=run.launched,
+        world_size=run.world_size,
+        job=run.job,
+        overridden=frozenset(override.key for override in run.overrides),
+        removed={override.key: override.arg.field for override in run.overrides if override.value is None},
+    )
+    return [run, settings]
+
+
+def _of_invocation(invocation: Invocation, context: Context, release: str) -> TuneRun | None:
+    """A command as `tune run` gets it; None where its recipe is filled in later."""
+    words, rest = invocation.words, invocation.rest
+    position = len(words) - len(rest) - 1
+    if not invocation.positionals or invocation.positionals[-1].known is None or position < 0:
+        return None
+    recipe, before = words[position], words[:position]
+    known = facts_of(release).recipes.get(recipe.text)
+    args, config, flag = _config_word([Arg.of_word(word) for word in rest], invocation.field)
+    run = TuneRun(invocation.field, recipe.value, config, args, torchrun=[Arg.of_word(word) for word in before])
+    run.config_flag = flag
+    run.launched = _launched(invocation, before, known)
+    run.world_size = _world_size(invocation) if before else 1
+    run.stated = _stated(invocation, context)
+    run.fork = _is_fork(context, _path(invocation))
+    run.own_recipe = known is None and _may_be_module(recipe.text, context.repository)
+    _find_config(run, context, release, invocation)
+    return run
+
+
+def _config_word(args: list[Arg], place: Field) -> tuple[list[Arg], Value[str], Arg | None]:
+    """The other arguments, the config that `--config` names, and the flag."""
+    index = next((i for i, arg in enumerate(args) if arg.text == "--config"), None)
+    if index is None:
+        joined = next((arg for arg in args if arg.key == "--config"), None)
+        unclear = any(not arg.key_known for arg in args)
+        config: Value[str] = Unknown(place) if unclear else Absent(place)
+        return [arg for arg in args if arg is not joined], config, joined
+    if index + 1 == len(args):
+        return args[:index], Absent(args[index].field), args[index]
+    word = args[index + 1]
+    known = word.key_known and word.value_known
+    config = Known(word.field, word.text) if known else Unknown(word.field)
+    return [*args[:index], *args[index + 2 :]], config, args[index]
+
+
+def _find_config(run: TuneRun, context: Context, release: str, invocation: Invocation | None) -> None:
+    """Fill in where the config stands and what it holds."""
+    name = run.config.known
+    if name is None:
+        run.config_found = True
+        return
+    facts = facts_of(release)
+    shipped = facts.config_file(name, run.recipe.known or "")
+    if name in facts.configs:
+        content = facts.config(shipped) if shipped is not None else None
+        if content is not None and not run.fork:
+            run.base = Node.of_data(dict(content), run.config.field)
+        return
+    file = named_file(context.repository, invocation, name) if invocation is not None else None
+    run.config_found = file is not None or name.endswith((".yaml", ".yml"))
+    if file is not None:
+        root = _root_of(file, context.repository)
+        run.base = Node.of_field(root) if root is not None and root.is_mapping else None
+
+
+def _root_of(file: Path, repository: Repository) -> Field | None:
+    try:
+        found = repository.documents(file, re.compile(""))
+    except OSError:
+        return None
+    return Field.root(found[0], Dialect.OMEGACONF) if found else None
+
+
+def _launched(invocation: Invocation, before: Sequence[Word], recipe: RecipeFacts | None) -> bool | None:
+    if before or recipe is None or not recipe.distributed:
+        return True
+    in_container = invocation.owner is not None and invocation.owner.get("image").node is not None
+    elsewhere = in_container or any(_OTHER_LAUNCHER.match(word.text) for word in invocation.before)
+    return None if elsewhere else False
+
+
+def _world_size(invocation: Invocation) -> int | None:
+    """The processes that torchrun's options ask for, where both are plain numbers."""
+    sizes = []
+    for option in ("--nproc_per_node", "--nnodes"):
+        given = invocation.flag(option)
+        text = given.or_when_absent("1").known or ""
+        if not text.isdigit():
+            return None
+        sizes.append(int(text))
+    return sizes[0] * sizes[1]
+
+
+def _may_be_module(recipe: str, repository: Repository) -> bool:
+    """A recipe that is no registered one may be a module of the user's: a path, or a file of that name."""
+    if "/" in recipe or recipe.endswith(".py"):
+        return True
+    name = recipe.replace(".", "/") + ".py"
+    return any(
+        ("/" + file.as_posix()).endswith("/" + name) for file in repository.files_named([PurePosixPath(name).name])
+    )
+
+
+def _overrides(args: Iterable[Arg], base: Node | None) -> Iterator[Override]:
+    """Each argument as torchtune reads it. Source: _merge_yaml_and_cli_args and the recipes' argument parser."""
+    left = base.copy() if base is not None else None
+    after_flag = False
+    for arg in args:
+        key = arg.key
+        if not arg.key_known or (after_flag and "=" not in arg.text and not arg.text.startswith("-")):
+            yield Override(arg, key)
+            after_flag = False
+            continue
+        after_flag = arg.text.startswith("--") and "=" not in arg.text
+        if arg.text.startswith("--"):
+            yield Override(
+                arg,
+                key,
+                refusal=f"a recipe takes no flags: {key}",
+                help="write key=value; torchrun's options stand before the recipe",
+            )
+        elif arg.text.startswith("~"):
+            yield _removal(arg, key.removeprefix("~"), left)
+        elif arg.value_known and arg.text.count("=") != 1:
+            what = "has no =" if "=" not in arg.text else "has more than one ="
+            yield Override(arg, key, refusal=f"{arg.text} {what}, so it is no override", help="write key=value")
+        elif not key:
+            yield Override(arg, key, refusal=f"{arg.text} names no key", help="write key=value")
+        else:
+            section = left.mapping.get(key) if left is not None and left.mapping is not None else None
+            if section is not None and section.mapping is not None and "_component_" in section.mapping:
+                key += "._component_"
+            value = _value(arg)
+            yield Override(arg, key, value, "" if value else f"the value of {key} is not YAML")
+
+
+def _removal(arg: Arg, key: str, left: Node | None) -> Override:
+    if "_component_" in key:
+        return Override(arg, key, refusal="a component cannot be removed", help="name another: section=component")
+    if left is None:
+        return Override(arg, key)
+    node = left.at(key)
+    if not node.present:
+        return Override(arg, key, refusal=f"~{key}: the config has no {key} to remove", missing=True)
+    if node.mapping is not None and "_component_" in node.mapping:
+        return Override(
+            arg, key, refusal=f"{key} is a component, which cannot be removed", help=f"name another: {key}=component"
+        )
+    left.remove(split_key(key))
+    return Override(arg, key)
+
+
+def _value(arg: Arg) -> Node | None:
+    """The value of an override, which OmegaConf reads as YAML; None where it is none."""
+    written = arg.text.partition("=")[2]
+    node = Node(arg.field, None, "")
+    if not arg.value_known:
+        node.plain = f"{{{{ {written} }}}}"
+    elif "max_filename" in arg.key:
+        node.plain = written
+    elif written != "None":
+        try:
+            found = list(documents("", Text(written)))
+        except Unparsable:
+            return None
+        if found:
+            return Node.of_field(Field.root(found[0], Dialect.OMEGACONF), place=arg.field)
+    return node
+
+
+def _filled_in(text: str) -> bool:
+    return is_template(text) or "$(" in text
+
+
+# TrainJobs
+
+
+def _of_job(subject: JobRun, context: Context, release: str) -> Iterator[World]:
+    """What a job starts under each definition of its runtime, and for each recipe that it may resolve to."""
+    from trainlint.programs import kubeflow
+
+    target = context.settings.targets.get("kubeflow-trainer")
+    versions = target.versions if target else kubeflow.default_target(subject, context).versions
+    found = False
+    for version in dict.fromkeys(r for v in versions for r in kubeflow.in_force(v).releases):
+        for views in kubeflow.worlds(subject.job, context, version):
+            for job in views:
+                if isinstance(job, kubeflow.TrainJob):
+                    for world in _job_worlds(job, context, release, version):
+                        found = True
+                        yield world
+    if not found:
+        yield []
+
+
+def _job_worlds(job: TrainJob, context: Context, release: str, version: str) -> Iterator[World]:
+    from trainlint.programs import kubeflow
+
+    if not job.runs_tune:
+        run = _runtime_run(job, context, release)
+        if run is not None:
+            yield _views(run, release)
+        return
+    if job.runtime is not None and not job.runtime.torch:
+        args = [Arg.of_value(arg) for arg in job.args]
+        run = _from_words(args, job.command.field, context, release)
+        if run is not None:
+            yield _views(run, release)
+        return
+    kubeflow_facts = kubeflow.facts(version)
+    admitted = _is_admitted(job, context, version)
+    built = kubeflow.built_recipe(job, kubeflow_facts)
+    chosen, args = job.runtime_name.field, [*_runtime_args(job), *_job_args(job)]
+    pairs = [(built.name, built.config)] if built else list(_possible(job, kubeflow_facts, facts_of(release)))
+    if not pairs:
+        yield [TuneRun(job.command.field, Unknown(chosen), Unknown(chosen), args, job=True)]
+    for recipe, config in pairs:
+        run = TuneRun(job.command.field, Known(chosen, recipe), Known(chosen, config), args, job=True)
+        if admitted:
+            _find_config(run, context, release, None)
+            yield [*_views(run, release), *([Job(recipe, config, _deciding_field(job, built))] if built else [])]
+        else:
+            yield [run]
+
+
+def _is_admitted(job: TrainJob, context: Context, version: str) -> bool:
+    """Admission takes the job; what it refuses need not be said again of what would follow."""
+    for other in context.subjects("kubeflow-trainer"):
+        if other.field.document is job.field.document and other.field.path == job.field.path:
+            return context.is_admitted(other, version)
+    return True
+
+
+def _possible(job: TrainJob, kubeflow_facts: KubeflowFacts, facts: TorchtuneFacts) -> Iterator[tuple[str, str]]:
+    """The recipes and configs that a job may resolve to, where its GPUs or its runtime are not known."""
+    model = job.torchtune_model.known
+    if not model or job.num_nodes.or_when_absent(1).known != 1:
+        return
+    lora, quantized = job.uses_lora, job.uses_qlora(kubeflow_facts)
+    kinds = ["_qlora"] if quantized is not False else []
+    if not quantized:
+        kinds += ["_lora"] if lora is not False else []
+        kinds += ["_full"] if not lora else []
+    for recipe in ("full_finetune", "lora_finetune"):
+        for where, suffix in (("single_device", "_single_device"), ("distributed", "")):
+            for kind in kinds:
+                name, config = f"{recipe}_{where}", f"{model}{kind}{suffix}"
+                if config in facts.recipes[name].configs:
+                    yield name, config
+
+
+def _deciding_field(job: TrainJob, recipe: Recipe | None) -> Field:
+    """The field of the job that most of all makes the recipe and config what they are."""
+    if recipe is not None and recipe.single_device:
+        for place in (job.num_proc_per_node, job.trainer.get("resourcesPerNode")):
+            if not place.is_absent:
+                return place
+    if recipe is not None and recipe.config.endswith("_multinode") and job.num_nodes.given:
+        return job.num_nodes.field
+    if recipe is not None and recipe.lora:
+        for arg in job.args:
+            if arg.known_and(lambda text: LORA_ARG in text):
+                return arg.field
+    return job.runtime_name.field
+
+
+def _job_args(job: TrainJob) -> list[Arg]:
+    return [Arg.of_value(arg) for arg in job.args]
+
+
+def _runtime_args(job: TrainJob) -> list[Arg]:
+    """What the plugin hands on of the runtime's command, and its args where the job has none of its own."""
+    container = job.runtime.trainer_container if job.runtime else None
+    if container is None:
+        return []
+    words = [str(word) for word in container.command.known or []]
+    kept = [word for word in words if word.partition("=")[0] in _HANDED_ON]
+    if job.trainer.get("args").is_absent:
+        kept += [str(word) for word in container.args.known or []]
+    place = job.runtime_name.field
+    return [Arg(word, place, not _filled_in(word.partition("=")[0]), not _filled_in(word)) for word in kept]
+
+
+_HANDED_ON = ("output_dir", "tokenizer.path", "tokenizer.merges_file", "checkpointer.checkpoint_dir")
+
+
+def _runtime_run(job: TrainJob, context: Context, release: str) -> TuneRun | None:
+    """The runtime's own command with the job's arguments, which is what a job without a command starts."""
+    container = job.runtime.trainer_container if job.runtime else None
+    words = [str(word) for word in (container.command.known or [])] if container else []
+    if words[:2] != ["tune", "run"] or container is None:
+        return None
+    place = job.runtime_name.field
+    if job.trainer.get("args").is_absent:
+        words += [str(word) for word in container.args.known or []]
+    args = [Arg(word, place, not _filled_in(word), not _filled_in(word)) for word in words[2:]]
+    return _from_words([*args, *_job_args(job)], place, context, release)
+
+
+def _from_words(args: list[Arg], place: Field, context: Context, release: str) -> TuneRun | None:
+    """`tune run` with these words; None where the recipe among them cannot be told."""
+    index = 0
+    while index < len(args) and args[index].text.startswith("-"):
+        flag = RUN.spelling(args[index].key)
+        index += 1 if "=" in args[index].text or flag in RUN.bare else 2
+    if index >= len(args) or not (args[index].key_known and args[index].value_known):
+        return None
+    recipe = args[index]
+    known = facts_of(release).recipes.get(recipe.text)
+    rest, config, flag_arg = _config_word(args[index + 1 :], place)
+    run = TuneRun(place, Known(recipe.field, recipe.text), config, rest, torchrun=args[:index], job=True)
+    run.config_flag = flag_arg
+    run.launched = True if index or known is None or not known.distributed else None
+    run.own_recipe = known is None
+    _find_config(run, context, release, None)
+    run.config_found = True
+    return run
