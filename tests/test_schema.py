@@ -1,0 +1,227 @@
+"""The structural walker: what it refuses, where, and what it lets pass."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from trainlint.document import documents
+from trainlint.facts.admission import CEL_RULES, object_meta
+from trainlint.facts.kubeflow import RELEASES
+from trainlint.facts.schemas import SchemaNode, schema
+from trainlint.scalars import Dialect
+from trainlint.schema import Problem, Reading, Walk, dotted, place_of, releases_with, structure_at
+from trainlint.text import Text
+from trainlint.values import Field
+
+FACTS = Path(__file__).resolve().parent.parent / "linter" / "trainlint" / "facts"
+
+
+def root_of(text: str) -> Field:
+    """The first document of a text, as Kubernetes reads it."""
+    return Field.root(next(documents("x.yaml", Text(text))), Dialect.KUBERNETES)
+
+
+def walked(text: str, structure: SchemaNode, reading: Reading | None = None) -> list[tuple[Problem, str, int, int]]:
+    """Problem, place as the API server spells it, line and column of each defect."""
+    walk = Walk(reading or Reading())
+    walk.check(root_of(text), structure)
+    found = []
+    for defect in walk.defects:
+        at_key = defect.stray or defect.problem is Problem.UNKNOWN_FIELD
+        span = defect.field.key_span if at_key else defect.field.span
+        found.append((defect.problem, defect.dotted, span.line, span.column))
+    return found
+
+
+def spec(release: str = "2.3", kind: str = "TrainJob") -> SchemaNode:
+    """The structure of `spec`."""
+    return schema(release, "TrainJob" if kind == "TrainJob" else "TrainingRuntime").properties["spec"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("runtimeRef: {name: a}", []),
+        ("runtimeRef: {name: a}\nsuspend: yes", []),
+        ("runtimeRef: {name: a}\ntrainer: null", []),
+        ("runtimeRef: {name: a}\ntrainer: {foo: null}", []),
+        ("runtimeRef: {name: a}\nfoo: 1", [(Problem.UNKNOWN_FIELD, "foo", 2, 1)]),
+        ("runtimeRef: {name: a, foo: {bar: 1}}", [(Problem.UNKNOWN_FIELD, "runtimeRef.foo", 1, 23)]),
+        ("suspend: true", [(Problem.MISSING, "runtimeRef", 1, 1)]),
+        ("runtimeref: {name: a}", [(Problem.UNKNOWN_FIELD, "runtimeref", 1, 1)]),
+        ("runtimeRef: {name: ''}", [(Problem.OUT_OF_BOUNDS, "runtimeRef.name", 1, 20)]),
+        ("runtimeRef: x", [(Problem.WRONG_TYPE, "runtimeRef", 1, 13)]),
+        ("runtimeRef: [x]", [(Problem.WRONG_TYPE, "runtimeRef", 1, 13)]),
+        ("runtimeRef: [{name: x}]", [(Problem.WRONG_TYPE, "runtimeRef[0].name", 1, 15)]),
+        (
+            "runtimeRef: {name: {first: a, second: b}}",
+            [
+                (Problem.WRONG_TYPE, "runtimeRef.name.first", 1, 21),
+                (Problem.WRONG_TYPE, "runtimeRef.name.second", 1, 31),
+            ],
+        ),
+        (
+            "runtimeRef: {name: a}\ntrainer: {numNodes: 2147483648}",
+            [(Problem.OUT_OF_BOUNDS, "trainer.numNodes", 2, 21)],
+        ),
+        ("runtimeRef: {name: a}\ntrainer: {numNodes: 1.5}", [(Problem.WRONG_TYPE, "trainer.numNodes", 2, 21)]),
+        ("runtimeRef: {name: a}\ntrainer: {numNodes: 1e3}", []),
+        ("runtimeRef: {name: a}\nactiveDeadlineSeconds: 9007199254740993", []),
+        ("runtimeRef: {name: a}\nactiveDeadlineSeconds: 1e18", [(Problem.WRONG_TYPE, "activeDeadlineSeconds", 2, 24)]),
+        (
+            "runtimeRef: {name: a}\nactiveDeadlineSeconds: 18446744073709551615",
+            [(Problem.WRONG_TYPE, "activeDeadlineSeconds", 2, 24)],
+        ),
+        ("runtimeRef: {name: a}\ntrainer: {args: [a, null]}", [(Problem.WRONG_TYPE, "trainer.args[1]", 2, 21)]),
+        (
+            "runtimeRef: {name: a}\ntrainer: {env: [{name: A}, {name: B}, {name: A}, {name: A}]}",
+            [(Problem.DUPLICATE, "trainer.env[2]", 2, 39)],
+        ),
+        (
+            "runtimeRef: {name: a}\ntrainer: {resourcesPerNode: {limits: {nvidia.com/gpu: lots}}}",
+            [(Problem.MALFORMED, "trainer.resourcesPerNode.limits.nvidia.com/gpu", 2, 55)],
+        ),
+        (
+            "runtimeRef: {name: a}\ntrainer: {resourcesPerNode: {limits: {cpu: 1.5, memory: 500m}}}",
+            [(Problem.WRONG_TYPE, "trainer.resourcesPerNode.limits.cpu", 2, 44)],
+        ),
+        ("runtimeRef: {name: a}\ntrainer:\n  command: ${CMD}\n  numNodes: <NODES>\n  ${KEY}: 1", []),
+    ],
+)
+def test_train_job(text: str, expected: list[tuple[Problem, str, int, int]]) -> None:
+    """Each defect at its place."""
+    assert walked(text, spec()) == expected
+
+
+def test_sets() -> None:
+    """The second of equal items is named, once; a number and a text are not equal."""
+    words = SchemaNode({"type": "array", "items": 0, "listType": "set"}, [SchemaNode({"type": "int-or-string"}, [])])
+    assert walked('[a, b, a, a, 1, "1"]', words) == [(Problem.DUPLICATE, "[2]", 1, 8)]
+
+
+def test_default_of_a_list_key() -> None:
+    """A port without a protocol is TCP."""
+    ports = structure_at(
+        spec(kind="TrainingRuntime"),
+        ["template", "spec", "replicatedJobs", 0, "template", "spec", "template", "spec", "containers", 0, "ports"],
+    )
+    assert ports is not None
+    text = "[{containerPort: 80}, {containerPort: 80, protocol: UDP}, {containerPort: 80, protocol: TCP}]"
+    assert walked(text, ports) == [(Problem.DUPLICATE, "[2]", 1, 59)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{name: a, labels: {a: b}, creationTimestamp: null, managedFields: [{fieldsV1: {'f:a': {'.': {}}}}]}", []),
+        ("{name: 7}", [(Problem.WRONG_TYPE, "name", 1, 8)]),
+        ("{labels: {a: 1}}", [(Problem.WRONG_TYPE, "labels.a", 1, 14)]),
+        ("{ownerReferences: [{foo: a}]}", [(Problem.UNKNOWN_FIELD, "ownerReferences[0].foo", 1, 21)]),
+        ("{creationTimestamp: '2026-01-31'}", [(Problem.MALFORMED, "creationTimestamp", 1, 21)]),
+        ("{Labels: {}}", [(Problem.UNKNOWN_FIELD, "Labels", 1, 2)]),
+        ("text", [(Problem.WRONG_TYPE, "", 1, 1)]),
+    ],
+)
+def test_metadata(text: str, expected: list[tuple[Problem, str, int, int]]) -> None:
+    """ObjectMeta has a structure that no CRD states."""
+    assert walked(text, object_meta(), Reading(types_only=True)) == expected
+
+
+def test_null_fields_of_a_generated_name() -> None:
+    """`kubectl create` sends nulls: an unknown field is refused whatever it holds."""
+    assert walked("{runtimeRef: {name: a, foo: null}}", spec(), Reading(keeps_nulls=True)) == [
+        (Problem.UNKNOWN_FIELD, "runtimeRef.foo", 1, 24)
+    ]
+
+
+def test_rewritten() -> None:
+    """What Go writes back has empty texts for missing ones, and quantities as texts."""
+    text = (
+        "{activeDeadlineSeconds: 0, trainer: {args: [null], env: [{value: a}], resourcesPerNode: {limits: {cpu: 1.5}}}}"
+    )
+    assert [d[:2] for d in walked(text, spec(), Reading(rewritten=True))] == [(Problem.MISSING, "runtimeRef")]
+    assert len(walked(text, spec())) == 5
+
+
+def test_partial() -> None:
+    """A patch is not checked for what it lacks."""
+    assert walked("{trainer: {env: [{value: a}], numNodes: x}}", spec(), Reading(partial=True)) == [
+        (Problem.WRONG_TYPE, "trainer.numNodes", 1, 41)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        ("2026-01-31T12:00:00Z", True),
+        ("2026-01-31T12:00:00.123+02:00", True),
+        ("2024-02-29T00:00:00Z", True),
+        ("2026-02-29T00:00:00Z", False),
+        ("2026-01-31T24:00:00Z", False),
+        ("2026-01-31T12:00:60Z", False),
+        ("2026-01-31t12:00:00z", False),
+        ("2026-01-31 12:00:00", False),
+        ("", False),
+    ],
+)
+def test_date_time(text: str, good: bool) -> None:
+    """RFC 3339 as Go's time package parses it."""
+    node = SchemaNode({"type": "string", "format": "date-time"}, [])
+    assert (walked(json.dumps(text), node) == []) is good
+
+
+def test_pattern_ends_at_the_end_of_the_text() -> None:
+    """Go's `$` does not match before a last line break."""
+    node = SchemaNode({"type": "string", "pattern": "^[a-z]+$"}, [])
+    assert walked('"abc"', node) == []
+    assert walked('"abc\\n"', node) == [(Problem.MALFORMED, "", 1, 1)]
+
+
+def test_aliases_are_walked_once() -> None:
+    """A million repetitions of what is clean cost nothing; what is not is named at each use, up to a limit."""
+    levels = "\n".join(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 9)}]" for n in range(1, 6))
+    node = SchemaNode({"type": "array", "items": 0}, [SchemaNode({"type": "string"}, [])])
+    for _ in range(5):
+        node = SchemaNode({"type": "array", "items": 0}, [node])
+    for leaf in ("[a, b, c]", "[1, 2, 3]"):
+        root = root_of(f"x0: &x0 {leaf}\n{levels}\n")
+        last = root.get("x5")
+        begun = time.perf_counter()
+        walk = Walk(Reading())
+        walk.check(last, node)
+        assert time.perf_counter() - begun < 1
+        assert len(walk.defects) <= 600
+
+
+def test_large_object() -> None:
+    """Ten thousand entries with a key take no more than their number."""
+    env = "".join(f"  - {{name: A{number}, value: x}}\n" for number in range(10_000))
+    root = root_of(f"runtimeRef: {{name: a}}\ntrainer:\n  env:\n{env}")
+    begun = time.perf_counter()
+    walk = Walk(Reading())
+    walk.check(root, spec("2.1"))
+    assert walk.defects == []
+    assert time.perf_counter() - begun < 5
+
+
+def test_every_cel_rule_is_known() -> None:
+    """A rule that a release adds or changes must be looked at before its facts are taken."""
+    found: set[str] = set()
+    for release in RELEASES:
+        data = json.loads((FACTS / f"kubeflow-{release}.json").read_text(encoding="utf-8"))
+        found.update(digest for node in data["nodes"] for digest in node.get("cel", []))
+    assert found == set(CEL_RULES)
+
+
+def test_where_a_field_is_known() -> None:
+    """Other releases by path, other places of the same object by name."""
+    assert releases_with("TrainJob", ("spec", "podTemplateOverrides"), RELEASES) == ["2.1"]
+    assert releases_with("TrainJob", ("spec", "runtimePatches", 0, "manager"), RELEASES) == ["2.2", "2.3"]
+    assert releases_with("TrainingRuntime", ("spec", "mlPolicy", "torch", "numProcPerNode"), RELEASES) == ["2.0", "2.1"]
+    assert place_of(schema("2.3", "TrainJob"), "numNodes") == "spec.trainer.numNodes"
+    assert place_of(schema("2.3", "TrainJob"), "nothing") is None
+    assert dotted(("spec", "env", 2, "a.b/c")) == "spec.env[2].a.b/c"
