@@ -162,6 +162,10 @@ class Walk:
             return
         if structure.min_properties is not None and count < structure.min_properties and not unknown:
             self._add(Problem.OUT_OF_BOUNDS, field, structure, f"{field.name} must not be empty")
+        self._required(field, structure, unknown)
+
+    def _required(self, field: Field, structure: SchemaNode, unknown: Iterable[Field] = ()) -> None:
+        """Name the required fields that are missing, but for one that an unknown field was meant to be."""
         missing = [name for name in structure.required if self._lacks(field, structure, name)]
         for child in unknown:
             meant = nearest(child.name, missing)
@@ -190,7 +194,9 @@ class Walk:
         for item in items:
             if inner is None:
                 continue
-            if item.is_null and not self.reading.rewritten:
+            if item.is_null and self.reading.rewritten:
+                self._required(item, inner)
+            elif item.is_null:
                 help = "fill it in, or remove it"
                 self._add(Problem.WRONG_TYPE, item, inner, f"{_called(item)} must be {_kind(inner)}, it is null", help)
             self.check(item, inner)

@@ -140,7 +140,7 @@ class Manifest:
     @property
     def _has_untimed_patch(self) -> bool:
         patches = self.field.at("spec", "runtimePatches").items()
-        return any(patch.is_mapping and patch.get("time").is_absent for patch in patches)
+        return any(patch.is_null or (patch.is_mapping and patch.get("time").is_absent) for patch in patches)
 
 
 class Container:
