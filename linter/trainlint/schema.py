@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from trainlint.values import Path
 
 MAX_DEFECTS = 500
+MAX_KEY_NODES = 100
 _INT32 = (-(2**31), 2**31 - 1)
 _INT64 = (-(2**63), 2**63 - 1)
 _LARGEST_WHOLE_FLOAT = 2**53 - 1
@@ -213,7 +214,8 @@ class Walk:
             child = item.get(name)
             default = inner.properties[name].default
             if child.is_absent:
-                keys.append(_typed(default) if isinstance(default, (str, int)) else None)
+                written = "" if self.reading.rewritten else None
+                keys.append(_typed(default if isinstance(default, (str, int)) else written))
             else:
                 identity = _identity(child)
                 if identity is None:
@@ -364,9 +366,14 @@ def _go_writes_empty(structure: SchemaNode) -> bool:
 
 
 def _identity(field: Field) -> object:
-    """A scalar as a key that tells texts from numbers, None where it is not known."""
-    if field.is_unknown or isinstance(field.target, (Mapping, Sequence)):
+    """What stands here as something to compare, texts told from numbers; None where it is not known."""
+    target = field.target
+    if field.is_unknown or (isinstance(target, (Mapping, Sequence)) and target.weight > MAX_KEY_NODES):
         return None
+    if isinstance(target, Mapping):
+        return frozenset((child.name, _identity(child)) for child in field.entries() if not child.is_null)
+    if isinstance(target, Sequence):
+        return tuple(_identity(item) for item in field.items())
     return _typed(field.plain)
 
 
