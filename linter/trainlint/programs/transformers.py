@@ -169,8 +169,8 @@ class Arguments:
         field = self.get(name)
         text = field.text().known
         if text is None:
-            number = field.integer()
-            return number.map(bool) if number.is_(0, 1) else field.boolean()
+            number = field.number()
+            return number.map(bool) if number.known is not None else field.boolean()
         word = text.lower()
         if word in TRUE_WORDS or (word in FALSE_WORDS and self.facts.converts):
             return Known(field, word in TRUE_WORDS)
@@ -193,7 +193,9 @@ class Arguments:
         if name == "eval_steps" and (value.absent or value.is_(0)):
             return self.steps("logging_steps")
         default = self.facts.default(name)
-        return value.or_when_absent(float(default)) if isinstance(default, (int, float)) else value
+        if self.get(name).is_null or not isinstance(default, (int, float)):
+            return value
+        return value.or_when_absent(float(default))
 
     @property
     def eval_strategy(self) -> Value[str]:
@@ -279,8 +281,8 @@ class FsdpOptions:
             return Unknown(self.field)
         if self.field.node is None:
             return Absent(self.field)
-        switch = self.field.boolean()
-        return switch if switch.known is not None else Known(self.field, bool(self.words))
+        plain = self.field.plain
+        return Known(self.field, bool(self.words) if plain is None or isinstance(plain, str) else bool(plain))
 
     @property
     def strategy(self) -> Value[str]:

@@ -7,7 +7,7 @@ only HfArgumentParser, which converts nothing, or only a script's own dataclass 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from trainlint.facts.releases import Field as ArgumentField
 from trainlint.facts.transformers import (
@@ -48,7 +48,7 @@ def unknown_argument_word(arguments: Arguments) -> Iterator[Finding]:
     """
     for name in ENUMERATIONS:
         argument = arguments.facts.fields.get(name)
-        if argument is None or not arguments.has(name):
+        if argument is None or not arguments.has(name) or _is_overridden(arguments, name):
             continue
         field = arguments.get(name)
         words = [str(choice) for choice in argument.choices]
@@ -62,6 +62,12 @@ def unknown_argument_word(arguments: Arguments) -> Iterator[Finding]:
             torch = f"{field.written}_torch"
             hint = did_you_mean(torch if torch in words else field.written, words) or f"one of {some_of(words)}"
             yield arguments.refused(field, f"{name} has no {field.written or 'such value'}", help=hint)
+
+
+def _is_overridden(arguments: Arguments, name: str) -> bool:
+    """From 4.41 to 4.50 evaluation_strategy takes the place of eval_strategy before that is looked at."""
+    old = "evaluation_strategy"
+    return name == "eval_strategy" and old in arguments.facts.fields and not arguments.get(old).is_absent
 
 
 @rule("FS202", "unknown-log-or-report-word")
@@ -210,17 +216,49 @@ def wrong_number(arguments: Arguments) -> Iterator[Finding]:
     for name, argument in arguments.facts.fields.items():
         kind = _kind(argument)
         field = arguments.get(name)
-        if kind is None or field.is_absent or field.is_unknown or name == "warmup_steps":
+        if kind is None or field.is_absent or field.is_unknown:
             continue
         if field.is_mapping or field.is_sequence:
             what = "mapping" if field.is_mapping else "list"
             yield arguments.warned(
                 field, f"{name} is a {what}, not {_KINDS[kind]}", help="write one value", at_key=True
             )
-        elif kind == "int" and isinstance(field.plain, float):
+        elif kind == "int" and isinstance(field.plain, float) and name != "warmup_steps":
             yield arguments.warned(field, f"{name} is a float: {field.written}", help="write an integer")
         elif kind != "bool" and isinstance(field.plain, bool):
             yield arguments.warned(field, f"{name} is a boolean: {field.written}", help="write a number")
+
+
+_TEXTS: Mapping[str, tuple[str | None, str | None]] = {
+    "output_dir": (None, None),
+    "logging_dir": (None, "4.57.6"),
+    "metric_for_best_model": ("4.42.4", None),
+    "torch_compile_backend": (None, None),
+    "torchdynamo": (None, None),
+    "torch_compile_mode": (None, "4.57.6"),
+}
+"""Texts that something other than a text raises for, with the first and the last release that it does in."""
+
+
+@rule("FS213", "wrong-text")
+def wrong_text(arguments: Arguments) -> Iterator[Finding]:
+    """Something that is no text stands where a text is taken apart.
+
+    No parser looks at values that are no texts. `output_dir: 2024` raises TypeError when its `~` is expanded, a
+    `metric_for_best_model` that is a number has no endswith(), and what names the backend of torch.compile goes into
+    the environment or is put into upper case. Quote it.
+
+    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__.
+    """
+    for name, span in _TEXTS.items():
+        field = arguments.get(name)
+        if name not in arguments.facts.fields or not arguments.facts.during(*span):
+            continue
+        if name == "metric_for_best_model" and not arguments.get("greater_is_better").is_absent:
+            continue
+        if field.text().wrong_type:
+            help = f'quote it: "{field.written}"' if field.written else "write one text"
+            yield arguments.refused(field, f"{name} is no text: {field.written or 'a list or mapping'}", help=help)
 
 
 @rule("FS206", "steps-out-of-range")
@@ -235,13 +273,9 @@ def steps_out_of_range(arguments: Arguments) -> Iterator[Finding]:
     Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__ and _validate_args.
     """
     for strategy, steps in (("logging", "logging_steps"), ("eval", "eval_steps"), ("save", "save_steps")):
-        value = arguments.number(steps)
         by_steps = arguments.eval_strategy if strategy == "eval" else arguments.word(f"{strategy}_strategy")
-        if by_steps.is_("steps") and value.known_and(lambda number: number > 1 and number != int(number)):
-            message = f"{steps} is above 1 and not whole: {value.field.written}"
-            yield arguments.refused(value, message, help="write an integer, or a ratio below 1")
-        elif strategy == "logging" and by_steps.is_("steps") and value.is_(0):
-            yield arguments.refused(value, "logging_steps is 0", help='write a number, or logging_strategy: "no"')
+        if by_steps.is_("steps"):
+            yield from _steps(arguments, steps)
     yield from _warmup(arguments)
     cache = arguments.get("torch_empty_cache_steps")
     if arguments.facts.during("4.50.3") and (cache.number().known_and(lambda n: n < 1 or n != int(n))):
@@ -249,9 +283,26 @@ def steps_out_of_range(arguments: Arguments) -> Iterator[Finding]:
         yield arguments.refused(cache, message, help="remove it, or write 1 or more")
 
 
+def _steps(arguments: Arguments, name: str) -> Iterator[Finding]:
+    value = arguments.steps(name)
+    if value.known_and(lambda number: number > 1 and number != int(number)):
+        message = f"{name} is above 1 and not whole: {value.field.written}"
+        yield arguments.refused(value, message, help="write an integer, or a ratio below 1")
+    elif name == "logging_steps" and value.is_(0):
+        yield arguments.refused(value, "logging_steps is 0", help='write a number, or logging_strategy: "no"')
+    elif name == "eval_steps" and value.field.name == "logging_steps" and value.known_and(lambda number: number <= 0):
+        message = f"evaluation goes by logging_steps, which is {value.field.written}"
+        yield arguments.refused(value, message, help="set eval_steps")
+    elif name != "eval_steps" and value.field.is_null and arguments.has(name):
+        yield arguments.refused(value, f"{name} is null", help="remove it, or write a number")
+
+
 def _warmup(arguments: Arguments) -> Iterator[Finding]:
     facts = arguments.facts
     steps, ratio = arguments.number("warmup_steps"), arguments.number("warmup_ratio")
+    for value, looked_at in ((steps, facts.during("4.42.4")), (ratio, facts.during(until="4.57.6"))):
+        if looked_at and value.field.is_null and arguments.has(value.field.name):
+            yield arguments.refused(value, f"{value.field.name} is null", help="remove it, or write a number")
     if facts.during("4.42.4", "4.57.6") and isinstance(steps.field.plain, float):
         message = f"warmup_steps must be an integer: {steps.field.written}"
         yield arguments.refused(steps, message, help="a ratio goes into warmup_ratio")
@@ -464,6 +515,12 @@ def fsdp_word(arguments: Arguments) -> Iterator[Finding]:
         yield arguments.refused(field, f"transformers {facts.release} cannot read fsdp: false", help="remove it")
     elif field.is_null and facts.during(until="4.56.2"):
         yield arguments.refused(field, f"transformers {facts.release} cannot read an empty fsdp", help="remove it")
+    elif field.number().known is not None and not facts.reads_options_as_settings:
+        yield arguments.refused(
+            field, f"fsdp cannot be a number: {field.written}", help="true, or words such as full_shard"
+        )
+    elif field.is_mapping:
+        yield arguments.warned(field, "fsdp cannot be a mapping", help="its settings go into fsdp_config", at_key=True)
     for word in options.words:
         yield from _fsdp_word(arguments, word)
     if not facts.reads_options_as_settings:
@@ -477,6 +534,8 @@ def _fsdp_word(arguments: Arguments, word: Value[str]) -> Iterator[Finding]:
     folded = (text or "").lower()
     new = arguments.facts.reads_options_as_settings
     if folded in SHARDING_OPTIONS and (new or arguments.options.field.is_sequence):
+        return
+    if text is None and not new and arguments.config and arguments.config.switch("xla").known:
         return
     help = did_you_mean(folded, OPTIONS) or f"one of {some_of(OPTIONS, 7)}"
     if "," in folded:
@@ -610,11 +669,13 @@ def fsdp_config_value(arguments: Arguments) -> Iterator[Finding]:
         return
     on = arguments.options.on.is_(True)
     yield from _size(arguments, config, on)
-    if on:
-        yield from _switches(arguments, config)
+    if not on:
+        return
+    if config.switch("xla").is_(True):
+        yield from _xla_dtypes(arguments, config)
+    else:
         yield from _reshard_word(arguments, config)
-        if config.switch("xla").is_(True):
-            yield from _xla_dtypes(arguments, config)
+    yield from _switches(arguments, config)
 
 
 def _size(arguments: Arguments, config: FsdpConfig, on: bool) -> Iterator[Finding]:
@@ -641,7 +702,11 @@ def _switches(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
                 f"{field.name} is a text, and any text counts as true: {text}",
                 help="write false, without quotes",
             )
-        elif reading is Flag.TEXT and text is None and field.node is not None and not field.is_unknown:
+        elif (
+            reading is Flag.TEXT
+            and text is None
+            and not (field.node is None or field.is_unknown or config.switch("xla").known)
+        ):
             word = "true" if field.boolean().is_(True) else "false"
             yield arguments.refused(field, f"{field.name} must be a text in 4.40", help=f'write "{word}", in quotes')
 
