@@ -39,7 +39,7 @@ PREFETCHES = ("BACKWARD_PRE", "BACKWARD_POST", "NO_PREFETCH")
 STATE_DICT_TYPES = ("FULL_STATE_DICT", "LOCAL_STATE_DICT", "SHARDED_STATE_DICT")
 """torch.distributed.fsdp.StateDictType, by the number that stands for each, from 1."""
 
-_NOWHERE = Field.root(of_data("", {}), Dialect.PYYAML)
+_NOWHERE = Field(of_data("", {}), Dialect.PYYAML, None)
 
 
 def nothing() -> Absent[T]:

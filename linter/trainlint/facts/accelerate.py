@@ -16,6 +16,7 @@ from trainlint.findings import Severity
 from trainlint.fsdp import PREFETCHES, STATE_DICT_TYPES, STRATEGIES, WRAP_POLICIES, FsdpFacts, Words
 
 PREFIX = "fsdp_"
+OLD_PREFETCH = "backward_prefetch_policy"
 
 SPANS: Mapping[str, tuple[str | None, str | None]] = {
     "words_in_any_case": ("0.34.2", None),
@@ -28,6 +29,7 @@ SPANS: Mapping[str, tuple[str | None, str | None]] = {
     "sync_forced_aloud": ("0.30.1", None),
     "bare_no_is_no_precision": (None, "0.33.0"),
     "sections_must_be_mappings": (None, "1.4.0"),
+    "fp8_section_is_read": ("1.4.0", None),
     "prefix_anywhere": (None, "1.4.0"),
     "flags_win_over_sections": ("1.5.2", None),
     "dynamo_prefix_optional": ("1.14.0", None),

@@ -120,7 +120,7 @@ PROGRAMS: Mapping[str, Program] = {
             "accelerate",
             "accelerate",
             ("accelerate", "fsdp"),
-            r"(?m:^(?:[ \t{]*[\"'])?(?:distributed_type|compute_environment)[\"']?[ \t]*:)",
+            r"(?m:^(?:[ \t{]*[\"']|-[ \t]+)?(?:distributed_type|compute_environment)[\"']?[ \t]*:)",
             sure=True,
         ),
         Program(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from trainlint.document import Document
 from trainlint.facts.accelerate import (
     FALSE_WORDS,
+    OLD_PREFETCH,
     PREFIX,
     SEVERAL_GPUS,
     SIZES,
@@ -154,6 +155,15 @@ class AccelerateConfig:
             if name == (entry.name if prefixed else PREFIX + entry.name):
                 found = entry
         return found or section.get(name)
+
+
+class ListedConfig:
+    """What would be a config file, were its root not a list."""
+
+    owns_document = True
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
 
 
 @dataclass(frozen=True)
@@ -352,7 +362,7 @@ def fsdp_setup(config: AccelerateConfig, facts: AccelerateFacts) -> FsdpSetup:
         wrap_policy=_or_absent(setting("auto_wrap_policy"), words(WRAP_POLICIES, ())),
         layer_classes=_or_absent(setting("transformer_layer_cls_to_wrap"), _layer_classes),
         min_num_params=_integer(setting("min_num_params")),
-        backward_prefetch=_or_absent(setting("backward_prefetch"), words(PREFETCHES, PREFETCHES[:2])),
+        backward_prefetch=_or_absent(_prefetch(setting, facts), words(PREFETCHES, PREFETCHES[:2])),
         forward_prefetch=switch(setting("forward_prefetch")),
         use_orig_params=switch(setting("use_orig_params")),
         sync_module_states=switch(setting("sync_module_states")),
@@ -367,6 +377,13 @@ def fsdp_setup(config: AccelerateConfig, facts: AccelerateFacts) -> FsdpSetup:
         processes=config.number("num_processes"),
         machines=config.machines,
     )
+
+
+def _prefetch(setting: Callable[[str], Field], facts: AccelerateFacts) -> Field:
+    """The prefetch; in releases that know its old name that one first."""
+    old = setting(OLD_PREFETCH)
+    known = PREFIX + OLD_PREFETCH in facts.fsdp.keys
+    return old if known and not old.is_absent else setting("backward_prefetch")
 
 
 def _sharding(config: AccelerateConfig) -> Value[bool]:
@@ -388,15 +405,19 @@ def _filled(section: Field) -> Field:
 def recognise(document: Document) -> Sequence[Subject]:
     """A mapping with `distributed_type` or `compute_environment`, and with it one or two keys more of such a file."""
     root = Field.root(document, Dialect.PYYAML)
-    if not root.is_mapping:
-        return []
-    names = {entry.name for entry in root.entries()}
+    if root.is_sequence:
+        return [ListedConfig(root)] if _is_config([e for item in root.items() for e in item.entries()]) else []
+    return [AccelerateConfig(root)] if _is_config(list(root.entries())) else []
+
+
+def _is_config(entries: Sequence[Field]) -> bool:
+    names = {entry.name for entry in entries}
     signs = len(names.intersection(_SIGNS))
-    section = any(entry.name.startswith(PREFIX) for entry in root.get("fsdp_config").entries())
+    section = any(
+        key.name.startswith(PREFIX) for entry in entries if entry.name == "fsdp_config" for key in entry.entries()
+    )
     typed, placed = "distributed_type" in names, "compute_environment" in names
-    if (typed and (placed or signs or section)) or (placed and (signs > 1 or section)):
-        return [AccelerateConfig(root)]
-    return []
+    return (typed and (placed or signs > 0 or section)) or (placed and (signs > 1 or section))
 
 
 def facts(release: str) -> AccelerateFacts:
@@ -418,7 +439,8 @@ def in_force(version: str) -> InForce:
 
 def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
     """One world for each command line of the repository that starts from the file; the file alone without any."""
-    assert isinstance(subject, AccelerateConfig)
+    if not isinstance(subject, AccelerateConfig):
+        return [[subject]]
     known = facts(release)
     launches = [
         Launch(invocation, subject.field)

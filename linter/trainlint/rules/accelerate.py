@@ -13,12 +13,25 @@ from trainlint.facts.accelerate import (
     span_text,
 )
 from trainlint.findings import Finding, Severity, did_you_mean, some_of
-from trainlint.programs.accelerate import AccelerateConfig, Launch, fsdp_setup, switch, truthy
+from trainlint.programs.accelerate import AccelerateConfig, Launch, ListedConfig, fsdp_setup, switch, truthy
 from trainlint.rules import rule
 from trainlint.values import Field
 
 _WORKERS = ("torchrun", "deepspeed", "single")
 """The launchers that look at precision and compilation before they start anything."""
+
+
+@rule("FS100", "accelerate-file-is-a-list")
+def accelerate_file_is_a_list(config: ListedConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+    """The file is a list, not a mapping.
+
+    The loader asks the file for its compute_environment before anything else, which a list does not have.
+
+    Remove the dashes in front of the keys.
+
+    Source: accelerate, commands/config/config_args.py.
+    """
+    yield config.field.finding("an accelerate config must be a mapping", help="remove the dashes before the keys")
 
 
 @rule("FS101", "unknown-accelerate-key")
@@ -243,7 +256,8 @@ def section_not_a_mapping(config: AccelerateConfig, facts: AccelerateFacts) -> I
         section = config.field.get(name)
         if section.is_absent or section.is_unknown or section.is_mapping or config.sagemaker:
             continue
-        walked = "sections_must_be_mappings" in facts and not (section.plain == "" or _is_empty_list(section))
+        read = name != "fp8_config" or "fp8_section_is_read" in facts
+        walked = "sections_must_be_mappings" in facts and read and not (section.plain == "" or _is_empty_list(section))
         refused = walked or (name == "deepspeed_config" and config.launcher == "deepspeed")
         yield section.finding(
             f"{name} must be a mapping",
@@ -366,7 +380,8 @@ def parallelism_combination(config: AccelerateConfig, facts: AccelerateFacts) ->
     Source: accelerate 1.10 and later, ParallelismConfig and AcceleratorState; accelerate#3798.
     """
     mesh = config.mesh(facts)
-    if mesh is None or mesh.total == 1:
+    first = next((size for size in mesh.sizes.values() if size.above(1)), None) if mesh else None
+    if mesh is None or first is None:
         return
     setup = fsdp_setup(config, facts)
     cp, sp, tp = mesh.sizes["cp"], mesh.sizes.get("sp"), mesh.sizes["tp"]
@@ -379,7 +394,6 @@ def parallelism_combination(config: AccelerateConfig, facts: AccelerateFacts) ->
             help="set parallelism_config_dp_shard_size above 1, or the replicate size to 1",
         )
     elif setup.is_fsdp1:
-        first = next(size for size in mesh.sizes.values() if size.above(1))
         yield first.finding(
             "FSDP1 does not run on a device mesh",
             help="set fsdp_version: 2, or remove parallelism_config",
@@ -388,7 +402,6 @@ def parallelism_combination(config: AccelerateConfig, facts: AccelerateFacts) ->
     elif config.runs.is_(*SEVERAL_GPUS) and cp.above(1):
         yield cp.finding("context parallelism needs FSDP2", help="use distributed_type: FSDP with fsdp_version: 2")
     elif setup.is_fsdp2 and shard.is_(1) and cp.is_(1):
-        first = next(size for size in mesh.sizes.values() if size.above(1))
         refused = "shard_dimension_required" in facts
         yield first.finding(
             "FSDP2 has nothing to shard over: the shard size is 1",
