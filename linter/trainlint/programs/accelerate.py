@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakKeyDictionary
 
 from trainlint.document import Document
 from trainlint.facts.accelerate import (
@@ -35,7 +36,7 @@ from trainlint.values import Absent, Field, Known, Unknown, Value, WrongType
 
 if TYPE_CHECKING:
     from trainlint.programs import Subject, World
-    from trainlint.workspace import Context
+    from trainlint.workspace import Context, Repository
 
 T = TypeVar("T")
 
@@ -443,31 +444,34 @@ def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
         return [[subject]]
     known = facts(release)
     launches = [
-        Launch(invocation, subject.field)
-        for invocation in repository_invocations(context, LAUNCH)
-        if config_of(invocation, context) is subject
+        Launch(invocation, subject.field) for invocation, config in _launches(context) if config.field is subject.field
     ]
     configs = [AccelerateConfig(subject.field, launch) for launch in launches] or [subject]
     return [[config, fsdp_setup(config, known), *launches] for config in configs]
 
 
-def config_of(invocation: Invocation, context: Context) -> AccelerateConfig | None:
-    """The config file that an `accelerate launch` of the repository names."""
+_known_launches: WeakKeyDictionary[Repository, list[tuple[Invocation, AccelerateConfig]]] = WeakKeyDictionary()
+
+
+def _launches(context: Context) -> list[tuple[Invocation, AccelerateConfig]]:
+    """Every `accelerate launch` of the repository that names a config file of it, with that file."""
     from trainlint.workspace import display_path
 
-    name = invocation.flag("--config_file").known
-    file = named_file(context.repository, invocation, name) if name else None
-    if file is None:
-        return None
-    path = display_path(file)
-    return next(
-        (
-            config
+    if context.repository not in _known_launches:
+        configs = {
+            config.field.document.path: config
             for config in context.subjects("accelerate")
-            if isinstance(config, AccelerateConfig) and config.field.document.path == path
-        ),
-        None,
-    )
+            if isinstance(config, AccelerateConfig)
+        }
+        found: list[tuple[Invocation, AccelerateConfig]] = []
+        for invocation in repository_invocations(context, LAUNCH) if configs else ():
+            name = invocation.flag("--config_file").known
+            file = named_file(context.repository, invocation, name) if name else None
+            config = configs.get(display_path(file)) if file is not None else None
+            if config is not None:
+                found.append((invocation, config))
+        _known_launches[context.repository] = found
+    return _known_launches[context.repository]
 
 
 def launched_setups(context: Context) -> Iterator[tuple[Invocation, FsdpSetup]]:
@@ -476,10 +480,7 @@ def launched_setups(context: Context) -> Iterator[tuple[Invocation, FsdpSetup]]:
     For modules of programs whose arguments such a command line hands on; the release is the one that the file's own
     findings are given for.
     """
-    for invocation in repository_invocations(context, LAUNCH):
-        config = config_of(invocation, context)
-        if config is None:
-            continue
+    for invocation, config in _launches(context):
         target = context.settings.targets.get("accelerate") or default_target(config, context)
         known = in_force(target.versions[-1]).releases
         if known:
