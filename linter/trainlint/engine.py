@@ -144,7 +144,8 @@ class Run:
             yield from self._verdicts(context, program, subject)
 
     def _trouble(self, context: Context, source: Source) -> Iterator[Finding]:
-        owner = next((program for program in source.programs if program.sure), None)
+        content = source.text.content if source.text is not None else ""
+        owner = next((program for program in source.programs if program.owns_broken(content)), None)
         if source.trouble is None or source.text is None or owner is None:
             return
         from trainlint.rules.own import BrokenFile

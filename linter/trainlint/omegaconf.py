@@ -317,7 +317,9 @@ class Node:
         dots = len(path) - len(path.lstrip("."))
         node = self.root if not dots else self
         for _ in range(dots):
-            node = node.parent or node
+            if node.parent is None:
+                raise Unresolved(f"${{{path}}} leads out of the config")
+            node = node.parent
         for key in _KEYS.findall(path):
             node = self._step(node._target(seen), key, path)
         return node._read(seen)

@@ -97,7 +97,9 @@ def _compose(source: Source, text: Text) -> None:
             source.subjects.extend(_recognised(source.programs, document))
     except Unparsable as error:
         line, column = text.position(error.index)
-        templated = any(mark in text.content for mark in ("{{", "{%", "${"))
+        owners = [program for program in source.programs if program.owns_broken(text.content)]
+        marks = owners[0].templates if owners else ()
+        templated = any(mark in text.content for mark in marks)
         source.trouble = Trouble(str(error), line, column, error.document, templated)
 
 

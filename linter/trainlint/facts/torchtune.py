@@ -39,6 +39,12 @@ Source: cmd/trainers/torchtune/requirements.txt of Kubeflow Trainer.
 DTYPES = ("bf16", "fp32", "fp64", "fp16")
 """Source: PRECISION_STR_TO_DTYPE of torchtune.training.precision, 0.4.0 to 0.6.1."""
 
+DEVICES = frozenset(
+    "cpu cuda fpga hip hpu ideep ipu lazy maia meta mkldnn mps mtia npu opencl opengl privateuseone ve vulkan xla"
+    " xpu".split()
+)
+"""What torch takes for a device's type; npu comes with torch_npu. Source: torch.device, torch 2.13."""
+
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "output_proj")
 """The attention modules that can get LoRA; any other name in lora_attn_modules is passed over in silence.
 
@@ -77,7 +83,10 @@ INSTANTIATED = (
 )  # fmt: skip
 """The sections that recipes hand to config.instantiate: a mapping with `_component_`, or null; lists as `dataset`."""
 
-NUMBERS = ("batch_size", "epochs", "gradient_accumulation_steps", "log_every_n_steps", "max_steps_per_epoch", "seed")
+NUMBERS = (
+    "batch_size", "epochs", "gradient_accumulation_steps", "log_every_n_steps", "max_steps_per_epoch", "seed",
+    "tensor_parallel_dim",
+)  # fmt: skip
 """The settings that recipes count with, so that a text raises. Source: the recipes, 0.4.0 to 0.6.1."""
 
 PROFILER = "torchtune.training.setup_torch_profiler"
@@ -287,7 +296,8 @@ class TorchtuneFacts:
         if entry is None:
             return Component(False, parent=module, known=self._names_in(module))
         if depth + 1 < len(parts):
-            return Component(True)
+            is_function = entry != "?" and parts[depth].islower()
+            return Component(False, parent=".".join(parts[: depth + 1])) if is_function else Component(True)
         return Component(True, None if entry == "?" else Signature.of(entry))
 
     def _is_module(self, name: str) -> bool:

@@ -87,13 +87,19 @@ class Program:
     module: str
     rule_sets: tuple[str, ...]
     marker: str
-    sure: bool = False
-    """The marker occurs in no other program's files, so that a broken file that holds it is this program's."""
+    sure: bool | str = False
+    """The marker, or this narrower one, occurs in no other program's files: a broken file with it is this program's."""
+    templates: tuple[str, ...] = ("{{", "{%", "${")
+    """What shows that a file of this program's is a template, which something fills in first."""
 
     @property
     def pattern(self) -> re.Pattern[str]:
         """The marker, compiled."""
         return _compiled(self.marker)
+
+    def owns_broken(self, content: str) -> bool:
+        """A file with this content is this program's, although it cannot be parsed."""
+        return self.sure if isinstance(self.sure, bool) else _compiled(self.sure).search(content) is not None
 
     def load(self) -> ProgramModule:
         """The module that knows this program."""
@@ -128,6 +134,8 @@ PROGRAMS: Mapping[str, Program] = {
             "torchtune",
             ("recipes", "tune_run", "torchtune_jobs"),
             r"\b_component_[\"']?[ \t]*:|\btune\W+run\b|\btorchtune-",
+            sure=r"(?m:^[ \t-]*[\"']?_component_[\"']?[ \t]*:)",
+            templates=("{{", "{%"),
         ),
         Program("trl", "trl", ("transformers", "trl", "fsdp"), _ARGUMENTS),
         Program("transformers", "transformers", ("transformers", "fsdp"), _ARGUMENTS),

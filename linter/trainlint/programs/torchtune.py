@@ -527,7 +527,7 @@ def _overrides(args: Iterable[Arg], base: Node | None) -> Iterator[Override]:
             what = "has no =" if "=" not in arg.text else "has more than one ="
             yield Override(arg, key, refusal=f"{arg.text} {what}, so it is no override", help="write key=value")
         elif not key:
-            yield Override(arg, key, refusal=f"{arg.text} names no key", help="write key=value")
+            yield Override(arg, key)
         else:
             section = left.mapping.get(key) if left is not None and left.mapping is not None else None
             if section is not None and section.mapping is not None and "_component_" in section.mapping:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from trainlint.document import Alias, Mapping, Scalar, Sequence
 from trainlint.document import Node as YamlNode
 from trainlint.facts.torchtune import (
+    DEVICES,
     DTYPES,
     INSTANTIATED,
     LORA_PARAMETERS,
@@ -86,7 +87,8 @@ def unresolved_interpolation(settings: Settings) -> Iterator[Finding]:
 
     Source: OmegaConf 2.3 and 2.4; log_config and validate of torchtune 0.4.0 to 0.6.1.
     """
-    foreign = settings.recipe is None or any(_component(node) is None for node in settings.components)
+    paths = [node.get("_component_").text().known or "torchtune" for node in settings.components]
+    foreign = settings.recipe is None or not all(path.startswith(_PACKAGES) for path in paths)
     for node in settings.root.walk():
         problem = node.problem
         if problem is not None and node.own and not (problem.resolver and foreign):
@@ -114,13 +116,27 @@ def unknown_component(settings: Settings, facts: TorchtuneFacts) -> Iterator[Fin
         text = component.text().known
         if text is None:
             yield component.field.finding(
-                f"{component.name} must be a dotted path", help="name a builder or class: package.module.name"
+                f"{component.name} must be a dotted path",
+                help="name a builder or class: package.module.name",
+                severity=_severity(section),
             )
-        elif not all(text.split(".")):
-            what = "is empty" if not text else f'"{text}" is no absolute dotted path'
-            yield component.field.finding(f"{component.name} {what}", help="name it from its package on")
+        elif "." not in text or not all(text.split(".")):
+            what = f'"{text}" is no absolute dotted path' if text else "is empty"
+            yield component.field.finding(
+                f"{component.name} {what}", help="name it from its package on", severity=_severity(section)
+            )
         elif not settings.fork and not (unreleased_component(text) and not settings.stated):
+            yield from _misspelt_package(component, text)
             yield from _missing_component(component, text, facts)
+
+
+def _misspelt_package(component: Node, path: str) -> Iterator[Finding]:
+    package = path.partition(".")[0]
+    meant = nearest(package, ("torchtune", "torch", "bitsandbytes"), cutoff=0.9)
+    if meant is not None and package != meant:
+        yield component.field.finding(
+            f"there is no package {package}", help=f'did you mean "{meant}"?', severity=_severity(component.parent)
+        )
 
 
 def _missing_component(component: Node, path: str, facts: TorchtuneFacts) -> Iterator[Finding]:
@@ -219,8 +235,10 @@ def _parameter_help(settings: Settings, section: Node, key: str, unset: list[str
 def _component(section: Node) -> str | None:
     """The component of a section where it is one of the known packages'."""
     path = section.get("_component_").text().known
-    known = path is not None and path.startswith(("torchtune.", "torch.", "bitsandbytes."))
-    return path if known else None
+    return path if path is not None and path.startswith(_PACKAGES) else None
+
+
+_PACKAGES = ("torchtune", "torch.", "bitsandbytes.")
 
 
 @rule("TT305", "missing-parameter")
@@ -683,3 +701,22 @@ def config_as_a_key(settings: Settings) -> Iterator[Finding]:
     node = settings.root.entries.get("config")
     if node is not None and node.own and not settings.overrides("config"):
         yield node.field.finding("tune run refuses a config with a key config", help="rename it", at_key=True)
+
+
+@rule("TT325", "unknown-device")
+def unknown_device(settings: Settings) -> Iterator[Finding]:
+    """The device is not one that torch knows.
+
+    A device is cuda, cpu, xpu, mps or npu, with an index after a colon or without; `gpu` is none. It is the first thing
+    that a recipe reads.
+
+    Source: the recipes of torchtune 0.4.0 to 0.6.1; torch.device of torch 2.13.
+    """
+    device = settings.at("device")
+    kind, _, index = (device.text().known or "").partition(":")
+    if settings.reads("device") and kind and (kind not in DEVICES or not (index.isdigit() or not index)):
+        yield settings.refusal(
+            device,
+            message=f"{device.text()} is no device of torch",
+            help="write cuda" if kind in ("gpu", "nvidia") else did_you_mean(kind, DEVICES),
+        )
