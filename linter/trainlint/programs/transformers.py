@@ -19,7 +19,7 @@ from trainlint.facts.transformers import (
     Flag,
     transformers_facts,
 )
-from trainlint.findings import Edit, Finding, Fix, Severity
+from trainlint.findings import Edit, Finding, Fix, Related, Severity
 from trainlint.fsdp import FsdpRun, FsdpSetup, Training, nothing
 from trainlint.programs import InForce
 from trainlint.report import Target
@@ -45,11 +45,14 @@ SIGNS = frozenset(
 
 FOREIGN = frozenset(
     """
-    apiVersion base_model base_model_config checkpointing_steps compute_environment finetuning_type jobs
+    apiVersion base_model base_model_config checkpointing_steps compute_environment cutoff_len finetuning_type jobs
     micro_batch_size rlhf_type stage trainer_type train_type tuner_type with_tracking
     """.split()
 )
 """Keys of other trainers whose arguments are named alike."""
+
+FOREIGN_PAIR = frozenset({"model", "dataset"})
+"""Keys that stand together in the files of ms-swift."""
 
 _SECTION_KEYS = 5
 _SECTION_SHARE = 0.8
@@ -76,7 +79,7 @@ def arguments_in(document: Document) -> list[ArgumentsFile]:
     if not root.is_mapping:
         return []
     keys = {entry.name for entry in root.entries()}
-    if keys & FOREIGN:
+    if keys & FOREIGN or (keys >= FOREIGN_PAIR and "model_name_or_path" not in keys):
         return []
     if _is_arguments(root, keys):
         return [ArgumentsFile(root, True)]
@@ -110,12 +113,20 @@ def _all_names() -> frozenset[str]:
 class Arguments:
     """The arguments as one release reads them."""
 
-    def __init__(self, file: ArgumentsFile, facts: ArgumentFacts, config: FsdpConfig | None = None) -> None:
+    def __init__(
+        self,
+        file: ArgumentsFile,
+        facts: ArgumentFacts,
+        config: FsdpConfig | None = None,
+        deepspeed: Field | None = None,
+    ) -> None:
         self.field = file.field
         self.whole = file.whole
         self.facts = facts
         self.config = config
         """`fsdp_config`, where it is known."""
+        self.deepspeed = deepspeed
+        """The mapping that `deepspeed` gives or names, where it is known."""
 
     def get(self, name: str) -> Field:
         """The field of an argument."""
@@ -132,11 +143,13 @@ class Arguments:
         *,
         help: str = "",
         replacement: str | None = None,
+        related: tuple[Related, ...] = (),
         at_key: bool = False,
     ) -> Finding:
         """What the release refuses: an error where the file is read as it stands, else a warning."""
         severity = Severity.ERROR if self.whole else Severity.WARNING
-        return at.finding(message, help=help, severity=severity, fix=_written_as(at, replacement), at_key=at_key)
+        fix = _written_as(at, replacement)
+        return at.finding(message, help=help, severity=severity, related=related, fix=fix, at_key=at_key)
 
     def warned(
         self,
@@ -508,7 +521,9 @@ def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
     """The arguments, how they shard the model, and how the two meet."""
     assert isinstance(subject, ArgumentsFile)
     known = transformers_facts(release)
-    arguments = Arguments(subject, known, fsdp_config(subject.field, known, context))
+    arguments = Arguments(
+        subject, known, fsdp_config(subject.field, known, context), deepspeed_config(subject, context)
+    )
     return [list(views(arguments, training(arguments), launches(subject, context)))]
 
 
@@ -580,15 +595,26 @@ def _without(trained: Training, given: set[str]) -> Training:
 def fsdp_config(arguments: Field, facts: ArgumentFacts, context: Context) -> FsdpConfig | None:
     """`fsdp_config` as it stands, or out of its JSON text or file; None where it is none of these."""
     field = arguments.get("fsdp_config")
+    mapping = _mapping(field, context)
+    return FsdpConfig(mapping, facts, json=mapping is not field) if mapping else None
+
+
+def deepspeed_config(file: ArgumentsFile, context: Context) -> Field | None:
+    """`deepspeed` as it stands, or out of its JSON text or file; None where it is none of these."""
+    return _mapping(file.field.get("deepspeed"), context)
+
+
+def _mapping(field: Field, context: Context) -> Field | None:
     if field.is_mapping:
-        return FsdpConfig(field, facts)
+        return field
     text = field.text().known
     if text is None or field.use is not None:
         return None
-    if text.startswith("{"):
-        return FsdpConfig(inner, facts, json=True) if (inner := _json_text(field, text)) else None
-    root = _json_file(field, text, context)
-    return FsdpConfig(root, facts, json=True) if root else None
+    return _json_text(field, text) if text.startswith("{") else _json_file(field, text, context)
+
+
+_JSON = Dialect.OMEGACONF
+"""A reader that takes JSON's numbers for numbers, `1e-5` included."""
 
 
 def _json_text(field: Field, text: str) -> Field | None:
@@ -604,7 +630,7 @@ def _json_text(field: Field, text: str) -> Field | None:
         inner = next(documents(field.document.path, Text(" " * start + text)))
     except (StopIteration, Unparsable):
         return None
-    return Field(field.document, field.dialect, inner.root, field.path, entry=field.entry, parent=field.parent)
+    return Field(field.document, _JSON, inner.root, field.path, entry=field.entry, parent=field.parent)
 
 
 def _json_file(field: Field, name: str, context: Context) -> Field | None:
@@ -618,5 +644,5 @@ def _json_file(field: Field, name: str, context: Context) -> Field | None:
                 document = next(documents(script.path, script.text))
             except (OSError, StopIteration, Undecodable, Unparsable):
                 return None
-            return Field.root(document, Dialect.PYYAML)
+            return Field.root(document, _JSON)
     return None

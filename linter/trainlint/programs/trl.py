@@ -20,6 +20,7 @@ from trainlint.programs.transformers import (
     Arguments,
     ArgumentsFile,
     arguments_in,
+    deepspeed_config,
     flag_names,
     fsdp_config,
     launches,
@@ -103,7 +104,8 @@ def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
     found: list[World] = []
     for transformers in _transformers(subject, context, release):
         known = trl_facts(release, transformers, trainer)
-        arguments = TrlArguments(subject, known, fsdp_config(subject.field, known, context))
+        config = fsdp_config(subject.field, known, context)
+        arguments = TrlArguments(subject, known, config, deepspeed_config(subject, context))
         launched = [*launches(subject, context), *_started(arguments, context, subject)]
         found.append(list(views(arguments, _training(arguments), launched)))
     return found
