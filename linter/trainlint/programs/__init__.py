@@ -137,6 +137,7 @@ PROGRAMS: Mapping[str, Program] = {
             sure=r"(?m:^[ \t-]*[\"']?_component_[\"']?[ \t]*:)",
             templates=("{{", "{%"),
         ),
+        Program("axolotl", "axolotl", ("axolotl", "fsdp"), r"\b(base_model|micro_batch_size)[\"']?\s*:"),
         Program("trl", "trl", ("transformers", "trl", "fsdp"), _ARGUMENTS),
         Program("transformers", "transformers", ("transformers", "fsdp"), _ARGUMENTS),
     )

@@ -1,0 +1,152 @@
+"""Axolotl: which files are its own, what a release reads in them, and the limits that its facts hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainlint.conditions import Limit
+from trainlint.document import documents
+from trainlint.engine import lint
+from trainlint.facts import axolotl as tables
+from trainlint.facts.releases import releases
+from trainlint.findings import Finding
+from trainlint.programs.axolotl import AxolotlConfig, facts, fsdp_setup, recognise
+from trainlint.settings import Overrides, parse_target
+from trainlint.text import Text
+
+BASE = """\
+base_model: a/b
+datasets:
+  - path: c/d
+    type: alpaca
+output_dir: ./out
+sequence_len: 1024
+micro_batch_size: 1
+gradient_accumulation_steps: 2
+learning_rate: 2e-5
+"""
+RELEASES = releases("axolotl").names
+LIMITS = (
+    *tables.SHARDING,
+    *tables.OPTIMIZERS,
+    *tables.ADAPTERS,
+    *tables.REINFORCEMENT,
+    *tables.TRAINING,
+)
+
+
+def config(text: str, release: str = RELEASES[-1]) -> AxolotlConfig:
+    """A configuration as a release reads it."""
+    (document,) = documents("config.yml", Text(BASE + text))
+    (subject,) = recognise(document)
+    return AxolotlConfig(subject.field, facts(release))
+
+
+def found(tmp_path: Path, text: str, release: str = RELEASES[-1]) -> list[Finding]:
+    """The findings on a configuration."""
+    (tmp_path / "config.yml").write_text(BASE + text, encoding="utf-8")
+    return list(lint([tmp_path], Overrides(targets=parse_target(f"axolotl={release}"))).active)
+
+
+@pytest.mark.parametrize(
+    ("text", "ours"),
+    [
+        ("base_model: a/b\ndatasets: []\n", True),
+        ("base_model: a/b\nsequence_len: 1\n", True),
+        ("base_model: a/b\n", False),
+        ("base_model: a/b\nmerge_method: linear\nslices: []\nmodels: []\n", False),
+        ("base_model: a/b\nadapter: lora\napiVersion: v1\nkind: ConfigMap\n", False),
+        ("micro_batch_size: 1\nsequence_len: 1\nlearning_rate: 1\ndatasets: []\n", True),
+        ("micro_batch_size: 1\nsequence_len: 1\n", False),
+        ("- base_model: a/b\n", False),
+    ],
+)
+def test_recognise(text: str, ours: bool) -> None:
+    """A base model with something that trains it, and none of another program's keys."""
+    (document,) = documents("x.yml", Text(text))
+    assert bool(recognise(document)) is ours
+
+
+@pytest.mark.parametrize(
+    ("text", "release", "on", "version"),
+    [
+        ("fsdp_config: {auto_wrap_policy: SIZE_BASED_WRAP}\n", "0.21.0", True, 2),
+        ("fsdp_config: {auto_wrap_policy: SIZE_BASED_WRAP}\n", "0.19.0", True, 1),
+        ("fsdp_config: {fsdp_version: 2}\n", "0.19.0", True, 2),
+        ("fsdp_version: '2'\nfsdp_config: {offload_params: true}\n", "0.18.0", True, 2),
+        ("fsdp_config: {fsdp_offload_params: true}\n", "0.11.0", False, 1),
+        ("fsdp: [full_shard]\nfsdp_config: {fsdp_version: 2}\n", "0.11.0", True, 2),
+        ("fsdp: []\nfsdp_config:\n", "0.12.2", False, 1),
+        ("fsdp_config: {}\n", "0.21.0", False, 2),
+    ],
+)
+def test_sharding(text: str, release: str, on: bool, version: int) -> None:
+    """What switches FSDP on, and which version runs, differ by release."""
+    setup = fsdp_setup(config(text, release))
+    assert setup.on is on
+    assert setup.runs_version == version
+
+
+def test_templates_are_left_alone(tmp_path: Path) -> None:
+    """Nothing is said of values that something fills in."""
+    text = (
+        "fsdp_config: ${FSDP_CONFIG}\nfsdp_version: ${V}\noptimizer: ${OPT}\nload_in_4bit: ${FOUR}\nrl: ${RL}\n"
+        "sample_packing: true\nmax_memory: ${MEMORY}\ngpu_memory_limit: ${LIMIT}\ndeepspeed: ${DS}\nadapter: ${A}\n"
+    )
+    assert found(tmp_path, text) == []
+
+
+def test_last_spelling_counts(tmp_path: Path) -> None:
+    """The prefix is stripped, and of two spellings the last one is in force."""
+    reading = config("fsdp_config:\n  offload_params: true\n  fsdp_offload_params: false\n")
+    assert reading.data("fsdp_config.offload_params") is False
+    rules = [f.rule for f in found(tmp_path, "fsdp_config:\n  fsdp_state_dict_type: SHARDED\n")]
+    assert sorted(rules) == ["FS401", "FS407"]
+
+
+def test_prefix_is_fixed(tmp_path: Path) -> None:
+    """The fix takes the prefix away and nothing else."""
+    (finding,) = found(tmp_path, "fsdp_config:\n  'fsdp_offload_params': true\n")
+    assert finding.fix is not None
+    assert finding.fix.safe
+    (edit,) = finding.fix.edits
+    content = (tmp_path / "config.yml").read_text(encoding="utf-8")
+    assert content[: edit.start] + edit.replacement + content[edit.end :] == content.replace(
+        "'fsdp_offload_params'", "offload_params"
+    )
+
+
+def test_own_package_is_not_judged_by_its_release(tmp_path: Path) -> None:
+    """A repository that carries Axolotl may have keys of its own."""
+    assert [f.rule for f in found(tmp_path, "sample_packin: true\n")] == ["FS404"]
+    (tmp_path / "src" / "axolotl" / "utils").mkdir(parents=True)
+    assert found(tmp_path, "sample_packin: true\n") == []
+
+
+def test_releases_differ(tmp_path: Path) -> None:
+    """What one release refuses, another takes."""
+    text = "fsdp_version: 2\nload_in_4bit: true\nadapter: lora\nfsdp_config: {cpu_ram_efficient_loading: true}\n"
+    said = {release: [f.rule for f in found(tmp_path, text, release)] for release in ("0.12.2", "0.13.2", "0.21.0")}
+    assert said == {"0.12.2": ["FS412"], "0.13.2": [], "0.21.0": ["FS412"]}
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.when)
+def test_limits_are_well_formed(limit: Limit) -> None:
+    """Releases are known ones, conditions parse, and the place is named in the condition."""
+    reading = config("")
+    assert limit.holds(reading.converted if limit.converted else reading) is False
+    assert {limit.since, limit.until} - {""} <= set(RELEASES)
+    assert any(limit.in_force(release, RELEASES) for release in RELEASES)
+
+
+def test_each_limit_can_hold_in_its_releases() -> None:
+    """No name in a condition is one that no release knows."""
+    known = releases("axolotl")
+    names = known.keys_of_any("AxolotlInputConfig") | known.keys_of_any("plugin_args") | {"fsdp", "inference"}
+    derived = {"attention", "packing_attention", "staged_nf4", "fsdp_version", "revision_of_model"}
+    for limit in LIMITS:
+        for word in limit.when.split():
+            keys = word.lstrip("!").split("=")[0].rstrip("?!").split(">")[0].split("<")[0].split("~")[0].split("#")[0]
+            assert {key.split(".")[0] for key in keys.split("|")} <= names | derived, limit.when
