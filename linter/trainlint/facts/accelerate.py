@@ -16,6 +16,8 @@ from trainlint.findings import Severity
 from trainlint.fsdp import PREFETCHES, STATE_DICT_TYPES, STRATEGIES, WRAP_POLICIES, FsdpFacts, Words
 
 PREFIX = "fsdp_"
+STEM = "fsdp"
+"""By this the launcher tells a key that has the prefix."""
 OLD_PREFETCH = "backward_prefetch_policy"
 
 SPANS: Mapping[str, tuple[str | None, str | None]] = {

@@ -20,6 +20,7 @@ from trainlint.facts.accelerate import (
     PREFIX,
     SEVERAL_GPUS,
     SIZES,
+    STEM,
     STRATEGY_MEMBERS,
     TRUE_WORDS,
     AccelerateFacts,
@@ -152,7 +153,7 @@ class AccelerateConfig:
             return flag
         section, found = self.fsdp_config, None
         for entry in section.entries():
-            prefixed = PREFIX in entry.name if "prefix_anywhere" in facts else entry.name.startswith(PREFIX[:-1])
+            prefixed = STEM in entry.name if "prefix_anywhere" in facts else entry.name.startswith(STEM)
             if name == (entry.name if prefixed else PREFIX + entry.name):
                 found = entry
         return found or section.get(name)
@@ -477,12 +478,16 @@ def _launches(context: Context) -> list[tuple[Invocation, AccelerateConfig]]:
 def launched_setups(context: Context) -> Iterator[tuple[Invocation, FsdpSetup]]:
     """Every `accelerate launch` of the repository with the setup that it starts from: its file's under its flags.
 
-    For modules of programs whose arguments such a command line hands on; the release is the one that the file's own
-    findings are given for.
+    For modules of programs whose arguments such a command line hands on.
     """
     for invocation, config in _launches(context):
-        target = context.settings.targets.get("accelerate") or default_target(config, context)
-        known = in_force(target.versions[-1]).releases
-        if known:
-            launched = AccelerateConfig(config.field, Launch(invocation, config.field))
-            yield invocation, fsdp_setup(launched, facts(known[-1]))
+        setup = setup_as_checked(AccelerateConfig(config.field, Launch(invocation, config.field)), context)
+        if setup is not None:
+            yield invocation, setup
+
+
+def setup_as_checked(config: AccelerateConfig, context: Context) -> FsdpSetup | None:
+    """How a file shards in the release that its own findings are given for; None for one older than all known."""
+    target = context.settings.targets.get("accelerate") or default_target(config, context)
+    known = in_force(target.versions[-1]).releases
+    return fsdp_setup(config, facts(known[-1])) if known else None

@@ -579,13 +579,13 @@ def _repeated(mapping: Field, prefix: str) -> Iterator[Finding]:
     for entry in mapping.entries():
         name = entry.name if entry.name.startswith(prefix) else prefix + entry.name
         before = last.get(name)
-        if before is not None or (entry.entry is not None and entry.entry.duplicates):
-            place = before or entry
+        earlier = entry.earlier_keys or (before.relate("also given here") if before else ())
+        if earlier:
             yield entry.finding(
                 f"{entry.name} is given twice: this one counts",
                 help="remove one of them",
                 at_key=True,
-                related=place.relate("also given here") if before else (),
+                related=earlier,
             )
         last[name] = entry
 
