@@ -205,8 +205,8 @@ def test_verdicts_follow_the_release(
     assert found(tmp_path, HEAD + section, release) == expected
 
 
-def test_between_two_releases_both_must_agree(tmp_path: Path) -> None:
-    """No 1.2.x but 1.2.1 is known: the neighbours of 1.35 are none, those of 0.30.0 are 0.29.3 and 0.30.1."""
+def test_the_known_release_of_a_version() -> None:
+    """The same one, else the nearest of its minor release; none for one older than all that are known."""
     assert in_force("0.30.0").releases == ("0.30.1",)
     assert in_force("0.32").releases == ("0.32.1",)
     assert in_force("0.20").releases == ()
@@ -259,6 +259,23 @@ def test_a_finding_must_hold_for_every_launch(tmp_path: Path) -> None:
     assert "FS106" not in {rule for rule, _, _ in found(tmp_path, text)}
     (tmp_path / "run.sh").write_text("accelerate launch --config_file a.yaml train.py\n")
     assert "FS106" in {rule for rule, _, _ in found(tmp_path, text)}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("job.yaml", "spec:\n  containers:\n  - command: [accelerate, launch]\n    args:\n    - --config_file\n"
+         "    - /app/a.yaml\n    - --multi_gpu\n    - train.py\n"),
+        ("compose.yaml", "services:\n  a:\n    command: accelerate launch --config_file=a.yaml --multi_gpu train.py\n"),
+        ("Makefile", "train:\n\tpython -m accelerate.commands.launch --config-file a.yaml --multi-gpu train.py\n"),
+        ("Dockerfile", 'FROM x\nCMD ["accelerate", "launch", "--config_file", "a.yaml", "--multi_gpu", "train.py"]\n'),
+    ],
+)  # fmt: skip
+def test_where_launches_stand(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    (tmp_path / "a.yaml").write_text(HEAD + "fsdp_config:\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n")
+    report = lint([tmp_path], Overrides(isolated=True))
+    assert [(f.rule, Path(f.path).name) for f in report.findings] == [("FS130", name)]
 
 
 def test_world_size() -> None:
