@@ -47,10 +47,10 @@ spec:
 
 
 def checked(folder: Path, *texts: str, target: str = "", runtimes: str = "open") -> Report:
-    """A repository of one file, linted."""
+    """A repository of one file, linted with the rules on admission."""
     (folder / "job.yaml").write_text("---\n".join(texts), encoding="utf-8")
     targets = parse_target(f"kubeflow-trainer={target}") if target else {}
-    return lint([folder], Overrides(targets=targets, runtimes=runtimes))
+    return lint([folder], Overrides(targets=targets, runtimes=runtimes, select=("TJ0", "TJ1", "TJ2", "YD", "TT")))
 
 
 def errors(report: Report) -> list[Finding]:
