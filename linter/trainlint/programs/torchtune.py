@@ -8,26 +8,26 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from trainlint.document import Document, Unparsable, documents
+from trainlint.document import Document
 from trainlint.facts.kubeflow import LORA_ARG
 from trainlint.facts.releases import Releases
 from trainlint.facts.torchtune import KUBEFLOW_IMAGE, RELEASES, TORCHRUN_BARE, RecipeFacts, TorchtuneFacts, facts_of
 from trainlint.findings import Finding, Severity
 from trainlint.invocations import Command, Invocation, Word, invocations_in, named_file, repository_invocations
-from trainlint.omegaconf import Node, split_key
+from trainlint.omegaconf import Node
 from trainlint.pins import pinned_version, target_from_pins
 from trainlint.programs import InForce
 from trainlint.report import Target
 from trainlint.scalars import Dialect
-from trainlint.text import Text
-from trainlint.values import Absent, Field, Known, Unknown, Value, is_template
+from trainlint.tune import Arg, TuneRun, config_word, filled_in
+from trainlint.values import Field, Known, Unknown
 
 if TYPE_CHECKING:
     from trainlint.facts.kubeflow import KubeflowFacts
@@ -79,94 +79,6 @@ class ConfigFile:
 
     def __init__(self, field: Field) -> None:
         self.field = field
-
-
-@dataclass(frozen=True)
-class Arg:
-    """One word of a command at its place; what a shell or a template puts into its key or value is not known."""
-
-    text: str
-    field: Field
-    key_known: bool = True
-    value_known: bool = True
-
-    @classmethod
-    def of_word(cls, word: Word) -> Arg:
-        """A word of a command line."""
-        equals = word.text.find("=")
-        cut = equals if equals >= 0 else len(word.text)
-        return cls(word.text, word.field, not any(word.hidden[:cut]), not any(word.hidden[cut:]))
-
-    @classmethod
-    def of_value(cls, value: Value[str]) -> Arg:
-        """An item of a container's args."""
-        text = value.known if value.known is not None else value.field.written
-        key, _, rest = text.partition("=")
-        return cls(text, value.field, not _filled_in(key), not _filled_in(rest))
-
-    @property
-    def key(self) -> str:
-        """What stands before the first `=`."""
-        return self.text.partition("=")[0]
-
-
-@dataclass
-class TuneRun:
-    """The words that `tune run` gets.
-
-    `own_recipe` says that the recipe is, or may be, the user's own module; `config_found` that the config is a file of
-    the repository or may stand elsewhere. `launched` is True where torchrun's options are there, None where something
-    else may have started the processes. `base` is the config before the overrides, where that is known.
-    """
-
-    field: Field
-    recipe: Value[str]
-    config: Value[str]
-    args: list[Arg]
-    torchrun: Sequence[Arg] = ()
-    launched: bool | None = True
-    world_size: int | None = None
-    own_recipe: bool = False
-    config_found: bool = False
-    config_flag: Arg | None = None
-    base: Node | None = None
-    stated: bool = True
-    fork: bool = False
-    job: bool = False
-
-    @cached_property
-    def overrides(self) -> list[Override]:
-        """What the arguments do to the config, in order."""
-        return list(_overrides(self.args, self.base))
-
-    @property
-    def merged(self) -> Node | None:
-        """The config with all overrides; None where they are not all known or one of them raises."""
-        if self.base is None or any(o.refusal or not o.arg.key_known for o in self.overrides):
-            return None
-        config = self.base.copy()
-        for override in self.overrides:
-            if override.value is None:
-                config.remove(split_key(override.key))
-        for override in self.overrides:
-            if override.value is not None:
-                config.put(split_key(override.key), override.value)
-        return config
-
-
-@dataclass(frozen=True)
-class Override:
-    """One argument of a recipe: `value` for its key, or None where the key is taken out.
-
-    `refusal` and `help` say why torchtune does not take it.
-    """
-
-    arg: Arg
-    key: str
-    value: Node | None = None
-    refusal: str = ""
-    help: str = ""
-    missing: bool = False
 
 
 class Job:
@@ -417,7 +329,9 @@ def _of_invocation(invocation: Invocation, context: Context, release: str) -> Tu
         return None
     recipe, before = words[position], words[:position]
     known = facts_of(release).recipes.get(recipe.text)
-    args, config, flag = _config_word([Arg.of_word(word) for word in rest], invocation.field)
+    if known is None and len(invocation.positionals) > 1:
+        return None
+    args, config, flag = config_word([Arg.of_word(word) for word in rest], invocation.field)
     run = TuneRun(invocation.field, recipe.value, config, args, torchrun=[Arg.of_word(word) for word in before])
     run.config_flag = flag
     run.launched = _launched(invocation, before, known)
@@ -427,22 +341,6 @@ def _of_invocation(invocation: Invocation, context: Context, release: str) -> Tu
     run.own_recipe = known is None and _may_be_module(recipe.text, context.repository)
     _find_config(run, context, release, invocation)
     return run
-
-
-def _config_word(args: list[Arg], place: Field) -> tuple[list[Arg], Value[str], Arg | None]:
-    """The other arguments, the config that `--config` names, and the flag."""
-    index = next((i for i, arg in enumerate(args) if arg.text == "--config"), None)
-    if index is None:
-        joined = next((arg for arg in args if arg.key == "--config"), None)
-        unclear = any(not arg.key_known for arg in args)
-        config: Value[str] = Unknown(place) if unclear else Absent(place)
-        return [arg for arg in args if arg is not joined], config, joined
-    if index + 1 == len(args):
-        return args[:index], Absent(args[index].field), args[index]
-    word = args[index + 1]
-    known = word.key_known and word.value_known
-    config = Known(word.field, word.text) if known else Unknown(word.field)
-    return [*args[:index], *args[index + 2 :]], config, args[index]
 
 
 def _find_config(run: TuneRun, context: Context, release: str, invocation: Invocation | None) -> None:
@@ -501,77 +399,6 @@ def _may_be_module(recipe: str, repository: Repository) -> bool:
     return any(
         ("/" + file.as_posix()).endswith("/" + name) for file in repository.files_named([PurePosixPath(name).name])
     )
-
-
-def _overrides(args: Iterable[Arg], base: Node | None) -> Iterator[Override]:
-    """Each argument as torchtune reads it. Source: _merge_yaml_and_cli_args and the recipes' argument parser."""
-    left = base.copy() if base is not None else None
-    after_flag = False
-    for arg in args:
-        key = arg.key
-        if not arg.key_known or (after_flag and "=" not in arg.text and not arg.text.startswith("-")):
-            yield Override(arg, key)
-            after_flag = False
-            continue
-        after_flag = arg.text.startswith("--") and "=" not in arg.text
-        if arg.text.startswith("--"):
-            yield Override(
-                arg,
-                key,
-                refusal=f"a recipe takes no flags: {key}",
-                help="write key=value; torchrun's options stand before the recipe",
-            )
-        elif arg.text.startswith("~"):
-            yield _removal(arg, key.removeprefix("~"), left)
-        elif arg.value_known and arg.text.count("=") != 1:
-            what = "has no =" if "=" not in arg.text else "has more than one ="
-            yield Override(arg, key, refusal=f"{arg.text} {what}, so it is no override", help="write key=value")
-        elif not key:
-            yield Override(arg, key)
-        else:
-            section = left.mapping.get(key) if left is not None and left.mapping is not None else None
-            if section is not None and section.mapping is not None and "_component_" in section.mapping:
-                key += "._component_"
-            value = _value(arg)
-            yield Override(arg, key, value, "" if value else f"the value of {key} is not YAML")
-
-
-def _removal(arg: Arg, key: str, left: Node | None) -> Override:
-    if "_component_" in key:
-        return Override(arg, key, refusal="a component cannot be removed", help="name another: section=component")
-    if left is None:
-        return Override(arg, key)
-    node = left.at(key)
-    if not node.present:
-        return Override(arg, key, refusal=f"~{key}: the config has no {key} to remove", missing=True)
-    if node.mapping is not None and "_component_" in node.mapping:
-        return Override(
-            arg, key, refusal=f"{key} is a component, which cannot be removed", help=f"name another: {key}=component"
-        )
-    left.remove(split_key(key))
-    return Override(arg, key)
-
-
-def _value(arg: Arg) -> Node | None:
-    """The value of an override, which OmegaConf reads as YAML; None where it is none."""
-    written = arg.text.partition("=")[2]
-    node = Node(arg.field, None, "")
-    if not arg.value_known:
-        node.plain = f"{{{{ {written} }}}}"
-    elif "max_filename" in arg.key:
-        node.plain = written
-    elif written != "None":
-        try:
-            found = list(documents("", Text(written)))
-        except Unparsable:
-            return None
-        if found:
-            return Node.of_field(Field.root(found[0], Dialect.OMEGACONF), place=arg.field)
-    return node
-
-
-def _filled_in(text: str) -> bool:
-    return is_template(text) or "$(" in text
 
 
 # TrainJobs
@@ -680,7 +507,7 @@ def _runtime_args(job: TrainJob) -> list[Arg]:
     if job.trainer.get("args").is_absent:
         kept += [str(word) for word in container.args.known or []]
     place = job.runtime_name.field
-    return [Arg(word, place, not _filled_in(word.partition("=")[0]), not _filled_in(word)) for word in kept]
+    return [Arg(word, place, not filled_in(word.partition("=")[0]), not filled_in(word)) for word in kept]
 
 
 _HANDED_ON = ("output_dir", "tokenizer.path", "tokenizer.merges_file", "checkpointer.checkpoint_dir")
@@ -695,7 +522,7 @@ def _runtime_run(job: TrainJob, context: Context, release: str) -> TuneRun | Non
     place = job.runtime_name.field
     if job.trainer.get("args").is_absent:
         words += [str(word) for word in container.args.known or []]
-    args = [Arg(word, place, not _filled_in(word), not _filled_in(word)) for word in words[2:]]
+    args = [Arg(word, place, not filled_in(word), not filled_in(word)) for word in words[2:]]
     return _from_words([*args, *_job_args(job)], place, context, release)
 
 
@@ -709,7 +536,7 @@ def _from_words(args: list[Arg], place: Field, context: Context, release: str) -
         return None
     recipe = args[index]
     known = facts_of(release).recipes.get(recipe.text)
-    rest, config, flag_arg = _config_word(args[index + 1 :], place)
+    rest, config, flag_arg = config_word(args[index + 1 :], place)
     run = TuneRun(place, Known(recipe.field, recipe.text), config, rest, torchrun=args[:index], job=True)
     run.config_flag = flag_arg
     run.launched = True if index or known is None or not known.distributed else None

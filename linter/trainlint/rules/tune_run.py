@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from trainlint.facts.torchtune import TorchtuneFacts, unreleased_config, unreleased_recipe
 from trainlint.findings import Finding, Severity, did_you_mean, some_of
-from trainlint.programs.torchtune import TuneRun
 from trainlint.rules import rule
+from trainlint.tune import TuneRun
 
 
 @rule("TT401", "unknown-recipe")

@@ -1,0 +1,114 @@
+"""Configs as OmegaConf holds them: interpolation, merging, and the place of every value."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainlint.document import documents
+from trainlint.omegaconf import Node, split_key
+from trainlint.scalars import Dialect
+from trainlint.text import Text
+from trainlint.values import Field
+
+
+def tree(content: str) -> Node:
+    (document,) = documents("recipe.yaml", Text(content))
+    return Node.of_field(Field.root(document, Dialect.OMEGACONF))
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("a: 1\nx: ${a}\n", 1),
+        ("a: {b: [5, 6]}\nx: ${a.b[1]}\n", 6),
+        ("a: {b: 2}\nx: ${a[b]}\n", 2),
+        ("a: run\nx: /data/${a}/logs\n", "/data/run/logs"),
+        ("k: a\na: 3\nx: ${${k}}\n", 3),
+        ("a: 4\nx: '${ a }'\n", 4),
+        ("a: null\nx: ${a}/logs\n", "None/logs"),
+        ("x: '\\${a}'\n", "${a}"),
+        ("a: 1\nx: '\\\\${a}'\n", "\\1"),
+        ("a: 2e-5\nx: ${a}\n", 2e-5),
+    ],
+)
+def test_interpolation(content: str, expected: object) -> None:
+    assert tree(content).at("x").value.known == expected
+
+
+def test_relative_interpolation() -> None:
+    config = tree("o: /data\ns:\n  name: run\n  x: ${..o}/${.name}\n")
+    assert config.at("s.x").text().known == "/data/run"
+
+
+def test_interpolation_to_a_section() -> None:
+    config = tree("model: {rank: 8}\nteacher: ${model}\n")
+    assert config.at("teacher.rank").number().is_(8)
+    assert config.at("teacher").value.wrong_type
+    assert list(config.at("teacher").entries) == ["rank"]
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        ("output_dir: /x\nx: ${out_dir}\n", "no out_dir"),
+        ("x: ${x}\n", "refers to itself"),
+        ("x: ${y}\ny: ${x}\n", "refers to itself"),
+        ("x: '${a'\n", "not well-formed"),
+        ("x: '${}'\n", "not well-formed"),
+        ("x: ${..a}\na: 1\n", "leads out"),
+        ("x: ???\n", "must still be given"),
+        ("x: ${a}\na: ???\n", "must still be given"),
+        ("x: ${now:%Y}\n", "no resolver"),
+    ],
+)
+def test_what_raises(content: str, part: str) -> None:
+    problem = tree(content).at("x").problem
+    assert problem is not None
+    assert part in problem.message
+
+
+@pytest.mark.parametrize("content", ["x: ${oc.env:HOME}\n", "x: '{{ value }}'\n", "x: {{ value }}\n", "x: <MODEL>\n"])
+def test_what_is_not_in_the_file(content: str) -> None:
+    node = tree(content).at("x")
+    assert node.value.unknown
+    assert node.problem is None
+
+
+def test_truth_is_pythons() -> None:
+    config = tree("a: 'False'\nb: []\nc: 0\nd: {x: 1}\ne: null\n")
+    assert [config.at(key).truth().known for key in "abcd"] == [True, False, False, True]
+    assert config.at("e").truth().absent
+
+
+def test_places() -> None:
+    config = tree("a: 1\nsection:\n  b: ${a}\n")
+    assert config.at("section.b").value.field.span.line == 3
+    assert config.at("section.missing").field.span.line == 2
+    assert config.at("nowhere.at.all").field.span.line == 1
+    assert config.at("section.b").name == "section.b"
+
+
+def test_merging() -> None:
+    base = Node.of_data({"model": {"_component_": "a", "rank": 8}, "files": [1, 2]}, tree("x: 1\n").field)
+    merged = base.copy()
+    merged.put(["model", "rank"], tree("v: 16\n").at("v"))
+    merged.put(["files"], tree("v: [3]\n").at("v"))
+    merged.put(["new", "key"], tree("v: yes\n").at("v"))
+    assert merged.at("model.rank").number().is_(16)
+    assert merged.at("model._component_").text().is_("a")
+    assert [item.number().known for item in merged.at("files").elements] == [3]
+    assert merged.at("new.key").truth().is_(True)
+    assert (merged.at("model.rank").own, merged.at("model._component_").own) == (True, False)
+    assert base.at("model.rank").number().is_(8)
+
+
+def test_removal_takes_emptied_sections_along() -> None:
+    config = tree("a: {b: {c: 1}}\nd: 1\n")
+    assert config.remove(["a", "b", "c"])
+    assert list(config.entries) == ["d"]
+    assert not config.remove(["nope"])
+    assert not config.remove(["d", "x"])
+
+
+def test_keys_of_overrides() -> None:
+    assert split_key("checkpointer.checkpoint_files[0]") == ["checkpointer", "checkpoint_files", "0"]
