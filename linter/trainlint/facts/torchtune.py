@@ -105,6 +105,20 @@ RENAMED: Mapping[str, str] = {
 }
 """Where components are that 0.1 and 0.2 had elsewhere. Source: the wheels 0.1.1 to 0.4.0."""
 
+DATASET_PARAMETERS_GONE: Mapping[str, str] = {
+    "max_seq_len": "tokenizer.max_seq_len",
+    "template": "tokenizer.prompt_template",
+    "chat_format": "tokenizer.prompt_template",
+}
+"""What dataset builders took in 0.1 and 0.2, and what does it since. Source: the wheels 0.1.1, 0.2.1 and 0.3.1."""
+
+LOADER_KEYWORDS = frozenset(
+    "batch_size cache_dir chunksize column_names columns data_dir data_files delimiter download_config download_mode"
+    " encoding features field header keep_in_memory name names num_proc revision sample_by save_infos sep split"
+    " storage_options streaming token trust_remote_code verification_mode".split()
+)
+"""What a dataset may well hand on. Source: datasets.load_dataset and its csv, json, parquet and text builders."""
+
 TORCHRUN_BARE = (
     "--standalone", "--module", "-m", "--no_python", "--run_path", "--virtual_local_rank",
     "--signals_to_handle_default", "-h", "--help",
@@ -276,12 +290,19 @@ class TorchtuneFacts:
     @cached_property
     def settings(self) -> frozenset[str]:
         """The top-level settings that some recipe reads or some shipped config holds."""
-        return frozenset().union(*(self.settings_of(recipe) for recipe in self.recipes.values()))
+        return frozenset().union(*self._settings.values())
 
     def settings_of(self, recipe: RecipeFacts) -> frozenset[str]:
         """The top-level settings that a recipe reads or a config that is shipped for it holds."""
-        shipped = (self.config(file) or {} for file in recipe.configs.values() if file is not None)
-        return recipe.top_level.union(*shipped)
+        return self._settings[recipe.name]
+
+    @cached_property
+    def _settings(self) -> Mapping[str, frozenset[str]]:
+        found = {}
+        for name, recipe in self.recipes.items():
+            shipped = (self.config(file) or {} for file in recipe.configs.values() if file is not None)
+            found[name] = recipe.top_level.union(*shipped)
+        return found
 
     def component(self, path: str) -> Component:
         """What a dotted path of `_component_` leads to, as torchtune walks it: attributes, then submodules."""

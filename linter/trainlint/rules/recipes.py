@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from trainlint.document import Alias, Mapping, Scalar, Sequence
 from trainlint.document import Node as YamlNode
 from trainlint.facts.torchtune import (
+    DATASET_PARAMETERS_GONE,
     DEVICES,
     DTYPES,
     INSTANTIATED,
+    LOADER_KEYWORDS,
     LORA_PARAMETERS,
     LORA_TARGETS,
     MULTIMODAL,
@@ -173,9 +175,11 @@ def unknown_parameter(settings: Settings, facts: TorchtuneFacts) -> Iterator[Fin
     Every key beside `_component_` is passed to the component by name, null ones too, and what it does not take raises
     a TypeError. After `section=other.component` on the command line the keys of the config stay, so that those of the
     old component must be removed (`~section.key`). In a list or deeper down it is a warning, since validation does not
-    look there. Components that hand any keyword on (datasets, to
-    datasets.load_dataset) accept a misspelt key in silence: there it is a warning, for a key that is almost one of
-    theirs.
+    look there.
+
+    Datasets hand any keyword on to datasets.load_dataset, so that a misspelt key is accepted in silence: there it is a
+    warning, for a key that is almost one of theirs or was one in earlier releases (max_seq_len, template, chat_format),
+    which the loader refuses later.
 
     Source: validate and instantiate of torchtune 0.4.0 to 0.6.1; the signatures in its wheels, in torch 2.13 and in
     bitsandbytes 0.50.
@@ -213,12 +217,14 @@ def unknown_parameter(settings: Settings, facts: TorchtuneFacts) -> Iterator[Fin
 
 
 def _almost_parameters(section: Node, name: str, unknown: list[str], unset: list[str]) -> Iterator[Finding]:
+    """Keys that a component hands on, to the loader of a dataset, but that are or were meant for itself."""
     for key in unknown:
         node = section.get(key)
-        if node.own and nearest(key, unset, cutoff=0.75):
+        moved = DATASET_PARAMETERS_GONE.get(key) if name.endswith("_dataset") else None
+        if node.own and (moved or (key not in LOADER_KEYWORDS and nearest(key, unset, cutoff=0.75))):
             yield node.field.finding(
                 f"{name} has no parameter {key}; it is handed on to the loader of the data",
-                help=did_you_mean(key, unset),
+                help=f"it is {moved} since torchtune 0.3" if moved else did_you_mean(key, unset),
                 severity=Severity.WARNING,
                 at_key=True,
             )
