@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cached_property
 
+from trainlint.document import of_data
 from trainlint.facts.kubeflow import ANCESTOR_LABEL, RELEASES, TORCHTUNE_COMMAND
 from trainlint.facts.schemas import schema
 from trainlint.facts.start import BUILDS, COMPLETION_INDEX, FLUX_IMAGE, FLUX_MOUNTS, TRAINER_PORT, BuildFacts
 from trainlint.findings import Finding, Severity
 from trainlint.parts import UNCLEAR, Content, Part, Source, merge, read
-from trainlint.programs.kubeflow import Runtime, TrainJob, recipe_and_config
+from trainlint.programs.kubeflow import GROUP, VERSION, Runtime, TrainJob, recipe_and_config
 from trainlint.quantities import whole
-from trainlint.values import Absent, Known, Unknown, Value
+from trainlint.scalars import Dialect
+from trainlint.values import Absent, Field, Known, Unknown, Value
 
 NODE = "node"
 LAUNCHER = "launcher"
@@ -82,7 +84,7 @@ class Pods:
     @property
     def is_made(self) -> bool:
         """At least one Job is made from it."""
-        return self.replicas.number != 0
+        return self.replicas.number is None or self.replicas.number > 0
 
     def container(self, name: str) -> Part | None:
         """The container with this name."""
@@ -116,10 +118,11 @@ class Container:
 class BuiltJob:
     """A TrainJob as the controller would build it with one definition of its runtime."""
 
-    def __init__(self, job: TrainJob, runtime: Runtime, release: str) -> None:
+    def __init__(self, job: TrainJob, runtime: Runtime, release: str, *, sample: bool = False) -> None:
         self.job = job
         self.runtime = runtime
         self.release = release
+        self.sample = sample
 
     @property
     def name(self) -> str | None:
@@ -208,16 +211,41 @@ class BuiltJob:
     def finding(
         self, part: Part, message: str, *, help: str = "", severity: Severity | None = None, at_key: bool = False
     ) -> Finding:
-        """A finding on what is built: at the job's field that gave it, or where the job names its runtime."""
-        if part.source is Source.JOB:
+        """A finding on what is built: at the job's field that gave it, or where the job names its runtime.
+
+        Of a sample job, which stands in no file, it is always the value's own place.
+        """
+        if part.source is Source.JOB or self.sample:
             return part.place.finding(message, help=help, severity=severity, at_key=at_key)
-        where = f"{part.place.field_path} of runtime {self.runtime.name}"
         return self.job.runtime_name.finding(
-            f"{message} ({where})",
+            f"{message} (runtime {self.runtime.name})",
             help=help,
             severity=severity,
-            related=part.place.relate("it stands here"),
+            related=part.place.relate(part.place.field_path),
         )
+
+
+class RuntimeAsIs:
+    """A runtime by itself, with a job that adds an image and, where it must, the number of nodes."""
+
+    def __init__(self, runtime: Runtime, release: str) -> None:
+        self.runtime = runtime
+        reference = {"name": runtime.name.known or "", "kind": runtime.kind.known or ""}
+        trainer: dict[str, object] = {"image": "image"}
+        if not runtime.ml_policy.get("flux").is_absent:
+            trainer["numNodes"] = 1
+        spec = {"runtimeRef": reference, "trainer": trainer}
+        document = of_data("", {"apiVersion": f"{GROUP}/{VERSION}", "kind": "TrainJob", "spec": spec})
+        job = TrainJob(Field.root(document, Dialect.KUBERNETES), runtime)
+        self.sample = BuiltJob(job, runtime, release, sample=True)
+
+
+class Namesake:
+    """A runtime with the name that a job asks for, of the kind that it does not ask for."""
+
+    def __init__(self, job: TrainJob, runtime: Runtime) -> None:
+        self.job = job
+        self.runtime = runtime
 
 
 class _Builder:
@@ -253,6 +281,9 @@ class _Builder:
         self.trainer = next((pods for pods in self.pods if pods.ancestor == TRAINER), None)
         for pods in self.pods:
             _make_room(pods)
+            if pods.replicas.number == 0:
+                # Go drops a zero when it writes the JobSet, whose default is 1
+                pods.part.set("replicas", Part(1, pods.replicas.place, pods.replicas.source, made=True))
         self._count()
         if self.facts.resources_merged:
             self._merge_resources()
@@ -858,6 +889,11 @@ def _upsert_env(container: Part, env: Iterable[Part]) -> None:
         _upsert(container, "env", item, lambda a, b: _same(a, b, "name"))
 
 
+def _without(part: Part, key: str) -> Part:
+    content = {name: value for name, value in part.entries() if name != key}
+    return Part(content if isinstance(part.content, dict) else part.content, part.place, part.source)
+
+
 ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef")
 
 
@@ -867,7 +903,7 @@ def _env_of_job(listed: Part) -> list[Part]:
     for item in listed.items():
         name, source, value = item.get("name"), item.get("valueFrom"), item.get("value")
         if source.exists:
-            kept = {key: part for key, part in source.entries() if key in ENV_SOURCES}
+            kept = {key: _without(part, "apiVersion") for key, part in source.entries() if key in ENV_SOURCES}
             copied = source if source.is_unclear else Part(dict(kept), source.place, source.source)
             env.append(Part({"name": name, "valueFrom": copied}, item.place, item.source))
         else:

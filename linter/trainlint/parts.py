@@ -66,6 +66,8 @@ POINTERS = frozenset(
         "volumeAttributesClassName",
         "hostnameOverride",
         "localhostProfile",
+        "runAsUserName",
+        "gmsaCredentialSpecName",
         "mountPropagation",
         "recursiveReadOnly",
         "procMount",

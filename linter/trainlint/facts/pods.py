@@ -28,7 +28,7 @@ POD_WORDS: Mapping[str, tuple[str, ...]] = {
     "os.name": ("linux", "windows"),
     "securityContext.fsGroupChangePolicy": ("OnRootMismatch", "Always"),
     "securityContext.supplementalGroupsPolicy": ("Merge", "Strict"),
-    "securityContext.seLinuxChangePolicy": ("Recursive", "MountOption"),
+    "securityContext.seLinuxChangePolicy": ("Recursive",),
     "securityContext.seccompProfile.type": _SECCOMP,
     "securityContext.appArmorProfile.type": _SECCOMP,
     "topologySpreadConstraints[].whenUnsatisfiable": ("DoNotSchedule", "ScheduleAnyway"),
@@ -142,6 +142,9 @@ POD_NAMES: Mapping[str, str] = {
     "volumes[].gitRepo.directory": "inner_path",
     "volumes[].csi.driver": "driver",
     "volumes[].csi.nodePublishSecretRef.name": "subdomain",
+    "volumes[].ephemeral.volumeClaimTemplate.spec.storageClassName": "subdomain",
+    "volumes[].storageos.volumeName": "label",
+    "volumes[].storageos.volumeNamespace": "label",
 }
 """Texts with a syntax, by the name of its check in names.py."""
 
@@ -151,8 +154,8 @@ CONTAINER_NAMES: Mapping[str, str] = {
     "securityContext.seccompProfile.localhostProfile": "inner_path",
 }
 
-MAY_BE_EMPTY = frozenset({"serviceAccountName", "gitRepo.directory", "nodeName", "hostname", "priorityClassName"})
-"""Texts of which an empty one is none at all, also where a patch keeps it."""
+MAY_BE_EMPTY = frozenset({"serviceAccountName", "storageClassName"})
+"""Texts of which an empty one is none at all, where Go keeps it."""
 
 SELECTOR_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 NODE_OPERATORS = (*SELECTOR_OPERATORS, "Gt", "Lt")
@@ -207,14 +210,41 @@ VOLUME_SOURCES: Mapping[str, tuple[str, ...]] = {
     "photonPersistentDisk": ("pdID",),
     "portworxVolume": ("volumeID",),
     "azureDisk": ("diskName", "diskURI"),
-    "storageos": (),
-    "projected": (),
+    "storageos": ("volumeName",),
+    "projected": ("sources",),
     "scaleIO": ("gateway", "system", "volumeName"),
     "csi": ("driver",),
     "ephemeral": ("volumeClaimTemplate",),
     "image": ("reference",),
 }
 """Kinds of volumes, and what each cannot do without."""
+
+VOLUME_REFERENCES = ("csi.nodePublishSecretRef", "cinder.secretRef", "storageos.secretRef")
+"""References to a Secret that may be left out, but not without a name."""
+
+VOLUME_CHOICES: Mapping[str, tuple[str, str]] = {
+    "fc": ("targetWWNs", "wwids"),
+    "flocker": ("datasetName", "datasetUUID"),
+}
+"""Kinds of volumes that need exactly one of two fields."""
+
+VOLUME_PREFIXES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "nfs": ("path", ("/",)),
+    "iscsi": ("iqn", ("iqn", "eui", "naa")),
+}
+"""How a field of a volume must begin."""
+
+DIVISORS: Mapping[str, tuple[str, ...]] = {
+    "cpu": ("1m", "1"),
+    "other": ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"),
+}
+"""What the amount of a resource can be divided by."""
+
+FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+"""Finalizers of pods without a domain."""
+
+POD_RESOURCES = ("cpu", "memory")
+"""Resources of a whole pod, next to huge pages."""
 
 HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 
@@ -225,6 +255,9 @@ JOB_LABELS = (
     "batch.kubernetes.io/job-name",
 )
 """Labels of a pod that the Job sets itself and must find as it set them."""
+
+WINDOWS_SWITCHES = frozenset({"hostPID", "hostIPC"})
+"""Fields below that may be false: the others must not be there at all."""
 
 WINDOWS_POD_FIELDS = (
     "hostPID",

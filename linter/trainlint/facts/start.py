@@ -96,3 +96,12 @@ FAILURE_REASONS = (
 
 TORCHRUN_WORDS = re.compile(r"\btorchrun\b|\btorch\.distributed\.(run|launch)\b|\btune\s+run\b")
 """Commands that read the PET_ variables. Source: torch 2.13, torchtune 0.6.1."""
+
+ACCELERATORS = re.compile(
+    r"gpu|^(habana\.ai|google\.com/tpu|aws\.amazon\.com/neuron|huawei\.com/ascend|cambricon\.com/mlu|nvidia\.com/mig-)",
+    re.IGNORECASE,
+)
+"""Names of resources that are accelerators. Source: the device plugins of NVIDIA, AMD, Intel, Habana, Google, AWS."""
+
+TRAINER_FIELDS = ("image", "command", "args", "env", "resourcesPerNode")
+"""Fields of spec.trainer that go into the container `node` of the trainer's job."""

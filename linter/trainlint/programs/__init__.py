@@ -118,7 +118,7 @@ PROGRAMS: Mapping[str, Program] = {
         Program(
             "kubeflow-trainer",
             "kubeflow",
-            ("torchtune", "admission", "dialect", "start", "pods"),
+            ("torchtune", "admission", "dialect", "start", "pods", "surprises"),
             r"trainer\.kubeflow\.org",
             sure=True,
         ),

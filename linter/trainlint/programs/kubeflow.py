@@ -699,7 +699,7 @@ def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
     manifest = Manifest(jobs[0], "TrainJob", release)
     for job in jobs:
         job.priority_classes = context.settings.cluster.priority_classes
-    return [[job, manifest, *_built(job, release)] for job in jobs]
+    return [[job, manifest, *_built(job, release), *_namesakes(job, context)] for job in jobs]
 
 
 def _built(job: TrainJob, release: str) -> World:
@@ -707,6 +707,29 @@ def _built(job: TrainJob, release: str) -> World:
     from trainlint.build import BuiltJob
 
     return [BuiltJob(job, job.runtime, release)] if job.runtime else []
+
+
+def _namesakes(job: TrainJob, context: Context) -> World:
+    """Runtimes of the other kind that the job could mean: it says no kind, or the one it says is not known."""
+    from trainlint.build import Namesake
+
+    name, kind = job.runtime_name.known, job.runtime_kind.known
+    if (
+        name is None
+        or kind is None
+        or job.partial
+        or not (job.runtime is None or job.runtime_ref.get("kind").is_absent)
+    ):
+        return []
+    return [
+        Namesake(job, runtime)
+        for runtime in context.subjects("kubeflow-trainer")
+        if isinstance(runtime, Runtime)
+        and runtime.name.is_(name)
+        and runtime.kind.known in RUNTIME_KINDS
+        and not runtime.kind.is_(kind)
+        and (kind != "ClusterTrainingRuntime" or _in_reach(runtime, job, context))
+    ]
 
 
 def _as_is(runtime: Runtime, release: str) -> World:

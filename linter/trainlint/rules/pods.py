@@ -6,6 +6,7 @@ gave the value. A refused Job or pod leaves no trace on the TrainJob: only event
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -130,6 +131,11 @@ def env_source(job: BuiltJob) -> Iterator[Finding]:
             source = env.get("valueFrom")
             if source.exists and not source.is_unclear:
                 yield from _env_source(job, env, source)
+        volumes = container.pods.spec.get("volumes")
+        scratch = [volume.name for volume in volumes.items() if volume.get("emptyDir").exists]
+        for name in container.part.find("env[].valueFrom.fileKeyRef.volumeName"):
+            if name.text and name.text not in scratch and not volumes.is_unclear:
+                yield job.finding(name, f'fileKeyRef reads from "{name.text}", which is no emptyDir of the pod')
 
 
 def _env_source(job: BuiltJob, env: Part, source: Part) -> Iterator[Finding]:
@@ -161,7 +167,9 @@ def _key_ref(job: BuiltJob, ref: Part, key: str, check: Callable[[str], str]) ->
 
 def field_ref(job: BuiltJob, ref: Part, allowed: tuple[str, ...]) -> Iterator[Finding]:
     """A field of the pod that cannot be shown."""
-    path = ref.get("fieldPath")
+    path, version = ref.get("fieldPath"), ref.get("apiVersion")
+    if version.text not in (None, "v1"):
+        yield job.finding(version, f"pods have no version {version.text}", help="drop apiVersion")
     if not ref.exists or path.text is None:
         return
     owner, bracket, rest = path.text.partition("['")
@@ -192,6 +200,11 @@ def resource_ref(job: BuiltJob, ref: Part) -> Iterator[Finding]:
             f'resource "{text}" of a container cannot be shown',
             help=did_you_mean(text, facts.RESOURCE_FIELDS) or f"one of {some_of(facts.RESOURCE_FIELDS)}",
         )
+    divisor = ref.get("divisor")
+    allowed = facts.DIVISORS["cpu" if text.endswith(".cpu") else "other"]
+    amounts = [0, *(parse_quantity(word) for word in allowed)]
+    if divisor.amount is not None and divisor.amount not in amounts:
+        yield job.finding(divisor, f"{text} cannot be divided by {divisor.written}", help=f"one of {some_of(allowed)}")
 
 
 @rule("TJ524", "env-from", program="kubernetes")
@@ -226,6 +239,9 @@ def _resources(job: BuiltJob) -> Iterator[tuple[str, Part]]:
     for pods in job.made:
         if pods.spec.get("resources").exists:
             yield f"the pod of {pods}", pods.spec.get("resources")
+        overhead = pods.spec.get("overhead")
+        if overhead.exists:
+            yield f"the overhead of {pods}", Part({"limits": overhead}, overhead.place, overhead.source)
 
 
 def _is_native(name: str) -> bool:
@@ -346,11 +362,17 @@ def resource_name(job: BuiltJob) -> Iterator[Finding]:
                 elif not problem and not _is_native(name):
                     problem = "must not begin with requests." if name.startswith("requests.") else ""
                     problem = problem or ("has too long a domain" if names.key(f"requests.{name}") else "")
+                if not problem and owner.startswith("the pod") and not _counts_for_pods(name):
+                    problem = "is counted by container, not by pod"
                 if problem:
                     near = [*facts.CONTAINER_RESOURCES, "nvidia.com/gpu", "amd.com/gpu"]
                     yield job.finding(
                         part, f'{owner}: resource "{name}" {problem}', help=did_you_mean(name, near), at_key=True
                     )
+
+
+def _counts_for_pods(name: str) -> bool:
+    return name in facts.POD_RESOURCES or name.startswith(facts.HUGEPAGES)
 
 
 def _is_standard(name: str) -> bool:
@@ -415,6 +437,12 @@ def mount_path(job: BuiltJob) -> Iterator[Finding]:
             yield job.finding(path, f"{container} mounts two volumes at {path.written}")
         for mount in mounts:
             yield from _mount(job, container, mount)
+        blocks = {volume.name: volume for volume in container.pods.spec.get("volumes").items()}
+        for device in container.part.find("volumeDevices[].name"):
+            volume = blocks.get(device.text or "")
+            claims = ("persistentVolumeClaim", "ephemeral")
+            if volume is not None and not volume.is_unclear and not any(volume.get(kind).exists for kind in claims):
+                yield job.finding(device, f"{container} uses {device.text} as a device, which is no volume claim")
 
 
 def _mount(job: BuiltJob, container: Container, mount: Part) -> Iterator[Finding]:
@@ -467,8 +495,21 @@ def _volume(job: BuiltJob, volume: Part, kind: str) -> Iterator[Finding]:
     size = source.get("sizeLimit")
     if kind == "emptyDir" and size.amount is not None and size.amount < 0:
         yield job.finding(size, f"sizeLimit {size.written} of volume {volume.name} is negative")
-    if kind == "nfs" and source.get("path").text and not (source.get("path").text or "").startswith("/"):
-        yield job.finding(source.get("path"), f"path of volume {volume.name} must begin with /")
+    for key, prefixes in [facts.VOLUME_PREFIXES[kind]] if kind in facts.VOLUME_PREFIXES else []:
+        text = source.get(key).text
+        if text and not text.startswith(prefixes):
+            yield job.finding(source.get(key), f"{key} of volume {volume.name} must begin with {some_of(prefixes)}")
+    if kind == "azureDisk" and source.get("diskURI").text:
+        start = "/subscriptions/" if source.get("kind").text == "Managed" else "https://"
+        if not (source.get("diskURI").text or "").startswith(start):
+            yield job.finding(source.get("diskURI"), f"diskURI of volume {volume.name} must begin with {start}")
+    choices = facts.VOLUME_CHOICES.get(kind, ())
+    if choices and sum(not _missing(source.get(key)) for key in choices) != 1:
+        yield job.finding(source, f"{kind} of volume {volume.name} needs one of {some_of(choices)}")
+    for path in facts.VOLUME_REFERENCES:
+        for reference in volume.find(path):
+            if _missing(reference.get("name")):
+                yield job.finding(reference, f"{path} of volume {volume.name} has no name")
     if kind == "ephemeral":
         yield from _claim(job, volume, source.at("volumeClaimTemplate", "spec"))
     parts = (
@@ -480,11 +521,9 @@ def _volume(job: BuiltJob, volume: Part, kind: str) -> Iterator[Finding]:
         taken.extend(
             path for key in ("secret", "configMap", "downwardAPI") for path in part.find(f"{key}.items[].path")
         )
-        if kind == "projected":
-            taken.extend(part.find("serviceAccountToken.path"))
     if kind == "projected":
-        for path in _repeated(taken):
-            yield job.finding(path, f"volume {volume.name} has two files at {path.written}")
+        for file in _repeated(taken):
+            yield job.finding(file, f"volume {volume.name} has two files at {file.written}")
 
 
 def _projected(job: BuiltJob, volume: Part, part: Part, inside: bool) -> Iterator[Finding]:
@@ -570,6 +609,11 @@ def label(job: BuiltJob) -> Iterator[Finding]:
             yield from _labels(job, "label", metadata.get("labels"))
             yield from _annotations(job, metadata.get("annotations"))
         yield from _labels(job, "nodeSelector", pods.spec.get("nodeSelector"))
+        for name in pods.template.find("metadata.finalizers[]"):
+            text = name.text or ""
+            problem = names.key(text) or ("needs a domain" if "/" not in text else "")
+            if problem and text and text not in facts.FINALIZERS:
+                yield job.finding(name, f'finalizer "{text}" {problem}')
         for key, value in pods.template.at("metadata", "labels").entries():
             if key in facts.JOB_LABELS:
                 yield job.finding(value, f"label {key} belongs to the Job", help="drop it", at_key=True)
@@ -664,6 +708,9 @@ def _node_term(job: BuiltJob, term: Part, *, checks_values: bool) -> Iterator[Fi
             yield job.finding(key, f'matchFields knows metadata.name, not "{key.text}"')
         if not values.is_unclear and len(values.items()) != 1:
             yield job.finding(values, "matchFields takes one value")
+        for value in values.items():
+            if value.text is not None and names.subdomain(value.text):
+                yield job.finding(value, f'node name "{value.text}" {names.subdomain(value.text)}')
 
 
 def _requirement(job: BuiltJob, part: Part, operators: tuple[str, ...], *, checks_values: bool) -> Iterator[Finding]:
@@ -783,6 +830,11 @@ def security_context(job: BuiltJob) -> Iterator[Finding]:
     for container in job.containers:
         context = container.get("securityContext")
         yield from _profiles(job, context)
+        for part in context.find("windowsOptions.runAsUserName"):
+            if part.text is not None and not re.fullmatch(
+                r"([^\\]*\\)?[^\"/\\:;|=,+*?<>@\[\]\x00-\x1f]{1,104}", part.text
+            ):
+                yield job.finding(part, f'"{part.text}" is no name of a user of Windows')
         escalation = context.get("allowPrivilegeEscalation")
         if escalation.flag is False and context.get("privileged").flag is True:
             yield job.finding(escalation, f"{container} is privileged and forbids privilege escalation")
@@ -812,17 +864,19 @@ def _profiles(job: BuiltJob, context: Part) -> Iterator[Finding]:
 
 @rule("TJ546", "pod-contradiction", program="kubernetes")
 def pod_contradiction(job: BuiltJob) -> Iterator[Finding]:
-    """Two fields of a pod exclude each other.
+    """Two fields of a pod exclude each other, or one belongs to no pod that a Job makes.
 
-    shareProcessNamespace and hostPID; hostUsers: false and hostPID or hostIPC (or hostNetwork, up to 1.36); a
-    hostnameOverride and hostNetwork or setHostnameAsFQDN; ports of the host that differ from the container's under
-    hostNetwork; a claim for a service account token without a service account.
+    These do: shareProcessNamespace and hostPID; hostUsers: false and hostPID, hostIPC or hostNetwork; hostnameOverride
+    and hostNetwork or setHostnameAsFQDN; a port of the host other than the container's and hostNetwork. Ephemeral
+    containers are added to a running pod and belong to no template.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
     for pods in job.made:
         spec = pods.spec
         network = spec.get("hostNetwork")
+        if spec.get("ephemeralContainers").items():
+            yield job.finding(spec.get("ephemeralContainers"), f"{pods} cannot have ephemeral containers")
         if spec.get("shareProcessNamespace").flag and spec.get("hostPID").flag:
             yield job.finding(spec.get("shareProcessNamespace"), "shareProcessNamespace and hostPID exclude each other")
         if spec.get("hostUsers").flag is False:
@@ -857,14 +911,14 @@ def windows_pod(job: BuiltJob) -> Iterator[Finding]:
         containers = [*pods.containers, *pods.init_containers]
         if system == "windows":
             found = [part for path in facts.WINDOWS_POD_FIELDS for part in pods.spec.find(path)]
+            found = [part for part in found if part.content or part.place.name not in facts.WINDOWS_SWITCHES]
             found += [p for path in facts.WINDOWS_CONTAINER_FIELDS for c in containers for p in c.find(path)]
         elif system == "linux":
             found = [p for owner in (pods.spec, *containers) for p in owner.find("securityContext.windowsOptions")]
         else:
             continue
         for part in found:
-            if part.content is not False:
-                yield job.finding(part, f"{part.place.name} cannot be set on a pod for {system}")
+            yield job.finding(part, f"{part.place.name} cannot be set on a pod for {system}")
 
 
 # ports, probes and the rest
@@ -976,8 +1030,8 @@ def dns(job: BuiltJob) -> Iterator[Finding]:
 def resource_claim(job: BuiltJob) -> Iterator[Finding]:
     """A resource claim is named twice or points nowhere, or a container changes resources as its pod forbids.
 
-    A claim of the pod needs one of resourceClaimName and resourceClaimTemplateName. A container that is restarted on a
-    resize cannot be in a pod that is never restarted.
+    A claim of the pod needs one of resourceClaimName and resourceClaimTemplateName, and a container claims what its
+    pod has. A container that is restarted on a resize cannot be in a pod that is never restarted.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
@@ -989,6 +1043,13 @@ def resource_claim(job: BuiltJob) -> Iterator[Finding]:
             given = [key for key in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(key).exists]
             if len(given) != 1:
                 yield job.finding(claim, f"resource claim {claim.name} needs a claim or a template, not both")
+        for part in pods.spec.find("resources.claims"):
+            yield job.finding(part, f"the pod of {pods} as a whole cannot claim resources")
+        listed = [claim.name for claim in claims]
+        for part in (*pods.containers, *pods.init_containers):
+            for name in part.find("resources.claims[].name"):
+                if name.text not in (None, *listed) and not pods.spec.get("resourceClaims").is_unclear:
+                    yield job.finding(name, f'container {part.name} claims "{name.text}", which its pod does not have')
     for container in job.containers:
         policies = container.get("resizePolicy").items()
         never = container.pods.spec.get("restartPolicy").text == "Never" or not container.stays
@@ -1068,7 +1129,7 @@ def malformed_name(job: BuiltJob) -> Iterator[Finding]:
     for kind, owner, pods, name in _owners(job):
         for path, syntax in tables[kind].items():
             for part in owner.find(path):
-                empty = not part.text and path.rpartition("volumes[].")[2] in facts.MAY_BE_EMPTY
+                empty = not part.text and _last(path) in facts.MAY_BE_EMPTY
                 problem = names.SYNTAX[syntax](part.text) if part.text is not None and not empty else ""
                 if problem:
                     yield job.finding(part, f'{_last(path)} "{_short(part.written)}" of {name} {problem}')

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from trainlint import names
-from trainlint.build import NAME_LIMIT, BuiltJob, Pods
+from trainlint.build import NAME_LIMIT, BuiltJob, Pods, RuntimeAsIs
 from trainlint.facts.pods import MAX_INT32, MAX_PODS
 from trainlint.facts.start import FAILURE_REASONS, TORCHRUN_WORDS
 from trainlint.findings import Finding, Severity, did_you_mean, some_of
 from trainlint.parts import Part
-from trainlint.rules import rule
+from trainlint.rules import rule, rules_of
 
 POD_SUFFIX = len("-abcde")
 """What a pod's own name adds to the JobSet's, the job's and the two indexes."""
@@ -255,12 +256,13 @@ def jobset_name(job: BuiltJob) -> Iterator[Finding]:
 
     Source: JobSet 0.12, validation of JobSets.
     """
-    subdomain, manager = job.jobset.at("network", "subdomain"), job.jobset.get("managedBy")
+    subdomain = job.jobset.at("network", "subdomain")
     if subdomain.text and names.letter_first(subdomain.text):
         yield job.finding(subdomain, f'subdomain "{subdomain.text}" {names.letter_first(subdomain.text)}')
-    if manager.text is not None and (names.domain_path(manager.text) or len(manager.text) > NAME_LIMIT):
-        problem = names.domain_path(manager.text) or f"must not be longer than {NAME_LIMIT} characters"
-        yield job.finding(manager, f'managedBy "{manager.text}" {problem}')
+    for manager in (job.jobset.get("managedBy"), *(pods.job.get("managedBy") for pods in job.jobs)):
+        if manager.text is not None and (names.domain_path(manager.text) or len(manager.text) > NAME_LIMIT):
+            problem = names.domain_path(manager.text) or f"must not be longer than {NAME_LIMIT} characters"
+            yield job.finding(manager, f'managedBy "{manager.text}" {problem}')
     for pods in job.jobs:
         group, name = pods.part.get("groupName"), pods.part.get("name")
         if group.text is not None and names.letter_first(group.text):
@@ -467,8 +469,8 @@ def torchrun_processes(job: BuiltJob) -> Iterator[Finding]:
     """The number of processes per node is nothing that torchrun takes.
 
     torchrun gets it as PET_NPROC_PER_NODE: below 1 it stops with a bare assertion, and a word other than auto, cpu,
-    gpu and xpu is refused. Admission does not look at the number. Where the job does not visibly start torchrun this
-    is a warning.
+    gpu and xpu is refused. Admission does not look at the number. Where the job visibly starts something else than
+    torchrun this is a warning.
 
     Source: torchrun of torch 2.13, run with these values.
     """
@@ -481,14 +483,36 @@ def torchrun_processes(job: BuiltJob) -> Iterator[Finding]:
             processes,
             f"torchrun cannot run {processes.written or 'no'} processes per node",
             help="set numProcPerNode to 1 or more",
-            severity=None if starts_torchrun(job) else Severity.WARNING,
+            severity=Severity.WARNING if _starts_something_else(job) else None,
         )
 
 
-def starts_torchrun(job: BuiltJob) -> bool:
-    """The trainer's command or arguments visibly start torchrun, or torchtune, which uses it."""
+def _starts_something_else(job: BuiltJob) -> bool:
+    """The trainer's command is known and is neither torchrun nor torchtune, which uses it."""
     container = job.trainer.container("node") if job.trainer else None
-    if container is None:
-        return False
-    words = [*(container.get("command").texts() or []), *(container.get("args").texts() or [])]
-    return bool(TORCHRUN_WORDS.search(" ".join(words)))
+    command = container.get("command").texts() if container else None
+    arguments = container.get("args").texts() if container else None
+    return bool(command) and not TORCHRUN_WORDS.search(" ".join([*(command or []), *(arguments or [])]))
+
+
+# runtimes by themselves
+
+
+@rule("TJ590", "unusable-runtime", severity=Severity.WARNING, program="kubernetes")
+def unusable_runtime(runtime: RuntimeAsIs) -> Iterator[Finding]:
+    """No job starts from this runtime as it is.
+
+    A runtime is admitted with anything that its structure allows; what is wrong with its Jobs and pods shows when a
+    TrainJob uses it, and then only in the events of a JobSet or Job. Each rule on what a job becomes is asked here with
+    a job that adds an image and nothing else; a job's patches may mend what is found, such as a volume that is missing.
+
+    Source: the rules TJ501 to TJ548, which name theirs.
+    """
+    own = runtime.runtime.field.document.path
+    for other in rules_of(("start", "pods")):
+        if other.subject is BuiltJob and other.severity is Severity.ERROR and other.program == "kubernetes":
+            for found in other.run(runtime.sample, None):
+                if found.path == own:
+                    yield replace(
+                        found, message=f"a job that uses this runtime is refused: {found.message}", severity=None
+                    )
