@@ -87,23 +87,26 @@ def disagreements(answer: Answer, findings: list[Finding]) -> Iterator[str]:
                     yield f"{finding.rule} at {finding.field}: {finding.message}; the webhook: {answer.words[:300]}"
 
 
-def findings_of(file: Path, release: str) -> dict[int, list[Finding]]:
+def findings_of(file: Path, release: str, select: tuple[str, ...]) -> dict[int, list[Finding]]:
     """trainlint's findings on a file, which stands alone in its folder, by document."""
-    report = lint([file], Overrides(targets=parse_target(f"kubeflow-trainer={release}"), runtimes="closed"))
+    target = parse_target(f"kubeflow-trainer={release}")
+    report = lint([file], Overrides(targets=target, runtimes="closed", select=select))
     by_document: defaultdict[int, list[Finding]] = defaultdict(list)
     for finding in report.findings:
         by_document[finding.document].append(finding)
     return by_document
 
 
-def compare(oracle: Path, release: str, files: list[Path], *, show: int) -> tuple[Counter[str], set[Path]]:
+def compare(
+    oracle: Path, release: str, files: list[Path], *, select: tuple[str, ...], show: int
+) -> tuple[Counter[str], set[Path]]:
     """Counts of one release, and the files with a disagreement."""
     count: Counter[str] = Counter()
     wrong: set[Path] = set()
     real = answers(oracle, release, files)
     for file in files:
         rows = Counter(answer.document for answer in real[file.name])
-        ours = findings_of(file, release)
+        ours = findings_of(file, release, select)
         for answer in real[file.name]:
             if rows[answer.document] > 1:
                 continue
@@ -138,6 +141,7 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=50)
     parser.add_argument("--documents", type=int, default=20, help="TrainJobs in each file")
     parser.add_argument("--release", action="append", choices=RELEASES)
+    parser.add_argument("--select", type=lambda text: tuple(text.split(",")), default=(), help="only these rules")
     parser.add_argument("--show", type=int, default=10)
     parser.add_argument("--keep", type=Path, help="copy files with a disagreement here")
     parser.add_argument("given", nargs="*", type=Path, metavar="FILE", help="compare these instead of random ones")
@@ -149,7 +153,7 @@ def main() -> int:
         (folder / "alone").mkdir()
         files = copied(written, folder / "alone")
         for release in options.release or RELEASES:
-            count, wrong = compare(options.oracle, release, files, show=options.show)
+            count, wrong = compare(options.oracle, release, files, select=options.select, show=options.show)
             bad += count["disagree"]
             stages = ", ".join(f"{stage} {count[stage]}" for stage in ("ok", "decode", "schema", "cel", "webhook"))
             kinds = ", ".join(f"{count[kind]} {kind}s" for kind in sorted(count) if re.match("[A-Z]", kind))
