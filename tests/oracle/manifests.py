@@ -236,7 +236,7 @@ class Maker:
 
     def changed(self, made: Object) -> None:
         """Change something in the object."""
-        kind = "TrainJob" if made["kind"] == "TrainJob" else "TrainingRuntime"
+        kind = "TrainJob" if made.get("kind") == "TrainJob" else "TrainingRuntime"
         root = self.chance.choice(self.structures[kind])
         places = list(_collections(made, root))
         spec = [place for place in places if place[0] is not made]
@@ -339,7 +339,7 @@ def write(folder: Path, seed: int, files: int, documents: int) -> None:
         named = runtimes * 3 + [(name, "ClusterTrainingRuntime") for name in (*SHIPPED, "nope")]
         objects += [maker.train_job(index, named) for index in range(documents)]
         for made in objects:
-            for _ in range(maker.chance.choice([0, 1, 1, 2] if made["kind"] == "TrainJob" else [0, 0, 0, 1])):
+            for _ in range(maker.chance.choice([0, 1, 1, 2] if made.get("kind") == "TrainJob" else [0, 0, 0, 1])):
                 maker.changed(made)
         text = "---\n".join(_yaml(made, 0) for made in objects)
         (folder / f"s{seed}-{number:04}.yaml").write_text(text, encoding="utf-8")
