@@ -209,14 +209,22 @@ class BuiltJob:
         return builder
 
     def finding(
-        self, part: Part, message: str, *, help: str = "", severity: Severity | None = None, at_key: bool = False
+        self,
+        part: Part,
+        message: str,
+        *,
+        help: str = "",
+        severity: Severity | None = None,
+        at_key: bool = False,
+        field: str | None = None,
     ) -> Finding:
         """A finding on what is built: at the job's field that gave it, or where the job names its runtime.
 
-        Of a sample job, which stands in no file, it is always the value's own place.
+        Of a sample job, which stands in no file, it is always the value's own place. `field` is what Kubernetes
+        misses, where that is told better at another place.
         """
         if part.source is Source.JOB or self.sample:
-            return part.place.finding(message, help=help, severity=severity, at_key=at_key)
+            return part.place.finding(message, help=help, severity=severity, at_key=at_key, field=field)
         return self.job.runtime_name.finding(
             f"{message} (runtime {self.runtime.name})",
             help=help,

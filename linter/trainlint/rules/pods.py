@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import wraps
 
 from trainlint import names
 from trainlint.build import BuiltJob, Container, Pods
@@ -48,11 +49,10 @@ def missing_image(job: BuiltJob) -> Iterator[Finding]:
     """
     for container in job.containers:
         if _missing(container.get("image")):
-            given = container.get("image")
             known = [part.name for part in (*container.pods.containers, *container.pods.init_containers)]
             hint = did_you_mean(container.part.name, [name for name in known if name != container.part.name])
             yield job.finding(
-                given if given.exists else container.part.get("name"),
+                container.get("image"),
                 f"{container} has no image",
                 help=hint or "give it an image, or patch a container that the runtime has",
             )
@@ -233,6 +233,21 @@ def env_from(job: BuiltJob) -> Iterator[Finding]:
 # resources
 
 
+def _once(check: Callable[[BuiltJob], Iterator[Finding]]) -> Callable[[BuiltJob], Iterator[Finding]]:
+    """One finding for each place in the job, whose resources may go into the launcher and the nodes of MPI."""
+
+    @wraps(check)
+    def checked(job: BuiltJob) -> Iterator[Finding]:
+        seen: set[tuple[object, ...]] = set()
+        for finding in check(job):
+            place = (finding.span, finding.message if finding.field == "spec.runtimeRef.name" else finding.field)
+            if place not in seen:
+                yield finding
+            seen.add(place)
+
+    return checked
+
+
 def _resources(job: BuiltJob) -> Iterator[tuple[str, Part]]:
     for container in job.containers:
         yield str(container), container.get("resources")
@@ -253,6 +268,7 @@ def _is_extended(name: str) -> bool:
 
 
 @rule("TJ525", "extended-resource-limit", program="kubernetes")
+@_once
 def extended_resource_limit(job: BuiltJob) -> Iterator[Finding]:
     """A GPU or another extended resource is requested without a limit.
 
@@ -266,15 +282,18 @@ def extended_resource_limit(job: BuiltJob) -> Iterator[Finding]:
         limits = resources.get("limits")
         for name, amount in resources.get("requests").entries():
             if _is_extended(name) and not limits.is_unclear and not limits.get(name).exists:
+                requests = amount.place.parent
+                around = requests.parent if requests else None
+                place = around.get("limits").get(name) if around else amount.place
                 yield job.finding(
-                    amount,
-                    f"{owner} requests {name} without a limit",
-                    help=f"set {name} in limits; its request follows",
-                    at_key=True,
+                    Part(None, place, amount.source),
+                    f"{owner} requests {amount.written} {name} without a limit",
+                    help=f"add {name}: {amount.written} under limits; the request follows by itself",
                 )
 
 
 @rule("TJ526", "request-above-limit", program="kubernetes")
+@_once
 def request_above_limit(job: BuiltJob) -> Iterator[Finding]:
     """A request is above its limit, or differs from it where it must be equal.
 
@@ -308,6 +327,7 @@ def _document(job: BuiltJob) -> object:
 
 
 @rule("TJ527", "resource-amount", program="kubernetes")
+@_once
 def resource_amount(job: BuiltJob) -> Iterator[Finding]:
     """An amount is negative, a fraction of something whole, or an odd part of huge pages.
 
@@ -345,6 +365,7 @@ def _amount_problem(name: str, part: Part) -> str:
 
 
 @rule("TJ528", "resource-name", program="kubernetes")
+@_once
 def resource_name(job: BuiltJob) -> Iterator[Finding]:
     """A resource has a name that no node can offer.
 
@@ -663,7 +684,7 @@ def toleration(job: BuiltJob) -> Iterator[Finding]:
             if not key.text and operator.text != "Exists":
                 yield job.finding(operator, "a toleration without a key needs operator: Exists")
             if operator.text == "Exists" and value.text:
-                yield job.finding(value, "operator Exists takes no value", help="drop the value, or use Equal")
+                yield job.finding(operator, "operator Exists takes no value", help="drop the value, or use Equal")
             elif operator.text in (None, "Equal") and names.label_value(value.text or ""):
                 yield job.finding(value, f'toleration value "{value.text}" {names.label_value(value.text or "")}')
             if part.get("tolerationSeconds").exists and effect.text != "NoExecute":
@@ -1064,6 +1085,27 @@ def resource_claim(job: BuiltJob) -> Iterator[Finding]:
         for item in rules.items():
             if not item.get("exitCodes").exists:
                 yield job.finding(item, f"a restart rule of {container} names no exitCodes")
+
+
+@rule("TJ549", "unknown-priority-class", program="kubernetes")
+def unknown_priority_class(job: BuiltJob) -> Iterator[Finding]:
+    """The pods name a priority class that the cluster does not have.
+
+    The pods are refused, again and again. The cluster alone knows its classes: this is checked where the settings list
+    them (`priority-classes` in `[tool.trainlint.cluster]`); every cluster has system-cluster-critical and
+    system-node-critical. Service accounts and runtime classes must exist as well, and are not checked.
+
+    Source: Kubernetes 1.36, admission of pods.
+    """
+    known = job.job.priority_classes
+    if known is None or job.runtime.field.at("spec", "podGroupPolicy", "volcano").node is not None:
+        return
+    for pods in job.made:
+        name = pods.spec.get("priorityClassName")
+        if name.text and name.text not in (*known, *facts.SYSTEM_PRIORITIES):
+            yield job.finding(
+                name, f"the cluster has no priority class {name.text}", help=did_you_mean(name.text, known)
+            )
 
 
 # words, numbers and names by table

@@ -11,7 +11,7 @@ from trainlint.build import NAME_LIMIT, BuiltJob, Pods, RuntimeAsIs
 from trainlint.facts.pods import MAX_INT32, MAX_PODS
 from trainlint.facts.start import FAILURE_REASONS, TORCHRUN_WORDS
 from trainlint.findings import Finding, Severity, did_you_mean, some_of
-from trainlint.parts import Part
+from trainlint.parts import Part, Source
 from trainlint.rules import rule, rules_of
 
 POD_SUFFIX = len("-abcde")
@@ -111,6 +111,7 @@ def patched_job_unknown(job: BuiltJob) -> Iterator[Finding]:
                 place,
                 f"{pods} has no containers",
                 help=did_you_mean(pods.name, known) or f"the runtime has {some_of(known) or 'no other job'}",
+                field=containers.place.field_path if place.source is Source.JOB else None,
             )
 
 
