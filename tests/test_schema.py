@@ -13,7 +13,7 @@ from trainlint.facts.admission import CEL_RULES, object_meta
 from trainlint.facts.kubeflow import RELEASES
 from trainlint.facts.schemas import SchemaNode, schema
 from trainlint.scalars import Dialect
-from trainlint.schema import Problem, Reading, Walk, dotted, place_of, releases_with, structure_at
+from trainlint.schema import MAX_DEFECTS, Problem, Reading, Walk, dotted, place_of, releases_with, structure_at
 from trainlint.text import Text
 from trainlint.values import Field
 
@@ -195,6 +195,34 @@ def test_aliases_are_walked_once() -> None:
         walk.check(last, node)
         assert time.perf_counter() - begun < 1
         assert len(walk.defects) <= 600
+
+
+def test_free_content_of_any_depth() -> None:
+    """What fieldsV1 holds is nobody's business, however deep."""
+    deep = "{a: " * 480 + "1" + "}" * 480
+    assert walked(f"managedFields: [{{fieldsV1: {deep}}}]", object_meta(), Reading(types_only=True)) == []
+
+
+def test_very_many_defects() -> None:
+    """There is an end to what is said of one object."""
+    text = "\n".join(f"key{number}: 1" for number in range(5000))
+    assert len(walked(text, spec())) <= 2 * MAX_DEFECTS
+
+
+def test_bounds_of_lists() -> None:
+    """Too many items are shown at the first one too many, too few at the list; the list is named."""
+    targets = structure_at(spec(kind="TrainingRuntime"), ["mlPolicy", "torch", "envInjection", "targets"])
+    assert targets is not None
+    walk = Walk(Reading())
+    walk.check(
+        root_of("[{jobName: a, containerNames: []}, {jobName: b, containerNames: [a, b, c, d, e, f, g, h, i]}]"),
+        targets,
+    )
+    few, many = walk.defects
+    assert (few.dotted, few.field.span.column, few.at) == ("[0].containerNames", 31, None)
+    assert many.dotted == "[1].containerNames"
+    assert many.at is not None
+    assert many.at.yaml_path == "[1].containerNames[8]"
 
 
 def test_large_object() -> None:

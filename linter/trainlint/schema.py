@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from trainlint.document import Mapping, Sequence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 MAX_DEFECTS = 500
 MAX_KEY_NODES = 100
+LONGEST_QUOTE = 60
 _INT32 = (-(2**31), 2**31 - 1)
 _INT64 = (-(2**63), 2**63 - 1)
 _LARGEST_WHOLE_FLOAT = 2**53 - 1
@@ -54,8 +56,8 @@ class Defect:
 
     `structure` is what was expected there; for an unknown field, of the mapping that holds it. `stray` is a key inside
     a collection that has no place here: decoding calls it an unknown field. `unplaced` says that the answer blames the
-    object as a whole besides, or only, since the check that fails names no field. `earlier` is the first entry with the
-    same keys, for a duplicate.
+    object as a whole besides, or only, since the check that fails names no field. `at` is what to point at where that
+    is not the whole field; `earlier` is the first entry with the same keys, for a duplicate.
     """
 
     problem: Problem
@@ -65,6 +67,7 @@ class Defect:
     help: str = ""
     stray: bool = False
     unplaced: bool = False
+    at: Field | None = None
     earlier: Field | None = None
 
     @property
@@ -116,7 +119,7 @@ class Walk:
         what was written.
         """
         target = field.target
-        if field.is_absent or field.is_unknown or len(self.defects) >= MAX_DEFECTS:
+        if field.is_absent or field.is_unknown or structure.type == "any" or len(self.defects) >= MAX_DEFECTS:
             return
         key = (id(target), id(structure))
         if key in self._clean:
@@ -154,7 +157,7 @@ class Walk:
             elif below is not None:
                 count += not child.is_null
                 self.check(child, below)
-            elif self.reading.keeps_nulls or not child.is_null:
+            elif (self.reading.keeps_nulls or not child.is_null) and len(unknown) < MAX_DEFECTS:
                 unknown.append(child)
         for child in unknown:
             owner = dotted(field.path[field.origin :]) or "the object"
@@ -188,7 +191,7 @@ class Walk:
             low, high = structure.min_items, structure.max_items
             if high is not None and len(items) > high:
                 message = f"{field.name} has {len(items)} items, at most {high} are allowed"
-                self._add(Problem.OUT_OF_BOUNDS, items[high], structure, message)
+                self.defects.append(Defect(Problem.OUT_OF_BOUNDS, field, structure, message, at=items[high]))
             elif low is not None and len(items) < low:
                 message = f"{field.name} needs at least {low} item{'s' if low > 1 else ''}"
                 self._add(Problem.OUT_OF_BOUNDS, field, structure, message)
@@ -235,11 +238,10 @@ class Walk:
                 continue
             told.add(key)
             name = structure.list_keys[0] if structure.list_keys else ""
-            value = item.get(name).written if name else item.written
-            message = f"{field.name} has a second entry {f'with {name} ' if name else ''}{value or 'of the same kind'}"
-            self.defects.append(
-                Defect(Problem.DUPLICATE, item, structure, message, "keep one of them", earlier=seen[key])
-            )
+            at = item.get(name) if name else item
+            message = f"{field.name} has a second entry {f'with {name} ' if name else ''}{_short(at.written)}"
+            defect = Defect(Problem.DUPLICATE, item, structure, message, "keep one of them", at=at, earlier=seen[key])
+            self.defects.append(defect)
 
     def _misplaced_collection(self, field: Field, structure: SchemaNode) -> None:
         """A mapping or list where something else belongs.
@@ -253,7 +255,7 @@ class Walk:
             help = "quote the text if the colon belongs to it"
         keys = [
             key
-            for key in _first_keys(field)
+            for key in islice(_first_keys(field), MAX_DEFECTS)
             if not is_template(key.name) and (self.reading.keeps_nulls or not key.is_null)
         ]
         unplaced = structure.type == "int-or-string" and not keys and not self.reading.decoded
@@ -312,11 +314,11 @@ class Walk:
         if quantity:
             text = value.strip() if self.reading.rewritten else value
             if not is_quantity(text):
-                self._add(Problem.MALFORMED, field, structure, f"{value!r} is no quantity", _QUANTITY_HELP)
+                self._add(Problem.MALFORMED, field, structure, f"{_short(value)} is no quantity", _QUANTITY_HELP)
             return
         if structure.format == "date-time" and not _is_date_time(value):
             help = "write it like 2026-01-31T12:00:00Z"
-            self._add(Problem.MALFORMED, field, structure, f"{value!r} is no date and time", help)
+            self._add(Problem.MALFORMED, field, structure, f"{_short(value)} is no date and time", help)
             return
         if self.reading.types_only:
             return
@@ -327,12 +329,12 @@ class Walk:
         elif low is not None and len(value) < low:
             self._add(Problem.OUT_OF_BOUNDS, field, structure, f"{_called(field)} must not be empty")
         elif structure.pattern is not None and not _pattern(structure.pattern).search(value):
-            self._add(Problem.MALFORMED, field, structure, f"{value!r} has not the form of a {field.name}")
+            self._add(Problem.MALFORMED, field, structure, f"{_short(value)} has not the form of a {field.name}")
         if structure.enum and value not in structure.enum:
             allowed = [word for word in structure.enum if word]
             close = nearest(value, [str(word) for word in allowed])
             help = f'did you mean "{close}"?' if close else ""
-            message = f"{_called(field)} is {value!r}, it must be one of {some_of(allowed)}"
+            message = f"{_called(field)} is {_short(value)}, it must be one of {some_of(allowed)}"
             self._add(Problem.NOT_ALLOWED, field, structure, message, help)
 
 
@@ -392,6 +394,13 @@ def _called(field: Field) -> str:
 
 
 _QUANTITY_HELP = "write a number, or one with a suffix: 500m, 8, 16Gi"
+
+
+def _short(text: str) -> str:
+    """A text in quotes, cut where it is long."""
+    return repr(text if len(text) <= LONGEST_QUOTE else f"{text[: LONGEST_QUOTE - 1]}…")
+
+
 _KINDS = {
     "object": "a mapping",
     "array": "a list",
@@ -400,6 +409,7 @@ _KINDS = {
     "number": "a number",
     "boolean": "true or false",
     "int-or-string": "an integer or a text",
+    "any": "anything",
 }
 
 

@@ -180,7 +180,7 @@ _OBJECT_META: list[_Row] = [
         },
     },
     {"type": "array", "items": 6},
-    {"type": "object"},
+    {"type": "any"},
     {
         "type": "object",
         "properties": {
@@ -214,5 +214,4 @@ def object_meta() -> SchemaNode:
     done: list[SchemaNode] = []
     for row in _OBJECT_META:
         done.append(SchemaNode(row, done))
-    done[8].values = done[8]
     return done[-1]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
     Kind: TypeAlias = Literal["TrainJob", "TrainingRuntime"]
-    NodeType: TypeAlias = Literal["object", "array", "string", "integer", "number", "boolean", "int-or-string"]
+    NodeType: TypeAlias = Literal["object", "array", "string", "integer", "number", "boolean", "int-or-string", "any"]
 
     class _Row(TypedDict, total=False):
         type: NodeType
@@ -56,7 +56,8 @@ class SchemaNode:
     `values` is what additionalProperties allows, `list_keys` are the keys of a list of type `map`, `default` is None
     where there is none (no release defaults to null), and `cel` names the rules that hang here by digests of their
     text. No release uses nullable, preserve-unknown-fields, embedded resources, maxProperties, multipleOf or exclusive
-    bounds; the generator stops at a keyword which is not read here.
+    bounds; the generator stops at a keyword which is not read here. The type `any` is of no CRD but of metadata, which
+    no CRD states.
     """
 
     __slots__ = (

@@ -179,9 +179,7 @@ def out_of_bounds(manifest: Manifest) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.0 and later, its CRDs and Go types.
     """
     for defect in manifest.defects(Problem.OUT_OF_BOUNDS):
-        at = defect.field.parent if defect.structure.max_items is not None else defect.field
-        field = dotted((at or defect.field).path[defect.field.origin :])
-        yield defect.field.finding(defect.message, help=defect.help, field=field)
+        yield (defect.at or defect.field).finding(defect.message, help=defect.help, field=defect.dotted)
         yield from _unplaced(manifest, defect)
 
 
@@ -218,9 +216,8 @@ def duplicate_entry(manifest: Manifest) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.0 and later, the list types of its CRDs.
     """
     for defect in manifest.defects(Problem.DUPLICATE):
-        names = defect.structure.list_keys
-        at = defect.field.get(names[0]) if names else defect.field
         related = defect.earlier.relate("the first one stands here") if defect.earlier else ()
+        at = defect.at or defect.field
         yield at.finding(defect.message, help=defect.help, field=defect.field.field_path, related=related)
 
 
