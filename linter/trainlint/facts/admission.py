@@ -69,12 +69,8 @@ HIGHEST_PRIORITIES = ("system-cluster-critical", "system-node-critical")
 SUPPORT_LABEL = "trainer.kubeflow.org/support"
 WEBHOOK_LABEL = "trainer.kubeflow.org/webhook-validation"
 
-OVERRIDES: Mapping[str, str] = {
-    "podSpecOverrides": "2.0",
-    "podTemplateOverrides": "2.1",
-    "runtimePatches": "2.2 and later",
-}
-"""The fields that patch a runtime's pods, each with the releases that have it; they were renamed and reshaped twice."""
+OVERRIDES = ("podSpecOverrides", "podTemplateOverrides", "runtimePatches")
+"""The fields of a TrainJob that patch its runtime's pods: renamed and reshaped twice, in 2.1 and 2.2."""
 
 MOVED: Mapping[tuple[str, str], str] = {
     ("TrainingRuntime", "spec.mlPolicy.torch.numProcPerNode"): "spec.trainer.numProcPerNode of the TrainJob",

@@ -36,7 +36,6 @@ GROUP = "trainer.kubeflow.org"
 VERSION = "v1alpha1"
 RUNTIME_KINDS = ("ClusterTrainingRuntime", "TrainingRuntime")
 KINDS = ("TrainJob", *RUNTIME_KINDS)
-_ANNOTATIONS = (("annotations",), ("metadata", "annotations"))
 
 
 class TrainerObject:
@@ -88,7 +87,7 @@ class Manifest:
         self.partial = subject.partial
 
     def defects(self, problem: Problem) -> Iterator[Defect]:
-        """The places with this problem, in document order."""
+        """The places with this problem."""
         return (defect for walk in self._walks for defect in walk.defects if defect.problem is problem)
 
     def places(self, cel_rule: str) -> Iterator[Field]:
@@ -453,9 +452,10 @@ class TrainJob(TrainerObject):
     @property
     def queue(self) -> Value[str] | None:
         """The queue that Volcano is told: the runtime's annotation, or the job's (2.1) or its patches' (from 2.2)."""
-        holders = [self.runtime.spec.get("template")] if self.runtime else []
-        holders += [self.spec, *(patch.at("trainingRuntimeSpec", "template") for patch in self.runtime_patches)]
-        places = [holder.at(*keys, QUEUE_ANNOTATION) for holder in holders for keys in _ANNOTATIONS]
+        template = ("template", "metadata", "annotations", QUEUE_ANNOTATION)
+        places = [self.runtime.spec.at(*template)] if self.runtime else []
+        places.append(self.spec.at("annotations", QUEUE_ANNOTATION))
+        places.extend(patch.at("trainingRuntimeSpec", *template) for patch in self.runtime_patches)
         said = [place for place in places if not place.is_absent]
         return said[-1].text() if said else None
 
