@@ -38,7 +38,7 @@ from trainlint.programs.kubeflow import (
 )
 from trainlint.rules import rule
 from trainlint.schema import Defect, Problem, dotted, place_of
-from trainlint.values import Field, Value
+from trainlint.values import Field, Value, is_template
 
 if TYPE_CHECKING:
     from trainlint.facts.schemas import Kind
@@ -308,15 +308,15 @@ def label_or_annotation(manifest: Manifest) -> Iterator[Finding]:
     """
     metadata = manifest.field.get("metadata")
     for label in metadata.get("labels").entries():
-        if not label.is_unknown and not _is_qualified(label.name):
+        if not is_template(label.name) and not _is_qualified(label.name):
             yield label.finding(f"{label.name!r} is no label key", help=_KEY_HELP, field="metadata.labels", at_key=True)
         elif label.text().known_and(lambda value: value != "" and not _is_qualified_part(value)):
             message = f"{_shortened(str(label.text()))!r} is no label value"
             yield label.finding(message, help="use letters, digits, -, _ and ., 63 at most", field="metadata.labels")
     size = 0
     for annotation in metadata.get("annotations").entries():
-        size += len(annotation.name.encode()) + len((annotation.text().known or "").encode())
-        if not annotation.is_unknown and not _is_qualified(annotation.name.lower()):
+        size += len(f"{annotation.name}{annotation.text().known or ''}".encode("utf-8", "replace"))
+        if not is_template(annotation.name) and not _is_qualified(annotation.name.lower()):
             message = f"{annotation.name!r} is no annotation key"
             yield annotation.finding(message, help=_KEY_HELP, field="metadata.annotations", at_key=True)
     if size > _LARGEST_ANNOTATIONS:
