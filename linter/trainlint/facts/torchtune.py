@@ -137,7 +137,7 @@ _SINCE_CONFIGS = (
 
 
 def unreleased_component(path: str) -> bool:
-    """A component that torchtune's source has had since 0.6.1, its last release.
+    """A component that torchtune's source has had since 0.6.1, its last release; a config with one is for that source.
 
     Source: the modules and configs of its main branch, 2025.
     """

@@ -18,7 +18,15 @@ from weakref import WeakKeyDictionary
 from trainlint.document import Document
 from trainlint.facts.kubeflow import LORA_ARG
 from trainlint.facts.releases import Releases
-from trainlint.facts.torchtune import KUBEFLOW_IMAGE, RELEASES, TORCHRUN_BARE, RecipeFacts, TorchtuneFacts, facts_of
+from trainlint.facts.torchtune import (
+    KUBEFLOW_IMAGE,
+    RELEASES,
+    TORCHRUN_BARE,
+    RecipeFacts,
+    TorchtuneFacts,
+    facts_of,
+    unreleased_component,
+)
 from trainlint.findings import Finding, Severity
 from trainlint.invocations import Command, Invocation, Word, invocations_in, named_file, repository_invocations
 from trainlint.omegaconf import Node
@@ -140,6 +148,15 @@ class Settings:
     def components(self) -> list[Node]:
         """The sections with a `_component_`, wherever they stand."""
         return [node for node in self.root.walk() if node.mapping is not None and "_component_" in node.mapping]
+
+    @cached_property
+    def for_development(self) -> bool:
+        """Some component is newer than the last release, and nobody names a release: others may be as new.
+
+        Of these configs only what is almost a known name is taken for a mistake.
+        """
+        paths = (section.get("_component_").text().known or "" for section in self.components)
+        return not self.stated and any(unreleased_component(path) for path in paths)
 
     def refusal(self, *nodes: Node, message: str, help: str = "") -> Finding:
         """What the recipe raises at its start, at the first of these that the user wrote.

@@ -129,7 +129,7 @@ def unknown_component(settings: Settings, facts: TorchtuneFacts) -> Iterator[Fin
             )
         elif not settings.fork and not (unreleased_component(text) and not settings.stated):
             yield from _misspelt_package(component, text)
-            yield from _missing_component(component, text, facts)
+            yield from _missing_component(component, text, facts, only_almost=settings.for_development)
 
 
 def _misspelt_package(component: Node, path: str) -> Iterator[Finding]:
@@ -141,13 +141,13 @@ def _misspelt_package(component: Node, path: str) -> Iterator[Finding]:
         )
 
 
-def _missing_component(component: Node, path: str, facts: TorchtuneFacts) -> Iterator[Finding]:
+def _missing_component(component: Node, path: str, facts: TorchtuneFacts, *, only_almost: bool) -> Iterator[Finding]:
     found, severity = facts.component(path), _severity(component.parent)
     if found.is_module:
         yield component.field.finding(
             f"{path} is a module, not a component", help="name a builder or class in it", severity=severity
         )
-    elif found.exists is False:
+    elif found.exists is False and not (only_almost and not nearest(path.rpartition(".")[2], found.known, cutoff=0.85)):
         missing = path[len(found.parent) + 1 :].partition(".")[0]
         moved = next((old for old in RENAMED if path == old or path.startswith(f"{old}.")), None)
         hint = did_you_mean(missing, found.known)
@@ -207,7 +207,7 @@ def unknown_parameter(settings: Settings, facts: TorchtuneFacts) -> Iterator[Fin
             )
         for key in unknown:
             node = section.get(key)
-            if node.own:
+            if node.own and not (settings.for_development and not nearest(key, unset)):
                 yield node.field.finding(
                     f"{name} takes no {key}",
                     help=_parameter_help(settings, section, key, unset),
@@ -336,9 +336,11 @@ def unsupported_dtype(settings: Settings) -> Iterator[Finding]:
     """
     dtype = settings.at("dtype")
     value = dtype.value
-    if value.known is None or settings.recipe is None or not settings.reads("dtype"):
+    if settings.recipe is None or not settings.reads("dtype"):
         return
-    if value.known_and_not_in(DTYPES):
+    if value.wrong_type:
+        yield settings.refusal(dtype, message="dtype must be a name", help=f"write one of {', '.join(DTYPES[:2])}")
+    elif value.known_and_not_in(DTYPES):
         yield settings.refusal(
             dtype,
             message=f"{value} is no dtype of torchtune",
@@ -625,7 +627,7 @@ def unknown_model_type(settings: Settings, facts: TorchtuneFacts) -> Iterator[Fi
 
     Source: ModelType of torchtune 0.4.0 to 0.6.1.
     """
-    if settings.fork:
+    if settings.fork or settings.for_development:
         return
     for name, section in settings.root.entries.items():
         kind = section.get("model_type")
@@ -685,7 +687,7 @@ def not_a_number(settings: Settings) -> Iterator[Finding]:
 
 
 @rule("TT323", "profiler-component")
-def profiler_component(settings: Settings) -> Iterator[Finding]:
+def profiler_component(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The profiler section names another component than the recipes take.
 
     Source: _setup_profiler of the recipes, torchtune 0.4.0 to 0.6.1.
@@ -694,7 +696,7 @@ def profiler_component(settings: Settings) -> Iterator[Finding]:
     recipe: RecipeFacts | None = settings.recipe
     if recipe is None or settings.fork or "profiler._component_" not in recipe.optional:
         return
-    if component.text().known_and(lambda path: path != PROFILER):
+    if component.text().known_and(lambda path: path != PROFILER and facts.component(path).exists is not False):
         yield settings.refusal(component, message=f"profiler takes no component but {PROFILER}", help="name that one")
 
 
