@@ -1,0 +1,128 @@
+"""LLaMA-Factory: which files are its own, which command reads them, and what comes of several settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainlint.conditions import Limit
+from trainlint.document import documents
+from trainlint.engine import lint
+from trainlint.facts import llamafactory as tables
+from trainlint.facts.llamafactory import argument_facts
+from trainlint.facts.releases import releases
+from trainlint.findings import Finding
+from trainlint.programs.llamafactory import LlamaFactoryConfig, LlamaFactoryFile, facts, recognise
+from trainlint.programs.transformers import Arguments
+from trainlint.settings import Overrides, parse_target
+from trainlint.text import Text
+
+BASE = """\
+model_name_or_path: a/b
+stage: sft
+do_train: true
+finetuning_type: lora
+template: llama3
+output_dir: out
+dataset: identity
+"""
+RELEASES = releases("llamafactory").names
+LIMITS = (
+    *tables.DATA,
+    *tables.METHOD,
+    *tables.QUANTIZATION,
+    *tables.QUANTIZED_TRAINING,
+    *tables.TRAINING,
+    *tables.DISTRIBUTED,
+    *tables.ZERO3,
+)
+
+
+def config(text: str = "", release: str = RELEASES[-1]) -> LlamaFactoryConfig:
+    """A configuration as a release reads it."""
+    (document,) = documents("train.yaml", Text(BASE + text))
+    (subject,) = recognise(document)
+    assert isinstance(subject, LlamaFactoryFile)
+    known = argument_facts(release, tables.GOES_WITH[release], frozenset())
+    return LlamaFactoryConfig(Arguments(subject, known), facts(release))
+
+
+def found(tmp_path: Path, text: str, *targets: str, files: dict[str, str] | None = None) -> list[Finding]:
+    """The findings on a configuration."""
+    (tmp_path / "train.yaml").write_text(BASE + text, encoding="utf-8")
+    for name, content in (files or {}).items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    wanted = {program: target for text in targets for program, target in parse_target(text).items()}
+    return [f for f in lint([tmp_path], Overrides(targets=wanted)).active if f.program == "llamafactory"]
+
+
+@pytest.mark.parametrize(
+    ("text", "ours"),
+    [
+        ("model_name_or_path: a\nfinetuning_type: lora\n", True),
+        ("model_name_or_path: a\nstage: sft\ndo_train: true\n", True),
+        ("model_name_or_path: a\ntemplate: x\ndataset: y\n", True),
+        ("model_name_or_path: a\ntemplate: x\n", False),
+        ("model_name_or_path: a\ndataset_name: y\nlearning_rate: 1.0\n", False),
+        ("model: a\nstage: sft\ndo_train: true\n", False),
+        ("- model_name_or_path: a\n", False),
+    ],
+)
+def test_recognise(text: str, ours: bool) -> None:
+    """A model by its path with a method, a template and a dataset, or a stage of training."""
+    (document,) = documents("x.yaml", Text(text))
+    assert bool(recognise(document)) is ours
+
+
+def test_numbers_are_read_as_omegaconf_does(tmp_path: Path) -> None:
+    """An exponent without a dot is a number here, and a quoted one is a text that only warns."""
+    assert found(tmp_path, "learning_rate: 2e-5\n") == []
+    assert [(f.rule, f.level.value) for f in found(tmp_path, "learning_rate: '2e-5'\n")] == [("FS203", "warning")]
+
+
+def test_transformers_below(tmp_path: Path) -> None:
+    """The transformers that is pinned or targeted says what fsdp may hold."""
+    assert [f.rule for f in found(tmp_path, "fsdp: false\n")] == ["FS230"]
+    assert found(tmp_path, "fsdp: false\n", "transformers=5.6") == []
+    pinned = {"requirements.txt": "llamafactory==0.9.5\ntransformers==5.6.2\n"}
+    assert found(tmp_path, "fsdp: false\n", files=pinned) == []
+
+
+def test_overrides_on_the_command_line(tmp_path: Path) -> None:
+    """What a command line gives besides is not known."""
+    text = "val_size: 0.1\neval_dataset: x\n"
+    assert [f.rule for f in found(tmp_path, text)] == ["FS505"]
+    script = {"run.sh": "FORCE_TORCHRUN=1 llamafactory-cli train train.yaml val_size=0\n"}
+    assert found(tmp_path, text, files=script) == []
+
+
+def test_deepspeed_file_is_read(tmp_path: Path) -> None:
+    """A DeepSpeed file that is there decides, its name only warns."""
+    text = "deepspeed: ds.json\nquantization_bit: 8\n"
+    stage = '{"zero_optimization": {"stage": %d}}'
+    assert [f.level.value for f in found(tmp_path, text, files={"ds.json": stage % 3})] == ["error"]
+    assert found(tmp_path, text, files={"ds.json": stage % 2}) == []
+    named = found(tmp_path, text.replace("ds.json", "ds_z3.json"))
+    assert [(f.rule, f.level.value) for f in named] == [("FS510", "warning")]
+
+
+def test_templates_are_left_alone(tmp_path: Path) -> None:
+    """Nothing is said of values that something fills in."""
+    text = "quantization_bit: ${BITS}\npissa_init: true\nval_size: ${VAL}\neval_dataset: x\nfsdp: ${FSDP}\n"
+    assert found(tmp_path, text) == []
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.when)
+def test_limits_are_well_formed(limit: Limit) -> None:
+    """Releases are known ones, conditions parse, and their names are arguments."""
+    reading = config()
+    assert limit.holds(reading) is False
+    assert {limit.since, limit.until} - {""} <= set(RELEASES)
+    known = releases("llamafactory")
+    names = {name for table in tables.TRAINING_TABLES for name in known.keys_of_any(table)}
+    names |= set(reading.arguments.facts.fields)
+    derived = {"evaluates", "zero3", "transformers_4_53", "image_pixels_swapped", "video_pixels_swapped"}
+    for word in limit.when.split():
+        keys = word.lstrip("!").split("=")[0].rstrip("?!").split(">")[0].split("<")[0].split("~")[0].split("#")[0]
+        assert set(keys.split("|")) <= names | derived
