@@ -144,6 +144,7 @@ PROGRAMS: Mapping[str, Program] = {
             ("llamafactory", "transformers", "fsdp"),
             r"\bmodel_name_or_path[\"']?\s*:",
         ),
+        Program("soup", "soup", ("soup",), r"(?m:^[\"']?(?:base|training)[\"']?[ \t]*:)|\bsoup(?:_cli)?\b"),
         Program("trl", "trl", ("transformers", "trl", "fsdp"), _ARGUMENTS),
         Program("transformers", "transformers", ("transformers", "fsdp"), _ARGUMENTS),
     )

@@ -1,0 +1,324 @@
+"""Soup: `soup.yaml`, the `soup train` commands that use it, and both together.
+
+Only the command line can ask for sharding, so that a file is judged with the commands of its repository that name it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from trainlint.conditions import UNREAD, Data, data_of
+from trainlint.document import Document
+from trainlint.facts.releases import release_in_force, releases
+from trainlint.facts.soup import TRAIN, SoupFacts, facts_of
+from trainlint.invocations import Invocation, Word, invocations_in, named_file, repository_invocations
+from trainlint.lax import as_boolean, as_number
+from trainlint.pins import Pin, pinned_version, target_from_pins
+from trainlint.programs import InForce
+from trainlint.report import Target
+from trainlint.scalars import Dialect, Plain
+from trainlint.values import Absent, Field, Known, Unknown, Value
+
+if TYPE_CHECKING:
+    from trainlint.facts.releases import Field as Spec
+    from trainlint.programs import Subject, World
+    from trainlint.workspace import Context
+
+SECTIONS = {"data": "DataConfig", "training": "TrainingConfig", "eval": "EvalConfig", "advise": "AdviseConfig"}
+_HOSTED_RUNNER = re.compile(r"(?:ubuntu|windows|macos)-(?:latest|[0-9.]+)(?:-arm)?")
+_HERE = frozenset(
+    "accelerate env exec launch nohup pdm pipenv pixi poetry python python3 run rye sudo time torchrun uv uvx".split()
+)
+_ACCELERATOR = re.compile(r"gpu|nvidia|amd\.com|mig-|tpu|neuron|habana")
+
+
+class SoupFile:
+    """A document that is a `soup.yaml`, whatever its name."""
+
+    owns_document = True
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+
+class SoupConfig:
+    """A `soup.yaml` as one release reads it: absent settings have their defaults, values the types of their fields."""
+
+    def __init__(self, field: Field, facts: SoupFacts) -> None:
+        self.field = field
+        self.facts = facts
+
+    def place(self, name: str) -> Field:
+        """Where a setting stands (`training.lora.r`); a `lora` at the top level is the one of `training`."""
+        keys = name.split(".")
+        if keys[:2] == ["training", "lora"] and self.field.at("training", "lora").node is None:
+            lora = self.field.get("lora")
+            if lora.node is not None:
+                return lora.at(*keys[2:])
+        return self.field.at(*keys)
+
+    def data(self, name: str) -> Data:
+        """The value of a setting as Soup takes it, its default where it is absent."""
+        if name == "training.quantization":
+            return self._quantization()
+        return self._plainly(name)
+
+    def setting(self, name: str) -> Value[Plain]:
+        """The same as a value at its place."""
+        place, data = self.place(name), self.data(name)
+        if data is None:
+            return Absent(place)
+        return Known(place, data) if isinstance(data, (str, bool, int, float)) else Unknown(place)
+
+    def _plainly(self, name: str) -> Data:
+        place = self.place(name)
+        if place.node is None:
+            around = place.parent
+            while around is not None:
+                if around.is_unknown:
+                    return UNREAD
+                around = around.parent
+            spec = self._spec(name)
+            return None if spec is None or not isinstance(spec.default, (str, bool, int, float)) else spec.default
+        found = data_of(place)
+        spec = self._spec(name)
+        if spec and isinstance(found, (str, bool, int, float)):
+            return _converted(found, spec)
+        return found
+
+    def _quantization(self) -> Data:
+        """4bit where it is absent; the two `load_in_` switches and tasks that never quantize say otherwise."""
+        found = self._plainly("training.quantization")
+        for switch, meaning in (("training.load_in_8bit", "8bit"), ("training.load_in_16bit", "none")):
+            value = self._plainly(switch)
+            if value is UNREAD or value is True:
+                found = UNREAD if value is UNREAD else meaning
+        left_out = self.place("training.quantization").node is None and found == "4bit"
+        if left_out or (self.facts.bitsandbytes_dropped and found in ("4bit", "8bit")):
+            task = self._plainly("task")
+            if task is UNREAD or task in self.facts.unquantized_tasks:
+                return UNREAD if task is UNREAD else "none"
+        return found
+
+    def _spec(self, name: str) -> Spec | None:
+        *sections, key = name.split(".")
+        model = "SoupConfig"
+        for section in sections:
+            spec = self.facts.fields(model).get(section)
+            model = next((kind for kind in spec.types if self.facts.fields(kind)), "") if spec else ""
+        return self.facts.fields(model).get(key)
+
+
+class SoupCommand:
+    """One `soup train` on a command line."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        self.invocation = invocation
+
+    @property
+    def preset(self) -> Value[str]:
+        """`--fsdp`; an empty text switches it off."""
+        return _switched(self.invocation.flag("--fsdp"))
+
+    @property
+    def deepspeed(self) -> Value[str]:
+        """`--deepspeed`; an empty text switches it off."""
+        return _switched(self.invocation.flag("--deepspeed"))
+
+    @property
+    def gpus(self) -> Value[str]:
+        """`--gpus`; an empty text is as good as none."""
+        return _switched(self.invocation.flag("--gpus"))
+
+    @property
+    def cloud(self) -> Value[str]:
+        """`--cloud`."""
+        return _switched(self.invocation.flag("--cloud"))
+
+    @property
+    def config(self) -> Value[str]:
+        """`--config`, by default `soup.yaml`."""
+        return self.invocation.flag("--config", "-c").or_when_absent("soup.yaml")
+
+    @property
+    def is_here(self) -> bool:
+        """The command runs where its step or container runs, not on another machine or in another container."""
+        before = [word.text for word in self.invocation.before if "=" not in word.text]
+        names = [word.rpartition("/")[2] for word in before if not word.startswith("-")]
+        return not self.invocation.elsewhere and all(name in _HERE or name.isdigit() for name in names)
+
+    @property
+    def hidden_devices(self) -> Word | Field | None:
+        """What hides every GPU: CUDA_VISIBLE_DEVICES empty or -1, on the command line or in the step's `env`."""
+        for word in self.invocation.before:
+            name, equals, value = word.text.partition("=")
+            if name == "CUDA_VISIBLE_DEVICES" and equals and value in ("", "-1") and word.known is not None:
+                return word
+        owner = self.invocation.owner
+        entry = owner.at("env", "CUDA_VISIBLE_DEVICES") if owner is not None else None
+        return entry if entry is not None and entry.node is not None and entry.plain in (None, "", -1, "-1") else None
+
+    @property
+    def hosted_runner(self) -> Field | None:
+        """The `runs-on` of a workflow's job that names a runner of GitHub's own, none of which has a GPU."""
+        job = _around(self.invocation.owner, "steps")
+        runner = job.get("runs-on") if job is not None else None
+        label = runner.text().known if runner is not None else None
+        return runner if label is not None and _HOSTED_RUNNER.fullmatch(label) else None
+
+    @property
+    def gpuless_container(self) -> Field | None:
+        """A pod's container that asks for no GPU, nor gets at one by another way that its manifest shows."""
+        container = self.invocation.owner
+        if container is None or container.parent is None or container.parent.name != "containers":
+            return None
+        pod, root = container.parent.parent, Field.root(container.document, container.dialect)
+        if pod is None or root.get("kind").text().known in (None, "TrainingRuntime", "ClusterTrainingRuntime"):
+            return None
+        resources = container.get("resources")
+        ways = [resources.get("claims"), container.at("securityContext", "privileged"), pod.get("runtimeClassName")]
+        visible = [item for item in container.get("env").items() if "VISIBLE_DEVICES" in item.get("name").written]
+        if resources.is_unknown or visible or any(way.node is not None for way in ways):
+            return None
+        for part in (resources.get("limits"), resources.get("requests")):
+            if part.is_unknown or any(_ACCELERATOR.search(entry.name.lower()) for entry in part.entries()):
+                return None
+        return resources if resources.node is not None else container
+
+    @property
+    def container_gpus(self) -> Value[int]:
+        """How many GPUs a pod's container gets."""
+        owner = self.invocation.owner
+        if owner is None:
+            return Absent(self.invocation.field)
+        counts = [e for e in owner.at("resources", "limits").entries() if _ACCELERATOR.search(e.name.lower())]
+        return counts[0].integer() if len(counts) == 1 else Absent(owner)
+
+
+class SoupRun:
+    """A `soup.yaml` with a command that trains on it."""
+
+    def __init__(self, config: SoupConfig, command: SoupCommand) -> None:
+        self.config = config
+        self.command = command
+
+
+class SoupStack:
+    """The versions that a repository pins for a run that is sharded."""
+
+    def __init__(self, command: SoupCommand, torch: Pin | None, accelerate: Pin | None) -> None:
+        self.command = command
+        self.torch = torch
+        self.accelerate = accelerate
+
+
+def recognise(document: Document) -> Sequence[Subject]:
+    """A `soup.yaml` by its content, or the `soup train` commands in another program's file."""
+    root = Field.root(document, Dialect.PYYAML)
+    if _is_soup(root, PurePosixPath(document.path).name.lower()):
+        return [SoupFile(root)]
+    return invocations_in(document, [TRAIN])
+
+
+def _is_soup(root: Field, name: str) -> bool:
+    if not root.is_mapping:
+        return False
+    has_base = root.get("base").text().given and not root.get("base").text().wrong_type
+    sections = [root.get(section).is_mapping for section in ("data", "training")]
+    if name.startswith("soup") and name.endswith((".yaml", ".yml")):
+        return (has_base and any(sections)) or all(sections)
+    if not (
+        has_base and sections[0] and (sections[1] or not (root.get("task").is_absent and root.get("output").is_absent))
+    ):
+        return False
+    known = releases("soup")
+    tables = {"SoupConfig": root, **{SECTIONS[key]: root.get(key) for key in ("data", "training")}}
+    read = [entry.name in known.keys_of_any(table) for table, place in tables.items() for entry in place.entries()]
+    return sum(read) * 2 > len(read)
+
+
+def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
+    """A config with the commands that name it, and the repository's scripts; a command with the config it names."""
+    facts = facts_of(release)
+    views: list[object] = []
+    if isinstance(subject, Invocation):
+        commands = [subject]
+        files = [file for file in (_config_of(subject, context),) if file is not None]
+    else:
+        config = SoupConfig(subject.field, facts)
+        views.append(config)
+        commands = []
+        for invocation in repository_invocations(context, TRAIN):
+            named = _config_of(invocation, context)
+            if named is not None and named.field.document.path == subject.field.document.path:
+                views.append(SoupRun(config, SoupCommand(invocation)))
+            if invocation.owner is None:
+                commands.append(invocation)
+        files = []
+    for invocation in commands:
+        command = SoupCommand(invocation)
+        views.append(command)
+        near = _near(invocation, context)
+        pins = [pinned_version(context, near, package) for package in ("torch", "accelerate")]
+        if any(pins):
+            views.append(SoupStack(command, *pins))
+        views.extend(SoupRun(SoupConfig(file.field, facts), command) for file in files)
+    return [views]
+
+
+def _config_of(invocation: Invocation, context: Context) -> SoupFile | None:
+    """The config that a command trains on, if the repository has it."""
+    name = SoupCommand(invocation).config.known
+    file = named_file(context.repository, invocation, name) if name else None
+    if file is None:
+        return None
+    path = file.resolve()
+    subjects = (s for s in context.subjects("soup") if isinstance(s, SoupFile))
+    return next((s for s in subjects if Path(s.field.document.path).resolve() == path), None)
+
+
+def _near(subject: Subject, context: Context) -> str:
+    config = _config_of(subject, context) if isinstance(subject, Invocation) else None
+    return (config or subject).field.document.path
+
+
+def facts(release: str) -> SoupFacts:
+    """The facts of one known release."""
+    return facts_of(release)
+
+
+def default_target(subject: Subject, context: Context) -> Target:
+    """The release of soup-cli that the repository pins, else the newest known."""
+    return target_from_pins(context, _near(subject, context), "soup-cli", releases("soup").names)
+
+
+def in_force(version: str) -> InForce:
+    """The known release of a version, those around it for one between."""
+    found = release_in_force("soup", version)
+    label = found.releases[0] if len(found.releases) == 1 else version
+    return InForce(found.releases, label, found.notice or "")
+
+
+def _switched(value: Value[str]) -> Value[str]:
+    return Absent(value.field) if value.is_("") else value
+
+
+def _around(field: Field | None, key: str) -> Field | None:
+    """The mapping around a step whose sequence stands under a key."""
+    steps = field.parent if field is not None else None
+    return steps.parent if steps is not None and steps.name == key else None
+
+
+def _converted(value: str | bool | int | float, spec: Spec) -> Plain:
+    """A scalar in the type of its field, where the field has one type and takes it."""
+    kinds = [kind for kind in spec.types if kind != "None"]
+    if kinds == ["bool"]:
+        found = as_boolean(value)
+        return value if found is None else found
+    if kinds in (["int"], ["float"]):
+        number = as_number(value)
+        return value if number is None else int(number) if kinds == ["int"] and number.is_integer() else number
+    return value

@@ -1,0 +1,136 @@
+"""Soup: what is recognised, which commands belong to which config, and the facts that pages repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trainlint.document import documents
+from trainlint.engine import lint
+from trainlint.facts.releases import releases
+from trainlint.facts.soup import (
+    COMPILE_LIMITS,
+    PIPELINE_LIMITS,
+    QUANTIZATION_LIMITS,
+    REFUSED_VALUES,
+    RELORA_LIMITS,
+    STREAM_LIMITS,
+    facts_of,
+)
+from trainlint.programs.soup import SoupConfig, SoupFile, recognise
+from trainlint.report import Target
+from trainlint.rules import find_rule
+from trainlint.scalars import Dialect
+from trainlint.settings import Overrides
+from trainlint.text import Text
+from trainlint.values import Field
+
+CONFIG = "base: acme/tiny-lm\ndata:\n  train: a.jsonl\ntraining:\n  epochs: 1\n"
+RELEASES = releases("soup").names
+
+
+def is_config(text: str, name: str = "any.yaml") -> bool:
+    (document,) = documents(name, Text(text))
+    return any(isinstance(subject, SoupFile) for subject in recognise(document))
+
+
+def found(folder: Path, files: dict[str, str], version: str = "0.77.0") -> Iterator[tuple[str, str, int]]:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    report = lint([folder], Overrides(targets={"soup": Target((version,))}))
+    for finding in report.active:
+        yield finding.rule, Path(finding.path).relative_to(folder).as_posix(), finding.span.line
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "expected"),
+    [
+        (CONFIG, "any.yaml", True),
+        ("base: acme/tiny-lm\ntask: sft\ndata: {train: a.jsonl}\n", "any.yaml", True),
+        ("data: {train: a.jsonl}\ntraining: {epochs: 1}\n", "soup.yaml", True),
+        ("data: {train: a.jsonl}\ntraining: {epochs: 1}\n", "any.yaml", False),
+        ("base: [a]\ndata: {train: a.jsonl}\ntask: sft\n", "any.yaml", False),
+        ("items:\n- name: zlib\n  training: none\n", "soup.yaml", False),
+        ("- base: x\n", "soup.yaml", False),
+        ("base: soup\n", "soup.yaml", False),
+        ("base: conf/base.yaml\ndata: {root: d, loader: {workers: 4}}\noutput: out\ntrainer: x\n", "any.yaml", False),
+    ],
+)
+def test_recognised(text: str, name: str, expected: bool) -> None:
+    """By content; a file of the usual name needs less of it."""
+    assert is_config(text, name) is expected
+
+
+@pytest.mark.parametrize(
+    ("where", "command", "hit"),
+    [
+        ("run.sh", "soup train --fsdp full_shard\n", True),
+        ("jobs/run.sh", "cd jobs && soup train --fsdp full_shard --config soup.yaml\n", False),
+        ("Makefile", "go:\n\tsoup train --fsdp full_shard\n", True),
+        ("ci.yml", "run: soup train --config ./soup.yaml --fsdp full_shard\n", True),
+        ("ci.yml", "run: soup train --config other.yaml --fsdp full_shard\n", False),
+        ("ci.yml", "run: soup train --config $CONFIG --fsdp full_shard\n", False),
+        ("ci.yml", "run: soup train --fsdp $PRESET\n", False),
+        ("ci.yml", "command: [soup, train]\nargs: [--config, /app/soup.yaml, --fsdp, full_shard]\n", True),
+        ("Dockerfile", 'FROM a\nENTRYPOINT ["soup", "train"]\nCMD ["--fsdp", "full_shard"]\n', True),
+    ],
+)
+def test_commands_of_a_config(tmp_path: Path, where: str, command: str, hit: bool) -> None:
+    """A config is judged with the commands of its repository that name it."""
+    files = {"soup.yaml": "backend: unsloth\n" + CONFIG, where: command}
+    if where.startswith("jobs"):
+        files["jobs/soup.yaml"] = CONFIG + "  quantization: none\n"
+    assert (("FS304", "soup.yaml", 1) in found(tmp_path, files)) is hit
+
+
+def test_pin_is_the_target(tmp_path: Path) -> None:
+    """Unknown keys are refused or not as the pinned release does."""
+    (tmp_path / "requirements.txt").write_text("soup-cli==0.74.0\n")
+    (tmp_path / "soup.yaml").write_text(CONFIG + "  fsdp: full_shard\n")
+    report = lint([tmp_path / "soup.yaml"], Overrides())
+    assert [(f.rule, f.level.value, f.program_versions) for f in report.active] == [("FS320", "warning", ("0.74.0",))]
+    assert report.targets["soup"].origin.endswith("requirements.txt:1")
+
+
+def test_page_lists_the_presets() -> None:
+    """The page of the preset rule says what each preset sets, as the releases do."""
+    rule = find_rule("FS301")
+    assert rule is not None
+    for name, spec in facts_of(RELEASES[-1]).presets.items():
+        sets = spec.extra["sets"]
+        assert isinstance(sets, dict)
+        assert f"- {name}: `fsdp: {sets['fsdp']}`" in rule.documentation
+        assert isinstance(sets["fsdp_config"], dict)
+        for key in sets["fsdp_config"]:
+            assert key in rule.documentation
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_plain_config_meets_no_limit(release: str) -> None:
+    """Every condition can be read, and a config that sets nothing meets none."""
+    (document,) = documents("soup.yaml", Text(CONFIG))
+    facts = facts_of(release)
+    config = SoupConfig(Field.root(document, Dialect.PYYAML), facts)
+    tables = (COMPILE_LIMITS, PIPELINE_LIMITS, QUANTIZATION_LIMITS, REFUSED_VALUES, RELORA_LIMITS, STREAM_LIMITS)
+    for limit in [limit for table in (*tables, facts.needs) for limit in facts.limits(table)]:
+        assert not limit.holds(config), limit
+
+
+@pytest.mark.parametrize(
+    ("training", "quantization"),
+    [
+        ("", "4bit"),
+        ("  quantization: 8bit\n", "8bit"),
+        ("  load_in_8bit: true\n", "8bit"),
+        ("  load_in_16bit: yes\n", "none"),
+        ("  quantization: ${Q}\n", None),
+    ],
+)
+def test_quantization(training: str, quantization: str | None) -> None:
+    """Two switches rewrite it; left out it is 4bit."""
+    (document,) = documents("soup.yaml", Text(CONFIG + training))
+    config = SoupConfig(Field.root(document, Dialect.PYYAML), facts_of(RELEASES[-1]))
+    assert config.setting("training.quantization").known == quantization
