@@ -138,13 +138,13 @@ PROGRAMS: Mapping[str, Program] = {
             templates=("{{", "{%"),
         ),
         Program("axolotl", "axolotl", ("axolotl", "fsdp"), r"\b(base_model|micro_batch_size)[\"']?\s*:"),
+        Program("soup", "soup", ("soup",), r"(?m:^[\"']?(?:base|training)[\"']?[ \t]*:)|\bsoup(?:_cli)?\b"),
         Program(
             "llamafactory",
             "llamafactory",
             ("llamafactory", "transformers", "fsdp"),
             r"\bmodel_name_or_path[\"']?\s*:",
         ),
-        Program("soup", "soup", ("soup",), r"(?m:^[\"']?(?:base|training)[\"']?[ \t]*:)|\bsoup(?:_cli)?\b"),
         Program("trl", "trl", ("transformers", "trl", "fsdp"), _ARGUMENTS),
         Program("transformers", "transformers", ("transformers", "fsdp"), _ARGUMENTS),
     )
