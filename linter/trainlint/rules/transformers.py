@@ -23,6 +23,7 @@ from trainlint.facts.transformers import (
 from trainlint.findings import Finding, did_you_mean, some_of
 from trainlint.programs.transformers import Arguments, FsdpConfig
 from trainlint.rules import rule
+from trainlint.scalars import Dialect
 from trainlint.values import Field, Value
 
 # words
@@ -114,6 +115,12 @@ _KINDS = {"int": "an integer", "float": "a number", "bool": "a boolean"}
 _RAISING = frozenset({"learning_rate", "logging_steps", "warmup_steps", "warmup_ratio"})
 """Numbers that are compared with one before anything is trained."""
 
+_COMPARED_AT_ONCE: Mapping[str, tuple[str | None, str | None]] = {
+    "warmup_steps": ("4.42.4", None),
+    "warmup_ratio": (None, "4.57.6"),
+}
+"""Those of them that are compared when TrainingArguments is built, with the first and last release that does so."""
+
 
 @rule("FS203", "text-for-number")
 def text_for_number(arguments: Arguments) -> Iterator[Finding]:
@@ -145,9 +152,9 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
             yield say(field, f"{name} is a text, not a number: {text}", help="write a number")
         else:
             yaml = _yaml_number(number, kind)
-            yield arguments.warned(
-                field, f"{name} is a text, not a number: {text}", help=f"write {yaml}", replacement=yaml
-            )
+            span = _COMPARED_AT_ONCE.get(name)
+            say = arguments.refused if span is not None and arguments.facts.during(*span) else arguments.warned
+            yield say(field, f"{name} is a text, not a number: {text}", help=f"write {yaml}", replacement=yaml)
 
 
 def _kind(argument: ArgumentField) -> str | None:
@@ -487,6 +494,8 @@ def duplicate_argument(arguments: Arguments) -> Iterator[Finding]:
     Source: PyYAML's constructor, which transformers and TRL read with.
     """
     for entry in arguments.field.entries():
+        if entry.dialect is not Dialect.PYYAML:
+            continue
         if entry.entry and entry.entry.duplicates and entry.name in arguments.facts.fields:
             yield arguments.warned(
                 entry, f"{entry.name} is written {len(entry.entry.duplicates) + 1} times: this one counts", at_key=True
