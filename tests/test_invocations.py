@@ -167,6 +167,12 @@ def test_dockerfile() -> None:
     assert place(start.words[1]) == (5, 16, 19)
 
 
+def test_hostile() -> None:
+    """Nothing that is never closed costs more than a glance."""
+    for piece in ("$(", "{{ ", "`", "${", "<<A\n", "'", '"', "\\", "( ", "bash -c '"):
+        assert in_script("run.sh", "soup train --fsdp a\n" + piece * 20_000)
+
+
 def test_repository(tmp_path: Path) -> None:
     """All files of the workspace, also YAML without any program's marker; files that commands name."""
     (tmp_path / "conf").mkdir()
@@ -181,3 +187,18 @@ def test_repository(tmp_path: Path) -> None:
         assert file is not None
         assert file.samefile(tmp_path / "conf" / "a.yaml")
     assert named_file(context.repository, found[1], "b.yaml") is None
+
+
+def test_which_file_is_meant(tmp_path: Path) -> None:
+    """From the workspace or from beside the script, never a guess between two."""
+    for name in ("a.yaml", "jobs/a.yaml", "jobs/b.yaml", "c/d.yaml", "e/d.yaml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x: 1\n")
+    lines = ["--c a.yaml", "--c b.yaml", "--c ../a.yaml", "--c /w/jobs/b.yaml", "--c /w/d.yaml", "--c /w/c/d.yaml"]
+    script = "".join(f"tune run r {line}\n" for line in lines) + "cd $X && tune run r --c b.yaml\n"
+    (tmp_path / "jobs" / "run.sh").write_text(script + "cd /app && tune run r --c jobs/b.yaml\n")
+    repository = Repository(tmp_path, Excluder((), tmp_path))
+    found = invocations_in_script(repository.script(tmp_path / "jobs" / "run.sh"), [TUNE])
+    files = [named_file(repository, f, f.flag("--c").known or "") for f in found]
+    names = [file and file.resolve().relative_to(tmp_path.resolve()).as_posix() for file in files]
+    assert names == [None, "jobs/b.yaml", "a.yaml", "jobs/b.yaml", None, "c/d.yaml", "jobs/b.yaml", "jobs/b.yaml"]

@@ -31,6 +31,7 @@ _SCRIPT_KEYS = frozenset(
 _EXEC_KEYS = ("entrypoint", "command", "args")
 _FOLDER_KEYS = ("working-directory", "working_directory", "workingDirectory", "workingDir", "working_dir", "workdir")
 _QUOTING_COMMANDS = frozenset("alias cat echo git grep log man pip pip3 printf rg sed type which".split())
+_MAX_HEREDOCS = 5
 _SHELLS = frozenset("ash bash dash ksh sh zsh".split())
 
 
@@ -238,8 +239,10 @@ def invocations_in(document: Document, wanted: Iterable[Command]) -> list[Invoca
             finder.read_exec([mapping.get(key) for key in _EXEC_KEYS])
             for entry in mapping.entries():
                 if entry.name in _SCRIPT_KEYS or entry.name.endswith(".sh"):
-                    for item in entry.items() or [entry]:
-                        finder.read_script(ShellText.of(item))
+                    items = entry.items() or [entry]
+                    if any(_pattern(c.marker).search(item.written) for c in commands for item in items):
+                        for item in items:
+                            finder.read_script(ShellText.of(item))
             found.extend(finder.found)
     return found
 
@@ -290,24 +293,20 @@ def _repository_invocations(repository: Repository, wanted: Command) -> Iterator
 
 
 def named_file(repository: Repository, invocation: Invocation, name: str) -> Path | None:
-    """The file of the workspace that a word of an invocation names.
+    """The file of the workspace that a word of an invocation names, None where none or more than one could be meant.
 
-    It is looked for from where the program starts, seen from the workspace and then from the file that holds the
-    command; a path into a container (`/app/soup.yaml`) by its end, if one file alone has it.
+    A relative name is looked for from where the program starts, seen from the workspace and from the file that holds
+    the command. A path into a container (`/app/soup.yaml`), or one from a folder that is not known, counts by its end.
     """
-    if not name:
-        return None
-    if not name.startswith(("/", "~")):
+    folder = invocation.folder
+    if folder is not None and not posixpath.join(folder, name).startswith(("/", "~")):
         holder = Path(invocation.document.path).absolute().parent
-        folders = [invocation.folder] if invocation.folder is not None else []
-        for base in (repository.root, holder):
-            for folder in (*folders, ""):
-                file = base / folder / name if not folder.startswith("/") else base / name
-                if file.is_file():
-                    return file
-        return None
-    parts = PurePosixPath(name).parts[1:]
-    for start in range(len(parts)):
+        found = [base / posixpath.normpath(posixpath.join(folder, name)) for base in (repository.root, holder)]
+        files = {file.resolve(): file for file in found if file.is_file()}
+        return files.popitem()[1] if len(files) == 1 else None
+    path = posixpath.normpath(posixpath.join(folder or "", name))
+    parts = PurePosixPath(path.lstrip("/")).parts
+    for start in range(len(parts) if path.startswith("/") else 1):
         tail = "/" + "/".join(parts[start:])
         matches = [file for file in repository.files if ("/" + file.as_posix()).endswith(tail)]
         if matches:
@@ -513,8 +512,9 @@ def _parse(command: Command, words: Sequence[Word]) -> tuple[list[Flag], list[Wo
 # reading shell text
 
 _HIDDEN = (
-    r"\$\{\{.*?\}\}|\{\{.*?\}\}|\{%.*?%\}"
-    r"|\$\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)|`[^`]*`|\$\{(?:[^{}]|\{[^{}]*\})*\}|\$\w+|\$[@*#?$!-]"
+    r"\$?\{\{.{0,500}?\}\}|\{%.{0,500}?%\}"
+    r"|\$\((?:[^()]|\((?:[^()]|\([^()]{0,500}\)){0,500}\)){0,500}\)|`[^`]{0,500}`"
+    r"|\$\{(?:[^{}]|\{[^{}]{0,100}\}){0,500}\}|\$\w+|\$[@*#?$!-]"
 )
 _TOKEN = re.compile(
     rf"""
@@ -533,7 +533,9 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _IN_DOUBLE = re.compile(rf'(?P<hidden>{_HIDDEN})|\\(?P<escaped>["\\$`\n])|(?P<plain>[^\\$`{{]+|.)', re.DOTALL)
-_IN_SINGLE = re.compile(r"(?P<hidden>\$\{.*?\}|\$\(.*?\)|\{\{.*?\}\})|(?P<plain>[^${]+|.)", re.DOTALL)
+_IN_SINGLE = re.compile(
+    r"(?P<hidden>\$?\{\{.{0,500}?\}\}|\$\{.{0,500}?\}|\$\(.{0,500}?\))|(?P<plain>[^${]+|.)", re.DOTALL
+)
 _IN_EXEC = re.compile(rf"(?P<hidden>{_HIDDEN}|<[A-Za-z][A-Za-z0-9_ .-]*>)|(?P<plain>[^$`{{<]+|.)", re.DOTALL)
 
 
@@ -572,10 +574,10 @@ class _Builder:
         return word
 
 
-def _commands(line: ShellText, *, listed: bool = False) -> Iterator[list[Word] | str]:
+def _commands(line: ShellText, *, listed: bool = False, depth: int = 0) -> Iterator[list[Word] | str]:
     """The simple commands of shell text, with `(`, `)` and `\\n` where subshells and lines end.
 
-    `listed`: a command may be a JSON list, as in a Dockerfile.
+    `listed`: a command may be a JSON list, as in a Dockerfile. `depth` counts the here-documents around it.
     """
     words: list[Word] = []
     builder = _Builder(line)
@@ -614,7 +616,7 @@ def _commands(line: ShellText, *, listed: bool = False) -> Iterator[list[Word] |
             redirected = True
         elif kind == "heredoc":
             finish()
-            bodies.append(match.group("end"))
+            bodies += [match.group("end")] if depth < _MAX_HEREDOCS else []
         else:
             finish()
             if kind == "operator":
@@ -628,7 +630,7 @@ def _commands(line: ShellText, *, listed: bool = False) -> Iterator[list[Word] |
                     for end in bodies:
                         close = re.compile(rf"^[ \t]*{re.escape(end)}[ \t\r]*$", re.MULTILINE).search(text, index)
                         stop = close.start() if close else len(text)
-                        yield from _commands(line.cut(index, stop))
+                        yield from _commands(line.cut(index, stop), depth=depth + 1)
                         index = close.end() if close else len(text)
                     bodies = []
     finish()
