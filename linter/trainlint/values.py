@@ -6,6 +6,7 @@ value that is not Known is false, so a rule that forgets the other three says no
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterator
 from typing import Generic, TypeVar
@@ -288,9 +289,7 @@ class Field:
 
     def number(self) -> Value[float]:
         """What is here as a number."""
-        return self._read(
-            lambda plain: float(plain) if isinstance(plain, (int, float)) and not isinstance(plain, bool) else None
-        )
+        return self._read(_as_number)
 
     def boolean(self) -> Value[bool]:
         """What is here as a boolean."""
@@ -446,6 +445,15 @@ def _as_integer(plain: Plain) -> int | None:
     if isinstance(plain, float) and plain.is_integer():
         return int(plain)
     return None
+
+
+def _as_number(plain: Plain) -> float | None:
+    if isinstance(plain, bool) or not isinstance(plain, (int, float)):
+        return None
+    try:
+        return float(plain)
+    except OverflowError:
+        return math.inf if plain > 0 else -math.inf
 
 
 class Value(Generic[T]):

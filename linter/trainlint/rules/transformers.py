@@ -147,7 +147,7 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
                 yield arguments.refused(
                     field, f"{name} cannot be read as {_KINDS[kind]}: {text}", help="write a number"
                 )
-        elif number is None:
+        elif number is None or not math.isfinite(number):
             say = arguments.refused if name in _RAISING else arguments.warned
             yield say(field, f"{name} is a text, not a number: {text}", help="write a number")
         else:
@@ -285,14 +285,14 @@ def steps_out_of_range(arguments: Arguments) -> Iterator[Finding]:
             yield from _steps(arguments, steps)
     yield from _warmup(arguments)
     cache = arguments.get("torch_empty_cache_steps")
-    if arguments.facts.during("4.50.3") and (cache.number().known_and(lambda n: n < 1 or n != int(n))):
+    if arguments.facts.during("4.50.3") and (cache.number().known_and(lambda n: n < 1 or n % 1 != 0)):
         message = f"torch_empty_cache_steps is no positive integer: {cache.written}"
         yield arguments.refused(cache, message, help="remove it, or write 1 or more")
 
 
 def _steps(arguments: Arguments, name: str) -> Iterator[Finding]:
     value = arguments.steps(name)
-    if value.known_and(lambda number: number > 1 and number != int(number)):
+    if value.known_and(lambda number: number > 1 and number % 1 != 0):
         message = f"{name} is above 1 and not whole: {value.field.written}"
         yield arguments.refused(value, message, help="write an integer, or a ratio below 1")
     elif name == "logging_steps" and value.is_(0):
@@ -366,7 +366,7 @@ def best_model_strategies(arguments: Arguments) -> Iterator[Finding]:
 def _multiple(arguments: Arguments, best: Value[bool]) -> Iterator[Finding]:
     saving, evaluating = arguments.steps("save_steps"), arguments.steps("eval_steps")
     save, evaluation = saving.known, evaluating.known
-    if save is None or not evaluation or not math.fmod(save, evaluation):
+    if save is None or not evaluation or not math.isfinite(save) or not math.fmod(save, evaluation):
         return
     as_ratio = save < 1 and evaluation < 1 and arguments.facts.during("4.53.3")
     if as_ratio and not (save * 1_000_000) % (evaluation * 1_000_000):
