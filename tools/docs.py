@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 from trainlint.engine import lint
@@ -81,7 +82,8 @@ def _findings(example: Path) -> list[str]:
     runtimes = re.search(r"^#\s*runtimes:\s*(\w+)", content, re.MULTILINE)
     overrides = Overrides(targets=targets, runtimes=runtimes.group(1) if runtimes else None, isolated=True)
     shown = _without_comments(example).encode()
-    report = lint([], overrides, stdin=(Path("example.yaml"), shown))
+    with tempfile.TemporaryDirectory() as folder:
+        report = lint([], overrides, stdin=(Path(folder, "example.yaml"), shown))
     return [_line(finding) for finding in report.findings]
 
 

@@ -25,8 +25,7 @@ MAX_BYTES = 20_000_000
 class Source:
     """One file: its text, the programs whose marker it holds, its documents and what is wrong with it.
 
-    `text` is None, and nothing else is told, where the file holds no marker. `trouble` is what stopped the reading, with
-    the 1-based line and column at which it shows.
+    `text` is None, and nothing else is told, where the file holds no marker. `trouble` is what stopped the reading.
     """
 
     path: str
