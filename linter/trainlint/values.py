@@ -251,6 +251,16 @@ class Field:
             for name, entry in entries_of(target, self.dialect).items():
                 yield self._child(name, entry)
 
+    def merges(self) -> list[Field]:
+        """What the merge keys (`<<`) of a mapping say, as fields of that name; their content is among the entries."""
+        target = self.target
+        pairs = target.pairs if isinstance(target, Mapping) else []
+        return [
+            Field(self.document, self.dialect, value, (*self.path, "<<"), parent=self, origin=self.origin)
+            for key, value in pairs
+            if _is_merge(key)
+        ]
+
     def items(self) -> list[Field]:
         """The fields of a sequence's items; empty where there is no sequence."""
         target = self.target

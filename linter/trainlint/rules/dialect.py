@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.document import Mapping, Scalar, resolve
+from trainlint.document import Mapping, Scalar, Sequence, resolve
 from trainlint.findings import Finding, Severity
 from trainlint.programs.kubeflow import TrainerObject
 from trainlint.rules import rule
@@ -49,14 +49,18 @@ def duplicate_key(document: TrainerObject) -> Iterator[Finding]:
 
 @rule("YD002", "unreadable-value")
 def unreadable_value(document: TrainerObject) -> Iterator[Finding]:
-    """A tag or a key is one that Go's YAML reader refuses, and with it the whole document.
+    """A tag, a key or a merge is one that Go's YAML reader refuses, and with it the whole document.
 
-    A tag such as `!!int` must fit what the text is read as (an integer may be a float), and a key must be a text, a
-    boolean or a number of 64 bits: neither null nor a mapping.
+    A tag such as `!!int` must fit what the text is read as (an integer may be a float), a key must be a text, a boolean
+    or a number of 64 bits (neither null nor a mapping), and a merge (`<<`) takes a mapping or a list of mappings, which
+    may be aliases, but not an alias of a list.
 
     Source: sigs.k8s.io/yaml 1.4 to 1.6, as kubectl uses it.
     """
-    for field in _fields(document.field):
+    for field in (document.field, *_fields(document.field)):
+        for merge in field.merges():
+            if not _can_be_merged(merge):
+                yield merge.finding("a merge takes a mapping or a list of mappings", help="name what to merge")
         wanted = _contradicted_tag(field)
         if wanted:
             yield field.finding(f"{field.written!r} is no {wanted}, as its tag says", help="remove the tag")
@@ -86,3 +90,9 @@ def _can_be_key(field: Field) -> bool:
         return isinstance(key, Mapping) and key.flow  # a template such as {{ name }}
     value = value_of(key, Dialect.KUBERNETES)
     return value is not None and not (isinstance(value, int) and value > _LARGEST_KEY)
+
+
+def _can_be_merged(merge: Field) -> bool:
+    if isinstance(merge.node, Sequence):
+        return all(isinstance(item.target, Mapping) for item in merge.items())
+    return isinstance(merge.target, Mapping) or merge.is_unknown
