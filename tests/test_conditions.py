@@ -27,13 +27,15 @@ class Sheet:
         return self.field.at(*name.split(".")) if name else self.field
 
 
-SHEET = Sheet("a: true\nb: 2\nc: word\nd: []\ne: null\nf: ${X}\ng: {h: 1, i: false}\nj: 'false'\nk: 0\n")
+SHEET = Sheet(
+    "a: true\nb: 2\nc: word\nd: []\ne: null\nf: ${X}\ng: {h: 1, i: false}\nj: 'false'\nk: 0\nl: 'no'\nm: -1\n"
+)
 
 
 @pytest.mark.parametrize(
     "when",
     "a; a b c; !d; !e; !z; a|d; !d|e; e|a; d?; !e?; b=2; b=1,2; c=word; a=true; c!=other; z!=other; b>1; b<3; c~OR; "
-    "a|b|d#>1; a|d|e#<2; g.h; !g.i; g.i=false; j; k?; k=0".lower().split("; "),
+    "a|b|d#>1; a|d|e#<2; g.h; !g.i; g.i=false; j; k?; k=0; l=no; m=-1; m<0".lower().split("; "),
 )
 def test_holds(when: str) -> None:
     """The condition holds of the sheet."""
@@ -43,7 +45,7 @@ def test_holds(when: str) -> None:
 @pytest.mark.parametrize(
     "when",
     "!a; d; e; z; !a|d; e?; !d?; b=1; b=two; j=false; k=false; c!=word; b>2; z>0; c>1; c~x; a|b#>2; a|b#<2; "
-    "f; !f; f?; !f?; f=x; f!=x; f>1; a|f#>1; a f; g.z".split("; "),
+    "l!=no; f; !f; f?; !f?; f=x; f!=x; f>1; a|f#>1; a f; g.z".split("; "),
 )
 def test_does_not_hold(when: str) -> None:
     """The condition does not hold, or rests on what is not known."""

@@ -162,7 +162,7 @@ def _compare(value: Data, operator: str, operand: str) -> bool | None:
 
 
 def _is(value: Data, word: str) -> bool:
-    wanted = plain_value(word, Dialect.PYYAML) if word else ""
-    if isinstance(wanted, bool) or isinstance(value, str) != isinstance(wanted, str):
-        return value is wanted
-    return value == wanted
+    if word in ("true", "false"):
+        return value is (word == "true")
+    number = plain_value(word, Dialect.PYYAML) if word.lstrip("-")[:1].isdecimal() else None
+    return value == (word if number is None else number)
