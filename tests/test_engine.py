@@ -63,7 +63,10 @@ def test_counts_and_targets(tmp_path: Path) -> None:
     report = lint([tmp_path])
     assert found(report) == [("job.yaml", 6, "TT102")]
     assert (report.files.discovered, report.files.parsed, report.files.recognised) == (3, 2, 1)
-    assert report.targets == {"kubeflow-trainer": Target(("2.3",), "default")}
+    assert report.targets == {
+        "kubeflow-trainer": Target(("2.3",), "default"),
+        "torchtune": Target(("0.6.1",), "default"),
+    }
 
 
 def test_a_runtime_is_found_in_another_file_that_is_not_linted(tmp_path: Path) -> None:
@@ -105,7 +108,8 @@ def test_a_namespaced_runtime_is_looked_up_in_the_jobs_namespace(tmp_path: Path)
 
 def test_releases_merge_where_they_agree(tmp_path: Path) -> None:
     write(tmp_path, job=job(nodes="2, numProcPerNode: 1, args: [output_dir=/x]"))
-    report = lint([tmp_path], Overrides(targets={"kubeflow-trainer": Target(("2.1.0", "2.2", "2.3"), "option")}))
+    targets = {"kubeflow-trainer": Target(("2.1.0", "2.2", "2.3"), "option")}
+    report = lint([tmp_path], Overrides(targets=targets, select=("TT",)))
     assert {f.rule: f.program_versions for f in report.findings} == {
         "TT102": ("2.1", "2.2", "2.3"),
         "TT106": ("2.3",),
@@ -118,7 +122,7 @@ def test_releases_merge_where_they_agree(tmp_path: Path) -> None:
 )
 def test_versions_that_are_not_known(tmp_path: Path, version: str, notice: str | None, count: int) -> None:
     write(tmp_path, job=job())
-    report = lint([tmp_path], Overrides(targets={"kubeflow-trainer": Target((version,))}))
+    report = lint([tmp_path], Overrides(targets={"kubeflow-trainer": Target((version,))}, select=("TT102",)))
     assert len(report.findings) == count
     assert [notice in n for n in report.notices] == [True] if notice else not report.notices
 

@@ -177,14 +177,9 @@ def recognise(document: Document) -> Sequence[Subject]:
     found: list[Subject] = []
     if any(entry.is_mapping and entry.get("_component_").node is not None for entry in root.entries()):
         found.append(RecipeFile(root.as_subject()))
-    jobs = list(_jobs(document)) if _KUBEFLOW in document.text.content else []
-    trainers = [job.trainer.path for job in jobs if job.runs_tune]
-    found.extend(
-        invocation
-        for invocation in invocations_in(document, [RUN])
-        if invocation.owner is None or invocation.owner.path not in trainers
-    )
-    found.extend(JobRun(job) for job in jobs if job.runs_tune or job.command.absent)
+    found.extend(invocations_in(document, [RUN]))
+    if _KUBEFLOW in document.text.content:
+        found.extend(JobRun(job) for job in _jobs(document))
     return found
 
 
@@ -222,10 +217,18 @@ def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
         return _of_file(subject, context, release)
     if isinstance(subject, JobRun):
         return list(_of_job(subject, context, release))
-    if isinstance(subject, Invocation):
+    if isinstance(subject, Invocation) and not _is_a_jobs(subject):
         run = _of_invocation(subject, context, release)
         return [[]] if run is None else [_views(run, release)]
     return [[]]
+
+
+def _is_a_jobs(invocation: Invocation) -> bool:
+    """The words of a TrainJob that Kubeflow Trainer completes with a recipe and a config."""
+    owner, document = invocation.owner, invocation.document
+    if owner is None or _KUBEFLOW not in document.text.content:
+        return False
+    return any(job.trainer.path == owner.path and job.runs_tune for job in _jobs(document))
 
 
 def _path(subject: Subject) -> str:
@@ -427,46 +430,34 @@ def _of_job(subject: JobRun, context: Context, release: str) -> Iterator[World]:
 
     target = context.settings.targets.get("kubeflow-trainer")
     versions = target.versions if target else kubeflow.default_target(subject, context).versions
-    found = False
     for version in dict.fromkeys(r for v in versions for r in kubeflow.in_force(v).releases):
         for views in kubeflow.worlds(subject.job, context, version):
             for job in views:
                 if isinstance(job, kubeflow.TrainJob):
-                    for world in _job_worlds(job, context, release, version):
-                        found = True
-                        yield world
-    if not found:
-        yield []
+                    yield from _job_worlds(job, context, release, version) or [[]]
 
 
-def _job_worlds(job: TrainJob, context: Context, release: str, version: str) -> Iterator[World]:
+def _job_worlds(job: TrainJob, context: Context, release: str, version: str) -> list[World]:
     from trainlint.programs import kubeflow
 
     if not job.runs_tune:
-        run = _runtime_run(job, context, release)
-        if run is not None:
-            yield _views(run, release)
-        return
+        run = _runtime_run(job, context, release) if job.command.absent else None
+        return [_views(run, release)] if run is not None else []
     if job.runtime is not None and not job.runtime.torch:
-        args = [Arg.of_value(arg) for arg in job.args]
-        run = _from_words(args, job.command.field, context, release)
-        if run is not None:
-            yield _views(run, release)
-        return
+        run = _from_words(_job_args(job), job.command.field, context, release)
+        return [_views(run, release)] if run is not None else []
     kubeflow_facts = kubeflow.facts(version)
-    admitted = _is_admitted(job, context, version)
-    built = kubeflow.built_recipe(job, kubeflow_facts)
-    chosen, args = job.runtime_name.field, [*_runtime_args(job), *_job_args(job)]
+    place, args = job.runtime_name.field, [*_runtime_args(job), *_job_args(job)]
+    built = kubeflow.built_recipe(job, kubeflow_facts) if job.runtime is not None else None
     pairs = [(built.name, built.config)] if built else list(_possible(job, kubeflow_facts, facts_of(release)))
-    if not pairs:
-        yield [TuneRun(job.command.field, Unknown(chosen), Unknown(chosen), args, job=True)]
+    if not pairs or not _is_admitted(job, context, version):
+        return [[TuneRun(job.command.field, Unknown(place), Unknown(place), args, job=True)]]
+    found: list[World] = []
     for recipe, config in pairs:
-        run = TuneRun(job.command.field, Known(chosen, recipe), Known(chosen, config), args, job=True)
-        if admitted:
-            _find_config(run, context, release, None)
-            yield [*_views(run, release), *([Job(recipe, config, _deciding_field(job, built))] if built else [])]
-        else:
-            yield [run]
+        run = TuneRun(job.command.field, Known(place, recipe), Known(place, config), args, job=True)
+        _find_config(run, context, release, None)
+        found.append([*_views(run, release), *([Job(recipe, config, _deciding_field(job, built))] if built else [])])
+    return found
 
 
 def _is_admitted(job: TrainJob, context: Context, version: str) -> bool:

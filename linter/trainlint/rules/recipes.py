@@ -152,7 +152,7 @@ def _missing_component(component: Node, path: str, facts: TorchtuneFacts, *, onl
         moved = next((old for old in RENAMED if path == old or path.startswith(f"{old}.")), None)
         hint = did_you_mean(missing, found.known)
         if moved is not None:
-            hint = f"it is {RENAMED[moved]}{path[len(moved) :]} since torchtune 0.3"
+            hint = f"it is {RENAMED[moved]}{path[len(moved) :]} now"
         package = found.parent.partition(".")[0]
         owner = f"{package} {facts.release}" if package == "torchtune" else package
         yield component.field.finding(
@@ -224,7 +224,7 @@ def _almost_parameters(section: Node, name: str, unknown: list[str], unset: list
         if node.own and (moved or (key not in LOADER_KEYWORDS and nearest(key, unset, cutoff=0.75))):
             yield node.field.finding(
                 f"{name} has no parameter {key}; it is handed on to the loader of the data",
-                help=f"it is {moved} since torchtune 0.3" if moved else did_you_mean(key, unset),
+                help=f"it is {moved} now" if moved else did_you_mean(key, unset),
                 severity=Severity.WARNING,
                 at_key=True,
             )
