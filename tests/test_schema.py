@@ -148,7 +148,11 @@ def test_rewritten() -> None:
 
 
 def test_partial() -> None:
-    """A patch is not checked for what it lacks."""
+    """A patch is not checked for what it lacks, and may say how it is merged."""
+    assert (
+        walked("{trainer: {env: [{name: a, $patch: delete}]}, $retainKeys: [trainer]}", spec(), Reading(partial=True))
+        == []
+    )
     assert walked("{trainer: {env: [{value: a}], numNodes: x}}", spec(), Reading(partial=True)) == [
         (Problem.WRONG_TYPE, "trainer.numNodes", 1, 41)
     ]

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from trainlint.workspace import Repository
 
 NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
-DIRECTIVES = ("$patch", "$retainKeys", "$deleteFromPrimitiveList", "$setElementOrder")
 _PATCHES = re.compile(r"patches|patchesStrategicMerge")
 
 
@@ -27,12 +26,8 @@ def is_patch(file: Path, repository: Repository) -> bool:
     """A kustomization in the file's folder or above, within the workspace, lists the file as a patch."""
     target = Path(os.path.abspath(file))
     root = Path(os.path.abspath(repository.root))
-    for folder in (target.parent, *target.parent.parents):
-        if target in _patches_of(folder, repository):
-            return True
-        if folder == root:
-            break
-    return False
+    folders = [folder for folder in target.parents if folder == root or root in folder.parents]
+    return any(target in _patches_of(folder, repository) for folder in folders)
 
 
 def _patches_of(folder: Path, repository: Repository) -> Iterator[Path]:

@@ -83,8 +83,9 @@ class Reading:
     `keeps_nulls`: null fields are sent and not dropped by the client, so that an unknown one is refused.
     `decoded`: a webhook has decoded it into Go types before, which refuses wrong ones, but takes a fraction for a
     quantity. `rewritten`: it has sent it back as Go writes it: what Go always writes is there, a zero is left out,
-    quantities are texts. `partial`: a patch, which may lack anything. `ranges_unplaced`: the check of integers against
-    int32 names no field. `types_only`: it is decoded, and nothing else of it is checked.
+    quantities are texts. `partial`: a patch, which may lack anything and hold directives (`$patch`).
+    `ranges_unplaced`: the check of integers against int32 names no field. `types_only`: it is decoded, and nothing else
+    of it is checked.
     """
 
     keeps_nulls: bool = False
@@ -149,7 +150,7 @@ class Walk:
         count = 0
         templated = False
         for child in field.entries():
-            if child.name in skip:
+            if child.name in skip or (self.reading.partial and child.name.startswith("$")):
                 continue
             below = structure.properties.get(child.name, structure.values)
             if is_template(child.name):
