@@ -9,7 +9,7 @@ import pytest
 from trainlint.document import documents
 from trainlint.engine import lint
 from trainlint.facts.transformers import Flag, during, transformers_facts
-from trainlint.findings import Finding
+from trainlint.findings import Finding, Severity
 from trainlint.programs.transformers import Arguments, FsdpConfig, arguments_in, fsdp_setup
 from trainlint.settings import Overrides, parse_target
 from trainlint.text import Text
@@ -141,6 +141,31 @@ def test_setup(release: str, config: str, version: int, policy: str) -> None:
     setup = fsdp_setup(_arguments(BASE + f"fsdp: full_shard auto_wrap\nfsdp_config:\n  {config}\n", release))
     assert setup is not None
     assert (setup.runs_version, setup.wrap_policy.known) == (version, policy)
+
+
+@pytest.mark.parametrize(
+    ("release", "config", "rules"),
+    [
+        ("4.57.6", "min_num_params: 1.0e+6", ["FS008"]),
+        ("5.24.0", "auto_wrap_policy: SIZE_BASED_WRAP\n  min_num_params: 1.0e+6", ["FS008"]),
+        ("5.24.0", "auto_wrap_policy: SIZE_BASED_WRAP\n  min_num_params:", ["FS008"]),
+        ("5.24.0", "state_dict_type: '3'", []),
+        ("5.24.0", "state_dict_type: '2'", ["FS006"]),
+        ("5.24.0", "state_dict_type: SHARDED", ["FS006"]),
+        ("5.24.0", "activation_checkpointing:", ["FS007"]),
+        ("5.24.0", "backward_prefetch: always", []),
+        ("5.24.0", "version: 1\n  backward_prefetch:", ["FS005"]),
+        ("5.24.0", "transformer_layer_cls_to_wrap: [A, 'B, C']", ["FS009"]),
+        ("5.24.0", "version: v2", ["FS002"]),
+        ("5.24.0", "reshard_after_forward: full_shard", ["FS011"]),
+        ("5.24.0", "version: 1\n  reshard_after_forward: true", ["FS021"]),
+    ],
+)
+def test_setting(tmp_path: Path, release: str, config: str, rules: list[str]) -> None:
+    """What the rules that all programs share make of a setting, notes apart."""
+    text = BASE + f"fsdp: full_shard auto_wrap\nfsdp_config:\n  {config}\n"
+    found = _findings(tmp_path, {"args.yaml": text}, f"transformers={release}")
+    assert [f.rule for f in found if f.level is not Severity.NOTE] == rules
 
 
 @pytest.mark.parametrize("fsdp", ["false", "''", "null"])

@@ -236,7 +236,7 @@ class ArgumentFacts:
             ),
             default_state_dict_type={1: "FULL_STATE_DICT", 2: "FULL_STATE_DICT" if new else "SHARDED_STATE_DICT"},
             boolean_reshard_under_fsdp1=error if named else None,
-            size_not_an_integer=error if new else None,
+            size_not_an_integer=error,
             unsynced_ram_loading={1: warning} if new else {1: error, 2: error} if self.during("4.41.2") else {},
             checkpointing_without_wrap=error if named else None,
             class_names=error,

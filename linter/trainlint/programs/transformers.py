@@ -20,7 +20,7 @@ from trainlint.facts.transformers import (
     transformers_facts,
 )
 from trainlint.findings import Edit, Finding, Fix, Related, Severity
-from trainlint.fsdp import FsdpRun, FsdpSetup, Training, nothing
+from trainlint.fsdp import STATE_DICT_TYPES, FsdpRun, FsdpSetup, Training, nothing
 from trainlint.programs import InForce
 from trainlint.report import Target
 from trainlint.scalars import Dialect
@@ -413,14 +413,14 @@ def fsdp_setup(arguments: Arguments) -> FsdpSetup | None:
         reshard=_reshard(config),
         wrap_policy=_wrap_policy(arguments, config),
         layer_classes=config.layer_classes,
-        min_num_params=config.min_num_params.integer(),
+        min_num_params=_size(config),
         backward_prefetch=_prefetch(config),
         forward_prefetch=config.switch("forward_prefetch"),
         use_orig_params=config.switch("use_orig_params"),
         limit_all_gathers=config.switch("limit_all_gathers"),
         sync_module_states=_exact(config.switch("sync_module_states"), facts),
         ram_efficient_loading=_exact(config.switch("cpu_ram_efficient_loading"), facts),
-        state_dict_type=config.read("state_dict_type").text().map(str.upper),
+        state_dict_type=_state_dict_type(config),
         offload=config.switch("cpu_offload"),
         activation_checkpointing=config.switch("activation_checkpointing"),
     )
@@ -456,6 +456,19 @@ def _prefetch(config: FsdpConfig) -> Value[str]:
     return (
         WrongType(field) if field.is_null else field.text().map(lambda word: _PREFETCH_NUMBERS.get(word, word.upper()))
     )
+
+
+def _size(config: FsdpConfig) -> Value[int]:
+    """`min_num_params`; a float and a null are no integers to accelerate."""
+    field = config.min_num_params
+    return WrongType(field) if field.is_null or isinstance(field.plain, float) else field.integer()
+
+
+def _state_dict_type(config: FsdpConfig) -> Value[str]:
+    """The word, or the one that a number in quotes stands for; what is no text is not looked up."""
+    text = config.read("state_dict_type").text()
+    numbers = {str(number): word for number, word in enumerate(STATE_DICT_TYPES, 1)}
+    return Unknown(text.field) if text.wrong_type else text.map(lambda word: numbers.get(word, word.upper()))
 
 
 _PREFETCH_NUMBERS = {"1": "BACKWARD_PRE", "2": "BACKWARD_POST"}
