@@ -20,7 +20,7 @@ from trainlint.facts.transformers import (
     TRUE_WORDS,
     Flag,
 )
-from trainlint.findings import Finding, did_you_mean, some_of
+from trainlint.findings import Finding, Severity, did_you_mean, some_of
 from trainlint.programs.transformers import Arguments, FsdpConfig
 from trainlint.rules import rule
 from trainlint.scalars import Dialect
@@ -122,7 +122,7 @@ _COMPARED_AT_ONCE: Mapping[str, tuple[str | None, str | None]] = {
 """Those of them that are compared when TrainingArguments is built, with the first and last release that does so."""
 
 
-@rule("FS203", "text-for-number")
+@rule("FS203", "text-for-number", severity=Severity.WARNING)
 def text_for_number(arguments: Arguments) -> Iterator[Finding]:
     """A text stands where a number is needed.
 
@@ -180,7 +180,7 @@ def _yaml_number(number: float, kind: str) -> str:
     return f"{mantissa if '.' in mantissa else mantissa + '.0'}e{int(power):+d}"
 
 
-@rule("FS204", "quoted-boolean")
+@rule("FS204", "quoted-boolean", severity=Severity.WARNING)
 def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
     """A text stands where a boolean is needed, and counts as true whatever it says.
 
@@ -210,7 +210,7 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
             )
 
 
-@rule("FS205", "wrong-number")
+@rule("FS205", "wrong-number", severity=Severity.WARNING)
 def wrong_number(arguments: Arguments) -> Iterator[Finding]:
     """A float, a boolean, a list or a mapping stands where an integer or a number is needed.
 
@@ -412,7 +412,7 @@ def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
         )
 
 
-@rule("FS211", "output-dir-missing")
+@rule("FS211", "output-dir-missing", severity=Severity.WARNING)
 def output_dir_missing(arguments: Arguments) -> Iterator[Finding]:
     """output_dir is not there.
 
@@ -454,7 +454,7 @@ def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
 # names
 
 
-@rule("FS215", "unknown-argument")
+@rule("FS215", "unknown-argument", severity=Severity.WARNING)
 def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
     """A key is no argument of this release, but of another one, or nearly one of this.
 
@@ -485,7 +485,7 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
             )
 
 
-@rule("FS216", "duplicate-argument")
+@rule("FS216", "duplicate-argument", severity=Severity.WARNING)
 def duplicate_argument(arguments: Arguments) -> Iterator[Finding]:
     """An argument is written twice, and the last one wins without a word.
 
@@ -590,7 +590,7 @@ def fsdp1_strategy(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.refused(word, f"FSDP2 has no {word}", help=help)
 
 
-@rule("FS232", "fsdp-strategy-not-run")
+@rule("FS232", "fsdp-strategy-not-run", severity=Severity.WARNING)
 def fsdp_strategy_not_run(arguments: Arguments) -> Iterator[Finding]:
     """The strategy in `fsdp` is not the one that runs.
 
@@ -616,7 +616,7 @@ def fsdp_strategy_not_run(arguments: Arguments) -> Iterator[Finding]:
         )
 
 
-@rule("FS233", "fsdp-wraps-nothing")
+@rule("FS233", "fsdp-wraps-nothing", severity=Severity.WARNING)
 def fsdp_wraps_nothing(arguments: Arguments) -> Iterator[Finding]:
     """The model is one FSDP unit, or wrapped otherwise than the settings say.
 
@@ -739,7 +739,7 @@ def _xla_dtypes(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
             yield arguments.refused(dtype, f"torch has no dtype {dtype}", help=hint)
 
 
-@rule("FS236", "cpu-under-fsdp")
+@rule("FS236", "cpu-under-fsdp", severity=Severity.WARNING)
 def cpu_under_fsdp(arguments: Arguments) -> Iterator[Finding]:
     """`use_cpu` turns FSDP off.
 
@@ -753,7 +753,7 @@ def cpu_under_fsdp(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.warned(arguments.get(name), f"{name} turns FSDP off", help=f"remove {name}, or fsdp")
 
 
-@rule("FS237", "checkpointing-gathers-twice")
+@rule("FS237", "checkpointing-gathers-twice", severity=Severity.WARNING)
 def checkpointing_gathers_twice(arguments: Arguments) -> Iterator[Finding]:
     """The Trainer's gradient checkpointing under FSDP gathers the parameters once more in backward.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.facts.trl import PROFILES
-from trainlint.findings import Finding, did_you_mean, some_of
+from trainlint.findings import Finding, Severity, did_you_mean, some_of
 from trainlint.programs.trl import TrlArguments
 from trainlint.rules import rule
 
@@ -24,7 +24,7 @@ def environment_not_a_mapping(arguments: TrlArguments) -> Iterator[Finding]:
         yield arguments.refused(env, "env must be a mapping", help="write NAME: value below it", at_key=True)
 
 
-@rule("FS251", "unknown-accelerate-profile")
+@rule("FS251", "unknown-accelerate-profile", severity=Severity.WARNING)
 def unknown_accelerate_profile(arguments: TrlArguments) -> Iterator[Finding]:
     """`accelerate_config` names neither a file nor a config that TRL ships.
 
