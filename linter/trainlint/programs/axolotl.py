@@ -12,6 +12,7 @@ from trainlint.facts.releases import Field as Spec
 from trainlint.facts.releases import releases
 from trainlint.findings import Severity
 from trainlint.fsdp import STATE_DICT_TYPES, WRAP_POLICIES, FsdpFacts, FsdpSetup, Words, nothing
+from trainlint.invocations import Command, named_file, repository_invocations
 from trainlint.lax import Schema, as_boolean, as_number
 from trainlint.programs import InForce
 from trainlint.scalars import Dialect
@@ -24,6 +25,18 @@ if TYPE_CHECKING:
     from trainlint.workspace import Context
 
 PREFIX = "fsdp_"
+CLI = Command(
+    "axolotl",
+    (
+        *(
+            ("axolotl", word)
+            for word in ("train", "preprocess", "merge-lora", "merge-sharded-fsdp-weights", "evaluate")
+        ),
+        *((f"axolotl.cli.{word}",) for word in ("train", "preprocess", "merge_lora", "evaluate")),
+        ("finetune.py",),
+    ),
+    r"\baxolotl\b",
+)
 SIGNS = ("datasets", "pretraining_dataset", "micro_batch_size", "adapter", "sequence_len")
 UNMISTAKABLE = ("datasets", "micro_batch_size", "sequence_len", "learning_rate")
 """Keys that together belong to no other program's file, so that a `base_model` is missed among them."""
@@ -43,17 +56,25 @@ class AxolotlFile:
 class AxolotlConfig:
     """A configuration as one release reads it: raw, before the values are converted to the types of their fields."""
 
-    def __init__(self, field: Field, facts: AxolotlFacts, own_package: bool = False) -> None:
+    def __init__(
+        self,
+        field: Field,
+        facts: AxolotlFacts,
+        own_package: bool = False,
+        overridden: frozenset[str] = frozenset(),
+    ) -> None:
         self.field = field
         self.facts = facts
         self.own_package = own_package
         """The repository carries Axolotl itself, so that no release's list of keys holds for it."""
+        self.overridden = overridden
+        """Settings that a command line gives besides."""
         self.fields = releases("axolotl").fields("AxolotlInputConfig", facts.release)
 
     @property
     def converted(self) -> AxolotlConfig:
         """The same after the values are converted."""
-        return Converted(self.field, self.facts, self.own_package)
+        return Converted(self.field, self.facts, self.own_package, self.overridden)
 
     @property
     def schema(self) -> Schema:
@@ -75,7 +96,17 @@ class AxolotlConfig:
     @property
     def read_apart(self) -> tuple[str, ...]:
         """Fields that are not checked as they stand: the old attention flags are taken out before, from 0.17 on."""
-        return ("datasets", "fsdp_config", *(ATTENTION_FLAGS if self.facts.attentions else ()))
+        return ("datasets", "fsdp_config", *(ATTENTION_FLAGS if self.facts.attentions else ()), *self.overridden)
+
+    def dataset_model(self, item: Field) -> str:
+        """The model that an item of `datasets` is made into."""
+        rl = self.field.get("rl").text()
+        if rl.is_("dpo", "ipo", "simpo"):
+            return "DPODataset"
+        if rl.is_("kto"):
+            return "KTODataset"
+        synthetic = item.get("type").text().is_("_synthetic") and self.model("SyntheticDataset")
+        return "SyntheticDataset" if synthetic else "SFTDataset"
 
     @property
     def section(self) -> Field:
@@ -109,6 +140,8 @@ class AxolotlConfig:
 
     def data(self, name: str) -> Data:
         """The value of a setting, or of what the release makes of several."""
+        if name.partition(".")[0] in self.overridden:
+            return UNREAD
         if name == "fsdp_version":
             return self._fsdp_version()
         if name.startswith("fsdp_config."):
@@ -321,8 +354,24 @@ def recognise(document: Document) -> Sequence[Subject]:
 
 def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
     """The configuration as the release reads it, and the sharding that it asks for."""
-    config = AxolotlConfig(subject.field, facts(release), own_package=_carries_axolotl(context))
+    config = AxolotlConfig(subject.field, facts(release), _carries_axolotl(context), _overridden(subject, context))
     return [[config, fsdp_setup(config)]]
+
+
+def _overridden(subject: Subject, context: Context) -> frozenset[str]:
+    """The settings that command lines which start from the file give besides (`--learning-rate 1e-5`)."""
+    from trainlint.workspace import display_path
+
+    given: set[str] = set()
+    for invocation in repository_invocations(context, CLI):
+        names = [word.text for word in invocation.words if word.text.endswith((".yaml", ".yml"))]
+        file = named_file(context.repository, invocation, names[0]) if names else None
+        if file is not None and display_path(file) == subject.field.document.path:
+            flags = (flag.name.text.lstrip("-").partition("=")[0] for flag in invocation.flags)
+            given.update(
+                flag.replace("-", "_").removeprefix("no_").partition(".")[0].partition("__")[0] for flag in flags
+            )
+    return frozenset(given)
 
 
 def _carries_axolotl(context: Context) -> bool:

@@ -99,14 +99,11 @@ def _datasets(config: AxolotlConfig) -> Iterator[Refusal]:
     if not datasets.is_sequence:
         yield from refusals(datasets, config.fields["datasets"], config.schema)
         return
-    rl = config.field.get("rl").text()
-    if rl.unknown:
+    if config.field.get("rl").is_unknown:
         return
-    kind = "DPODataset" if rl.is_("dpo", "ipo", "simpo") else "KTODataset" if rl.is_("kto") else "SFTDataset"
     for item in datasets.items():
         if item.is_mapping:
-            synthetic = kind == "SFTDataset" and item.get("type").text().is_("_synthetic")
-            yield from model_refusals(item, config.model("SyntheticDataset" if synthetic else kind), config.schema)
+            yield from model_refusals(item, config.model(config.dataset_model(item)), config.schema)
         elif not item.is_unknown:
             yield Refusal(item, "a mapping")
 
@@ -232,7 +229,8 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
     Source: Axolotl, utils/schemas/config.py and validation.py of each release.
     """
     for name, spec in config.fields.items():
-        if spec.required and all(config.field.get(key).node is None for key in (name, *spec.aliases)):
+        written = [key for key in (name, *spec.aliases) if config.field.get(key).node is not None]
+        if spec.required and not written and name not in config.overridden:
             yield config.field.finding(f"{name} is missing", help=f"add {name}")
     if config.field.get("datasets").is_absent and config.field.get("pretraining_dataset").is_absent:
         place = config.field.get("datasets")
@@ -245,28 +243,56 @@ def axolotl_unread_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[F
 
     Keys that a release does not know are dropped without a word, so that a misspelt one leaves its default in force: a
     misspelt `fsdp_config` trains on every device without sharding. Reported are keys that are nearly those of the
-    release, and keys that another release reads. A plugin that does not come with Axolotl may read keys of its own;
-    beside one, nothing is said.
+    release, in sections and datasets too, and keys that another release reads. A plugin that does not come with Axolotl
+    may read keys of its own at the top. `fp8_config` alone refuses keys that it does not know.
 
     Source: Axolotl, the fields of utils/schemas/config.py of each release and of its plugins.
     """
-    known = releases("axolotl")
     plugins = config.field.get("plugins")
-    if config.own_package or plugins.is_unknown or any(not _is_bundled(item) for item in plugins.items()):
+    custom = plugins.is_unknown or any(not _is_bundled(item) for item in plugins.items())
+    if config.own_package:
         return
-    read = _names(facts.release)
-    for entry in config.field.entries():
-        if entry.name in read or entry.name.startswith(("_", "x-")):
-            continue
-        meant = nearest(entry.name, read, cutoff=0.85)
-        others = [release for release in known.names if entry.name in _names(release)]
-        if others:
-            gone = known.names.index(others[-1]) < known.names.index(facts.release)
-            when = f"was read up to {others[-1]}" if gone else f"is read from {others[0]} on"
-            yield entry.finding(f"{entry.name} is not read here; it {when}", help="remove it", at_key=True)
-        elif meant:
-            what = ": nothing is sharded" if meant == "fsdp_config" else ""
-            yield entry.finding(f"{entry.name} is not read{what}", help=f'did you mean "{meant}"?', at_key=True)
+    if not custom:
+        read = _names(facts.release)
+        for entry in config.field.entries():
+            if entry.name not in read and not entry.name.startswith(("_", "x-")):
+                yield from _unread(entry, read, facts)
+    yield from _unread_inside(config, facts)
+
+
+def _unread(entry: Field, read: frozenset[str], facts: AxolotlFacts) -> Iterator[Finding]:
+    names = releases("axolotl").names
+    meant = nearest(entry.name, read, cutoff=0.85)
+    others = [release for release in names if entry.name in _names(release)]
+    if others:
+        gone = names.index(others[-1]) < names.index(facts.release)
+        when = f"was read up to {others[-1]}" if gone else f"is read from {others[0]} on"
+        yield entry.finding(f"{entry.name} is not read here; it {when}", help="remove it", at_key=True)
+    elif meant:
+        what = ": nothing is sharded" if meant == "fsdp_config" else ""
+        yield entry.finding(f"{entry.name} is not read{what}", help=f'did you mean "{meant}"?', at_key=True)
+
+
+def _unread_inside(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    """Keys in a section or a dataset that its model does not have, but nearly."""
+    known = releases("axolotl")
+    for name, spec in config.fields.items():
+        models = [kind for kind in spec.types if config.model(kind) and name != "fsdp_config"]
+        places = [(config.field.get(name), models[0])] if models else []
+        if name in ("datasets", "test_datasets"):
+            places = [(item, config.dataset_model(item)) for item in config.field.get(name).items()]
+        for place, model in places:
+            fields = config.model(model)
+            forbidden = known.value(f"extra:{model}", facts.release) == "forbid"
+            for entry in place.entries():
+                meant = nearest(entry.name, fields, cutoff=0.85)
+                if entry.name not in fields and (forbidden or (meant and not entry.name.startswith("message_field_"))):
+                    yield entry.finding(
+                        f"{name} has no {entry.name}",
+                        help=f'did you mean "{meant}"?' if meant else f"it has {some_of(fields)}",
+                        severity=Severity.ERROR if forbidden else None,
+                        at_key=True,
+                    )
 
 
 def _is_bundled(plugin: Field) -> bool:
