@@ -226,7 +226,8 @@ def _fault(error: Exception) -> str:
 
 def _judge(context: Context, program: Program, subject: Subject, release: str) -> bool:
     """Whether a definition that a subject rests on is itself accepted."""
-    found = _release_findings(context, program, subject, release, rules_of(program.rule_sets))
+    rules = [rule for rule in rules_of(program.rule_sets) if rule.program in (None, program.name)]
+    found = _release_findings(context, program, subject, release, rules)
     return not any(f.level is Severity.ERROR and f.program == program.name for f in found)
 
 

@@ -7,6 +7,7 @@ remembers the field that it was read from, so that what Kubernetes says of the r
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
@@ -88,13 +89,21 @@ class Part:
     `made` values stand in no manifest; their place is the field that they follow from.
     """
 
-    __slots__ = ("content", "made", "place", "source")
+    __slots__ = ("_key", "_place", "content", "made", "source")
 
-    def __init__(self, content: Content, place: Field, source: Source, *, made: bool = False) -> None:
+    def __init__(self, content: Content, place: Field, source: Source, *, made: bool = False, key: str = "") -> None:
         self.content = content
-        self.place = place
         self.source = source
         self.made = made
+        self._place = place
+        self._key = key
+
+    @property
+    def place(self) -> Field:
+        """The field that gave this value, or in which one is missing."""
+        if self._key:
+            self._place, self._key = self._place.get(self._key), ""
+        return self._place
 
     @property
     def exists(self) -> bool:
@@ -143,7 +152,7 @@ class Part:
         if isinstance(self.content, dict) and key in self.content:
             return self.content[key]
         content = UNCLEAR if self.is_unclear else None
-        return Part(content, self.place if self.made else self.place.get(key), self.source, made=self.made)
+        return Part(content, self.place, self.source, made=self.made, key="" if self.made else key)
 
     def at(self, *keys: str) -> Part:
         """The value several keys down."""
@@ -160,7 +169,9 @@ class Part:
     def find(self, path: str) -> Iterator[Part]:
         """The values at a path such as `ports[].name`, where `[]` stands for every item; absent ones are left out."""
         step, _, rest = path.partition(".")
-        found = self.get(step.removesuffix("[]"))
+        found = self.content.get(step.removesuffix("[]")) if isinstance(self.content, dict) else None
+        if found is None:
+            return
         for part in found.items() if step.endswith("[]") else [found]:
             if rest:
                 yield from part.find(rest)
@@ -223,18 +234,28 @@ def _mapping(field: Field, schema: SchemaNode, source: Source, rewritten: bool) 
             if value.exists:
                 content[entry.name] = value
         return content
-    for key, inner in schema.properties.items():
-        place = field.get(key)
-        value = read(place, inner, source, rewritten=rewritten)
-        required = key in schema.required
-        if not value.exists and isinstance(inner.default, (str, int, bool)):
-            value = Part(inner.default, place, source)
-        elif not value.exists and required and inner.type == "string":
-            value = Part("", place, source)
-        dropped = rewritten and _is_empty(value, inner) and not required and key not in POINTERS
-        if value.exists and not dropped:
-            content[key] = value
+    for entry in field.entries():
+        inner = schema.properties.get(entry.name)
+        if inner is None:
+            continue
+        value = read(entry, inner, source, rewritten=rewritten)
+        optional = entry.name not in schema.required and entry.name not in POINTERS
+        if value.exists and not (rewritten and optional and _is_empty(value, inner)):
+            content[entry.name] = value
+    for key, filled in _filled_in(schema):
+        if field.get(key).is_absent:
+            content[key] = Part(filled, field.get(key), source)
     return content
+
+
+@functools.cache
+def _filled_in(schema: SchemaNode) -> tuple[tuple[str, str | int | bool], ...]:
+    """What Go finds under keys that are not there: their default, or for a required text an empty one."""
+    defaults = {
+        key: inner.default for key, inner in schema.properties.items() if isinstance(inner.default, (str, int, bool))
+    }
+    empty = {key: "" for key in schema.required if schema.properties[key].type == "string" and key not in defaults}
+    return (*defaults.items(), *empty.items())
 
 
 def _is_empty(value: Part, schema: SchemaNode) -> bool:

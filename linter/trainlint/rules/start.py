@@ -499,7 +499,7 @@ def _starts_something_else(job: BuiltJob) -> bool:
 # runtimes by themselves
 
 
-@rule("TJ590", "unusable-runtime", severity=Severity.WARNING, program="kubernetes")
+@rule("TJ590", "unusable-runtime", severity=Severity.WARNING)
 def unusable_runtime(runtime: RuntimeAsIs) -> Iterator[Finding]:
     """No job starts from this runtime as it is.
 
@@ -507,13 +507,12 @@ def unusable_runtime(runtime: RuntimeAsIs) -> Iterator[Finding]:
     TrainJob uses it, and then only in the events of a JobSet or Job. Each rule on what a job becomes is asked here with
     a job that adds an image and nothing else; a job's patches may mend what is found, such as a volume that is missing.
 
-    Source: the rules TJ501 to TJ548, which name theirs.
+    Source: the rules TJ501 to TJ549, which name theirs.
     """
     own = runtime.runtime.field.document.path
     for other in rules_of(("start", "pods")):
         if other.subject is BuiltJob and other.severity is Severity.ERROR and other.program == "kubernetes":
             for found in other.run(runtime.sample, None):
                 if found.path == own:
-                    yield replace(
-                        found, message=f"a job that uses this runtime is refused: {found.message}", severity=None
-                    )
+                    message = f"a job that uses this runtime is refused ({other.code}): {found.message}"
+                    yield replace(found, message=message, severity=None)

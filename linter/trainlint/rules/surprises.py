@@ -140,7 +140,7 @@ def processes_and_gpus(job: BuiltJob) -> Iterator[Finding]:
         yield job.finding(part, f"MPI starts {few} per node beside {count} {part.place.name}")
 
 
-@rule("TJ605", "runtime-of-other-kind", severity=Severity.WARNING, program="kubeflow-trainer")
+@rule("TJ605", "runtime-of-other-kind", severity=Severity.WARNING)
 def runtime_of_other_kind(namesake: Namesake) -> Iterator[Finding]:
     """The repository has a runtime of this name, of the other kind.
 
@@ -157,7 +157,7 @@ def runtime_of_other_kind(namesake: Namesake) -> Iterator[Finding]:
     )
 
 
-@rule("TJ606", "field-without-effect", severity=Severity.WARNING, program="kubeflow-trainer")
+@rule("TJ606", "field-without-effect", severity=Severity.WARNING)
 def field_without_effect(job: BuiltJob) -> Iterator[Finding]:
     """A field of the job goes nowhere with this runtime.
 
@@ -202,7 +202,7 @@ def field_without_effect(job: BuiltJob) -> Iterator[Finding]:
             )
 
 
-@rule("TJ607", "value-and-source", severity=Severity.WARNING, program="kubeflow-trainer")
+@rule("TJ607", "value-and-source", severity=Severity.WARNING)
 def value_and_source(job: BuiltJob) -> Iterator[Finding]:
     """A variable has both a value and valueFrom, of which the value is dropped.
 
@@ -234,7 +234,7 @@ def curly_quotes(job: BuiltJob) -> Iterator[Finding]:
                 )
 
 
-@rule("TJ609", "overridden-path", severity=Severity.WARNING, program="kubeflow-trainer")
+@rule("TJ609", "overridden-path", severity=Severity.WARNING)
 def overridden_path(job: BuiltJob) -> Iterator[Finding]:
     """An argument of torchtune sets a path that belongs to the runtime.
 
@@ -336,7 +336,7 @@ def unreachable_first_node(job: BuiltJob) -> Iterator[Finding]:
             )
 
 
-@rule("TJ614", "several-launchers", severity=Severity.WARNING, program="kubeflow-trainer")
+@rule("TJ614", "several-launchers", severity=Severity.WARNING)
 def several_launchers(job: BuiltJob) -> Iterator[Finding]:
     """The numNodes of an MPI runtime multiplies its launcher.
 
