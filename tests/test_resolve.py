@@ -8,7 +8,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from trainlint.cli import main
 from trainlint.report import Target
 from trainlint.resolve import as_json, canonical, resolve
 from trainlint.settings import Overrides
@@ -115,3 +117,128 @@ def test_equals_what_the_controllers_built(version: str, tmp_path: Path) -> None
 def test_canonical_quantities(written: str, canonically: str | None) -> None:
     """Amounts are shown as Kubernetes writes them back."""
     assert canonical(written) == canonically
+
+
+JOB = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata:
+  name: tune
+spec:
+  runtimeRef:
+    name: torchtune-llama3.2-1b
+  trainer:
+    command: [tune, run]
+    env:
+      - name: TOKEN
+        valueFrom:
+          secretKeyRef: {name: hub, key: token}
+    resourcesPerNode:
+      limits: {nvidia.com/gpu: 1000m}
+"""
+
+
+def _shown(folder: Path, *options: str) -> str:
+    result = CliRunner().invoke(main, ["resolve", "--isolated", *options, str(folder)])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_text(tmp_path: Path) -> None:
+    """A block for each job, with the place of each value behind it."""
+    (tmp_path / "job.yaml").write_text(JOB, encoding="utf-8")
+    text = _shown(tmp_path).replace(f"{tmp_path.as_posix()}/", "")
+    assert text.splitlines()[0] == (
+        "job.yaml:1: TrainJob tune with ClusterTrainingRuntime torchtune-llama3.2-1b, Kubeflow Trainer 2.3"
+    )
+    assert "  node: 1 pod  # the shipped runtime\n    processes per node: auto  # made from job.yaml:8\n" in text
+    assert "      command: tune run full_finetune_single_device --config llama3_2/1B_full_single_device" in text
+    assert "      env TOKEN=(secretKeyRef hub token)  # job.yaml:11\n" in text
+    assert "      limits nvidia.com/gpu: 1  # job.yaml:15\n" in text
+
+
+def test_json(tmp_path: Path) -> None:
+    """Values and where they come from: the job, the runtime or the release."""
+    (tmp_path / "job.yaml").write_text(JOB, encoding="utf-8")
+    (job,) = json.loads(_shown(tmp_path, "--format", "json"))["jobs"]
+    assert (job["name"], job["release"], job["admitted"], job["stops"]) == ("tune", "2.3", True, None)
+    assert job["runtime"] == {
+        "kind": "ClusterTrainingRuntime",
+        "name": "torchtune-llama3.2-1b",
+        "path": None,
+        "line": None,
+    }
+    node = job["replicatedJobs"][2]
+    assert (node["name"], node["step"], node["parallelism"], node["processesPerNode"]) == ("node", "trainer", 1, "auto")
+    (container,) = node["containers"]
+    assert container["from"]["command"]["by"] == "job"
+    assert container["from"]["image"] == {"by": "runtime", "path": None, "line": None}
+    assert {env["name"]: env["from"]["by"] for env in container["env"]} == {
+        "TOKEN": "job",
+        "PET_NNODES": "release",
+        "PET_NPROC_PER_NODE": "release",
+        "PET_NODE_RANK": "release",
+    }
+
+
+def test_what_is_not_known(tmp_path: Path) -> None:
+    """A runtime found nowhere, a job that is refused, and a controller that stops are said to be so."""
+    job = JOB.replace("torchtune-llama3.2-1b", "team")
+    (tmp_path / "job.yaml").write_text(job.replace("name: tune", "name: Tune"), encoding="utf-8")
+    text = _shown(tmp_path)
+    assert "refused at admission" in text
+    assert "its runtime is not known" in text
+    runtime = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata:
+  name: team
+spec:
+  mlPolicy:
+    flux: {}
+  template:
+    spec: {}
+"""
+    (tmp_path / "job.yaml").write_text(f"{runtime}---\n{job}", encoding="utf-8")
+    assert "starts nothing: a Flux runtime needs spec.trainer.numNodes" in _shown(tmp_path)
+
+
+def test_two_definitions_of_a_runtime_are_both_shown(tmp_path: Path) -> None:
+    """Overlays: one block for each."""
+    runtime = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata:
+  name: team
+spec:
+  mlPolicy:
+    numNodes: {nodes}
+  template:
+    spec:
+      replicatedJobs:
+        - name: node
+          template:
+            metadata:
+              labels:
+                trainer.kubeflow.org/trainjob-ancestor-step: trainer
+            spec:
+              template:
+                spec:
+                  containers:
+                    - name: node
+                      image: example.com/train:1
+"""
+    for nodes in (1, 2):
+        (tmp_path / f"runtime-{nodes}.yaml").write_text(runtime.format(nodes=nodes), encoding="utf-8")
+    (tmp_path / "job.yaml").write_text(JOB.replace("torchtune-llama3.2-1b", "team"), encoding="utf-8")
+    assert [line.split("#")[0].strip() for line in _shown(tmp_path).splitlines() if " pod" in line] == [
+        "node: 1 pod",
+        "node: 2 pods",
+    ]
+
+
+def test_a_missing_path_is_wrong_use(tmp_path: Path) -> None:
+    """Exit 2, with a message on standard error."""
+    result = CliRunner().invoke(main, ["resolve", str(tmp_path / "nowhere")])
+    assert result.exit_code == 2
+    assert "nowhere" in result.stderr

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+Check: TypeAlias = Callable[[str], str]
 
 LABEL_LENGTH = 63
 SUBDOMAIN_LENGTH = 253
@@ -148,7 +151,7 @@ def driver(text: str) -> str:
     return _sized(text, LABEL_LENGTH) or subdomain(text.lower())
 
 
-SYNTAX: Mapping[str, Callable[[str], str]] = {
+SYNTAX: Mapping[str, Check] = {
     check.__name__: check
     for check in (label, letter_first, subdomain, search, key, port, sysctl, ip, inner_path, no_way_up, driver)
 }

@@ -172,10 +172,9 @@ def _lines(item: Resolved) -> Iterator[str]:
 
 def _pod_lines(pods: Pods, built: BuiltJob) -> Iterator[str]:
     count = _shown(pods.count)
-    processes = ""
+    yield f"  {pods.name}: {count} {'pod' if count == '1' else 'pods'}{_behind(pods.count, built)}"
     if pods is built.trainer and built.processes.exists:
-        processes = f", {_shown(built.processes)} processes each{_behind(built.processes, built)}"
-    yield f"  {pods.name}: {count} {'pod' if count == '1' else 'pods'}{_behind(pods.count, built)}{processes}"
+        yield f"    processes per node: {_shown(built.processes)}{_behind(built.processes, built)}"
     for container in [*pods.init_containers, *pods.containers]:
         yield f"    {container.name or '?'}"
         for key in ("image", "command", "args"):

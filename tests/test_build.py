@@ -1,0 +1,217 @@
+"""Parts, and what the controller of each release builds from a TrainJob."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from trainlint.build import BuiltJob
+from trainlint.document import of_data
+from trainlint.facts.schemas import shipped_runtimes
+from trainlint.parts import Part, Source, merge
+from trainlint.programs.kubeflow import Runtime, TrainJob
+from trainlint.resolve import plain
+from trainlint.scalars import Dialect
+from trainlint.values import Field
+
+if TYPE_CHECKING:
+    from trainlint.facts.schemas import Json
+
+ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
+
+
+def part(data: Json) -> Part:
+    """Plain data as a part."""
+    place = Field.root(of_data("", data), Dialect.KUBERNETES)
+    if isinstance(data, dict):
+        return Part({key: part(value) for key, value in data.items()}, place, Source.JOB)
+    return Part([part(item) for item in data] if isinstance(data, list) else data, place, Source.JOB)
+
+
+def built(spec: dict[str, Json], runtime: dict[str, Json], release: str = "2.3", name: str | None = "tune") -> BuiltJob:
+    """A job of this spec on this runtime."""
+    metadata: dict[str, Json] = {"name": name} if name else {"generateName": "tune-"}
+    job = of_data("job.yaml", {"metadata": metadata, "spec": spec})
+    definition = of_data("runtime.yaml", runtime)
+    return BuiltJob(
+        TrainJob(Field.root(job, Dialect.KUBERNETES)), Runtime(Field.root(definition, Dialect.KUBERNETES)), release
+    )
+
+
+def runtime(policy: Json, pod: dict[str, Json] | None = None, job: str = "node") -> dict[str, Json]:
+    """A runtime with one job of one container."""
+    containers: Json = [{"name": "node", "image": "a"}]
+    template: dict[str, Json] = {"spec": {"template": {"spec": {"containers": containers, **(pod or {})}}}}
+    template["metadata"] = {"labels": {ANCESTOR: "trainer"}}
+    jobs: Json = [{"name": job, "template": template}]
+    spec: dict[str, Json] = {"template": {"spec": {"replicatedJobs": jobs}}}
+    if policy is not None:
+        spec["mlPolicy"] = policy
+    return {"metadata": {"name": "team"}, "spec": spec}
+
+
+def shipped(name: str, release: str = "2.3") -> dict[str, Json]:
+    """A runtime that a release ships."""
+    return dict(shipped_runtimes(release)[name])
+
+
+def env_of(job: BuiltJob, pods: int = 0) -> dict[str, Json]:
+    """The variables of the container `node`."""
+    container = job.jobs[pods].container("node")
+    assert container is not None
+    found = [plain(env) for env in container.get("env").items()]
+    return {str(env["name"]): env.get("value") for env in found if isinstance(env, dict)}
+
+
+@pytest.mark.parametrize(
+    ("base", "patch", "merged"),
+    [
+        ({"a": 1, "b": {"c": 2}}, {"b": {"d": 3}}, {"a": 1, "b": {"c": 2, "d": 3}}),
+        ({"tolerations": [{"key": "a"}]}, {"tolerations": [{"key": "b"}]}, {"tolerations": [{"key": "b"}]}),
+        (
+            {"volumes": [{"name": "v", "emptyDir": {}}]},
+            {"volumes": [{"name": "v", "secret": {"secretName": "s"}}]},
+            {"volumes": [{"name": "v", "emptyDir": {}, "secret": {"secretName": "s"}}]},
+        ),
+        (
+            {"containers": [{"name": "a"}, {"name": "b"}]},
+            {"containers": [{"name": "c"}, {"name": "a", "image": "x"}]},
+            {"containers": [{"name": "c"}, {"name": "a", "image": "x"}, {"name": "b"}]},
+        ),
+        (
+            {"volumeMounts": [{"name": "v", "mountPath": "/a"}]},
+            {"volumeMounts": [{"name": "w", "mountPath": "/a"}, {"name": "x", "mountPath": "/a"}]},
+            {"volumeMounts": [{"name": "x", "mountPath": "/a"}]},
+        ),
+        ({"finalizers": ["a"]}, {"finalizers": ["b", "a"]}, {"finalizers": ["a", "b"]}),
+    ],
+)
+def test_merge(base: Json, patch: Json, merged: Json) -> None:
+    """Maps and some lists are merged, other lists replaced; new items come first, as in Go."""
+    assert plain(merge(part(base), part(patch))) == merged
+
+
+def test_a_merged_value_keeps_the_place_that_gave_it() -> None:
+    """A patch's value is reported at the patch, an untouched one at the runtime."""
+    base, patch = part({"a": 1, "b": 2}), part({"b": 3})
+    merged = merge(base, patch)
+    assert merged.get("a").place is base.get("a").place
+    assert merged.get("b").place is patch.get("b").place
+
+
+@pytest.mark.parametrize(
+    ("release", "spec", "processes"),
+    [
+        ("2.3", {"trainer": {}}, "1"),
+        ("2.3", {"trainer": {"numProcPerNode": 3}}, "3"),
+        ("2.3", {"trainer": {"resourcesPerNode": {"limits": {"cpu": "3500m"}}}}, "4"),
+        ("2.3", {"trainer": {"resourcesPerNode": {"requests": {"cpu": 2}, "limits": {"cpu": 4}}}}, "2"),
+        ("2.3", {"trainer": {"resourcesPerNode": {"limits": {"nvidia.com/gpu": 2}}}}, "auto"),
+        ("2.3", {"trainer": {"resourcesPerNode": {"limits": {"nvidia.com/gpu": 1, "amd.com/gpu": 2}}}}, None),
+        ("2.0", {"trainer": {}}, "auto"),
+        ("2.0", {"trainer": {"resourcesPerNode": {}}}, "1"),
+        ("2.0", {"trainer": {"resourcesPerNode": {"limits": {"cpu": 3}}}}, "3"),
+        ("2.0", {"trainer": {"resourcesPerNode": {"limits": {"cpu": 3}, "requests": {"cpu": 5}}}}, "3"),
+        ("2.0", {"trainer": {"numProcPerNode": "cpu", "resourcesPerNode": {"limits": {"cpu": 3}}}}, "3"),
+        ("2.1", {"trainer": {"numProcPerNode": "cpu", "resourcesPerNode": {"limits": {"cpu": 3}}}}, "3"),
+    ],
+)
+def test_processes_of_torch(release: str, spec: dict[str, Json], processes: str | None) -> None:
+    """How many processes torchrun starts per node, which is nobody's guess with two kinds of GPUs."""
+    policy: Json = {"torch": {"numProcPerNode": "auto"} if release < "2.2" else {}}
+    job = built({"runtimeRef": {"name": "team"}, **spec}, runtime(policy), release)
+    assert env_of(job)["PET_NPROC_PER_NODE"] == processes
+
+
+def test_torch_sets_nothing_without_a_trainer() -> None:
+    """No spec.trainer, no PET_ variables."""
+    assert env_of(built({"runtimeRef": {"name": "team"}}, runtime({"torch": {}}))) == {}
+
+
+def test_a_generated_name_makes_addresses_unclear() -> None:
+    """What holds the job's name is not told; its length is."""
+    job = built({"runtimeRef": {"name": "team"}, "trainer": {}}, runtime({"torch": {}}), name=None)
+    assert env_of(job)["PET_MASTER_ADDR"] is None
+    assert job.name_length == len("tune-") + 5
+
+
+def test_resources_are_merged_from_2_3_on() -> None:
+    """Before that, the job's stand in place of the runtime's."""
+    spec: dict[str, Json] = {
+        "runtimeRef": {"name": "torchtune-llama3.2-1b"},
+        "trainer": {"resourcesPerNode": {"limits": {"memory": "1Gi"}}},
+    }
+    for release, limits in (("2.2", {"memory": "1Gi"}), ("2.3", {"memory": "1Gi", "nvidia.com/gpu": "2"})):
+        job = built(spec, shipped("torchtune-llama3.2-1b", release), release)
+        container = job.jobs[2].container("node")
+        assert container is not None
+        assert plain(container.get("resources")) == {"limits": limits}
+
+
+def test_resources_need_a_policy() -> None:
+    """From 2.3 on a runtime without mlPolicy keeps its own resources."""
+    spec: dict[str, Json] = {
+        "runtimeRef": {"name": "team"},
+        "trainer": {"resourcesPerNode": {"limits": {"memory": "1Gi"}}},
+    }
+    container = built(spec, runtime(None)).jobs[0].container("node")
+    assert container is not None
+    assert not container.get("resources").exists
+
+
+def test_ports_that_share_a_name_or_number() -> None:
+    """No name is a name: the second port replaces the first, and stays."""
+    ports: Json = [{"containerPort": 80}, {"containerPort": 81}]
+    containers: Json = [{"name": "node", "image": "a", "ports": ports}]
+    job = built({"runtimeRef": {"name": "team"}}, runtime({"torch": {}}, {"containers": containers}))
+    container = job.jobs[0].container("node")
+    assert container is not None
+    assert [port.get("containerPort").number for port in container.get("ports").items()] == [81, 81]
+
+
+def test_a_patch_adds_a_job_from_2_3_on() -> None:
+    """Before that, a patch goes into jobs that exist."""
+    patch: Json = {"replicatedJobs": [{"name": "worker", "template": {"spec": {}}}]}
+    spec: dict[str, Json] = {
+        "runtimeRef": {"name": "team"},
+        "runtimePatches": [{"manager": "a.b/c", "trainingRuntimeSpec": {"template": {"spec": patch}}}],
+    }
+    assert [pods.name for pods in built(spec, runtime({"torch": {}})).jobs] == ["worker", "node"]
+    assert [pods.name for pods in built(spec, runtime({"torch": {}}), "2.2").jobs] == ["node"]
+
+
+def test_mpi_counts_the_launcher_as_a_node() -> None:
+    """With runLauncherAsNode the job `node` gets one pod less, and one at least."""
+    for nodes, pods in ((4, 3), (1, 1)):
+        spec: dict[str, Json] = {"runtimeRef": {"name": "deepspeed-distributed"}, "trainer": {"numNodes": nodes}}
+        job = built(spec, shipped("deepspeed-distributed"))
+        assert {p.name: p.count.number for p in job.jobs} == {"launcher": 1, "node": pods}
+
+
+def test_flux_needs_a_number_of_nodes() -> None:
+    """Without it the controller crashes, and nothing more is said of the job."""
+    job = built({"runtimeRef": {"name": "team"}, "trainer": {}}, runtime({"flux": {}}))
+    assert job.stops is not None
+    assert job.jobs == []
+
+
+def test_flux_wraps_the_command() -> None:
+    """The job's command becomes the argument of Flux' own entry point, and its args with it."""
+    trainer: Json = {"numNodes": 2, "command": ["python", "train.py"], "args": ["--fast"]}
+    job = built({"runtimeRef": {"name": "team"}, "trainer": trainer}, runtime({"flux": {}}))
+    pods = job.jobs[0]
+    container = pods.container("node")
+    assert container is not None
+    assert container.get("command").texts() == ["/bin/bash", "/etc/flux-config/entrypoint.sh", "python train.py --fast"]
+    assert not container.get("args").exists
+    assert [part.name for part in pods.init_containers] == ["flux-installer"]
+
+
+def test_templates_are_unclear() -> None:
+    """What a template fills in is neither there nor missing."""
+    spec: dict[str, Json] = {"runtimeRef": {"name": "team"}, "trainer": {"image": "{{ .Values.image }}", "numNodes": 2}}
+    container = built(spec, runtime({"torch": {}})).jobs[0].container("node")
+    assert container is not None
+    assert container.get("image").is_unclear
+    assert container.get("image").exists
