@@ -226,13 +226,13 @@ def recognise(document: Document) -> Sequence[Subject]:
 def _is_soup(root: Field, name: str) -> bool:
     if not root.is_mapping:
         return False
-    has_base = root.get("base").text().given and not root.get("base").text().wrong_type
+    base, task, output = (root.get(key) for key in ("base", "task", "output"))
+    has_base = base.text().known is not None or base.is_unknown
     sections = [root.get(section).is_mapping for section in ("data", "training")]
+    trains = sections[1] or not (task.is_absent and output.is_absent)
     if name.startswith("soup") and name.endswith((".yaml", ".yml")):
-        return (has_base and any(sections)) or all(sections)
-    if not (
-        has_base and sections[0] and (sections[1] or not (root.get("task").is_absent and root.get("output").is_absent))
-    ):
+        return all(sections) or (has_base and (sections[0] or trains))
+    if not (has_base and sections[0] and trains):
         return False
     known = releases("soup")
     tables = {"SoupConfig": root, **{SECTIONS[key]: root.get(key) for key in ("data", "training")}}
