@@ -74,6 +74,8 @@ def test_recognised(text: str, name: str, expected: bool) -> None:
         ("ci.yml", "run: soup train --config other.yaml --fsdp full_shard\n", False),
         ("ci.yml", "run: soup train --config $CONFIG --fsdp full_shard\n", False),
         ("ci.yml", "run: soup train --fsdp $PRESET\n", False),
+        ("ci.yml", "run: soup train --fsdp full_shard --find-lr\n", False),
+        ("ci.yml", "run: soup train --fsdp full_shard --help\n", False),
         ("ci.yml", "command: [soup, train]\nargs: [--config, /app/soup.yaml, --fsdp, full_shard]\n", True),
         ("Dockerfile", 'FROM a\nENTRYPOINT ["soup", "train"]\nCMD ["--fsdp", "full_shard"]\n', True),
     ],

@@ -28,7 +28,7 @@ SCRIPT_SUFFIXES = (
 _SCRIPT_KEYS = frozenset(
     "after_script bash before_script cmd cmds commands run script setup setup_commands source start".split()
 )
-_EXEC_KEYS = ("entrypoint", "command", "args")
+_EXEC_KEYS = ("entrypoint", "command", "args", "arguments")
 _FOLDER_KEYS = ("working-directory", "working_directory", "workingDirectory", "workingDir", "working_dir", "workdir")
 _QUOTING_COMMANDS = frozenset("alias cat echo git grep log man pip pip3 printf rg sed type which".split())
 _MAX_HEREDOCS = 5

@@ -6,7 +6,7 @@ Only the command line can ask for sharding, so that a file is judged with the co
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -113,7 +113,7 @@ class SoupConfig:
 
 
 class SoupCommand:
-    """One `soup train` on a command line."""
+    """One `soup train` on a command line, also one that ends before it looks at sharding: `--cloud`, `--find-lr`."""
 
     def __init__(self, invocation: Invocation) -> None:
         self.invocation = invocation
@@ -142,6 +142,11 @@ class SoupCommand:
     def config(self) -> Value[str]:
         """`--config`, by default `soup.yaml`."""
         return self.invocation.flag("--config", "-c").or_when_absent("soup.yaml")
+
+    @property
+    def trains(self) -> bool:
+        """It goes on to train on this machine."""
+        return not (self.cloud.given or self.invocation.has("--find-lr", "--help"))
 
     @property
     def is_here(self) -> bool:
@@ -198,10 +203,14 @@ class SoupCommand:
         return counts[0].integer() if len(counts) == 1 else Absent(owner)
 
 
+class SoupTraining(SoupCommand):
+    """A `soup train` that goes on to train on the machine that it starts on."""
+
+
 class SoupRun:
     """A `soup.yaml` with a command that trains on it."""
 
-    def __init__(self, config: SoupConfig, command: SoupCommand) -> None:
+    def __init__(self, config: SoupConfig, command: SoupTraining) -> None:
         self.config = config
         self.command = command
 
@@ -209,7 +218,7 @@ class SoupRun:
 class SoupStack:
     """The versions that a repository pins for a run that is sharded."""
 
-    def __init__(self, command: SoupCommand, torch: Pin | None, accelerate: Pin | None) -> None:
+    def __init__(self, command: SoupTraining, torch: Pin | None, accelerate: Pin | None) -> None:
         self.command = command
         self.torch = torch
         self.accelerate = accelerate
@@ -243,30 +252,36 @@ def _is_soup(root: Field, name: str) -> bool:
 def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
     """A config with the commands that name it, and the repository's scripts; a command with the config it names."""
     facts = facts_of(release)
-    views: list[object] = []
     if isinstance(subject, Invocation):
-        commands = [subject]
-        files = [file for file in (_config_of(subject, context),) if file is not None]
-    else:
-        config = SoupConfig(subject.field, facts)
-        views.append(config)
-        commands = []
-        for invocation in repository_invocations(context, TRAIN):
-            named = _config_of(invocation, context)
-            if named is not None and named.field.document.path == subject.field.document.path:
-                views.append(SoupRun(config, SoupCommand(invocation)))
-            if invocation.owner is None:
-                commands.append(invocation)
-        files = []
+        file = _config_of(subject, context)
+        return [[*_command_views(subject, context), *_run_views(file, [subject], facts)]]
+    commands = repository_invocations(context, TRAIN)
+    path = subject.field.document.path
+    named = [c for c in commands if (file := _config_of(c, context)) and file.field.document.path == path]
+    views: list[object] = [SoupConfig(subject.field, facts), *_run_views(subject, named, facts)]
     for invocation in commands:
-        command = SoupCommand(invocation)
-        views.append(command)
-        near = _near(invocation, context)
-        pins = [pinned_version(context, near, package) for package in ("torch", "accelerate")]
-        if any(pins):
-            views.append(SoupStack(command, *pins))
-        views.extend(SoupRun(SoupConfig(file.field, facts), command) for file in files)
+        if invocation.owner is None:
+            views += _command_views(invocation, context)
     return [views]
+
+
+def _command_views(invocation: Invocation, context: Context) -> Iterator[object]:
+    """A command by itself, and with the pins that are nearest to it."""
+    if not SoupCommand(invocation).trains:
+        yield SoupCommand(invocation)
+        return
+    command = SoupTraining(invocation)
+    yield command
+    near = _near(invocation, context)
+    torch, accelerate = (pinned_version(context, near, package) for package in ("torch", "accelerate"))
+    if torch or accelerate:
+        yield SoupStack(command, torch, accelerate)
+
+
+def _run_views(file: Subject | None, commands: Iterable[Invocation], facts: SoupFacts) -> Iterator[SoupRun]:
+    if file is not None:
+        config = SoupConfig(file.field, facts)
+        yield from (SoupRun(config, SoupTraining(c)) for c in commands if SoupCommand(c).trains)
 
 
 def _config_of(invocation: Invocation, context: Context) -> SoupFile | None:

@@ -24,7 +24,7 @@ from trainlint.facts.soup import (
 )
 from trainlint.findings import Finding, Severity, did_you_mean, nearest, some_of
 from trainlint.lax import Refusal, Schema, model_refusals, refusals, wanted
-from trainlint.programs.soup import SoupCommand, SoupConfig, SoupRun, SoupStack
+from trainlint.programs.soup import SoupCommand, SoupConfig, SoupRun, SoupStack, SoupTraining
 from trainlint.rules import rule
 from trainlint.values import Field
 
@@ -42,7 +42,7 @@ _FOREIGN_PRESETS = {
 
 
 @rule("FS301", "soup-unknown-preset")
-def unknown_preset(command: SoupCommand, facts: SoupFacts) -> Iterator[Finding]:
+def unknown_preset(command: SoupTraining, facts: SoupFacts) -> Iterator[Finding]:
     """`--fsdp` names no preset of Soup.
 
     `soup train` reads its config and then exits: the preset must be one of three words, in lower case. The names that
@@ -68,7 +68,7 @@ def unknown_preset(command: SoupCommand, facts: SoupFacts) -> Iterator[Finding]:
 
 
 @rule("FS302", "soup-fsdp-with-deepspeed")
-def fsdp_with_deepspeed(command: SoupCommand) -> Iterator[Finding]:
+def fsdp_with_deepspeed(command: SoupTraining) -> Iterator[Finding]:
     """`--fsdp` and `--deepspeed` exclude each other.
 
     Both shard the model, so `soup train` stops before it loads it. Keep one of them.
@@ -84,7 +84,7 @@ def fsdp_with_deepspeed(command: SoupCommand) -> Iterator[Finding]:
 
 
 @rule("FS303", "soup-unknown-deepspeed")
-def unknown_deepspeed(command: SoupCommand, facts: SoupFacts) -> Iterator[Finding]:
+def unknown_deepspeed(command: SoupTraining, facts: SoupFacts) -> Iterator[Finding]:
     """`--deepspeed` names neither a preset of Soup nor a JSON file.
 
     It must be zero2, zero3, zero2_offload, zero3_offload, zero++ or zero_pp, or the path of an existing file whose name
@@ -121,7 +121,7 @@ def fsdp_backend(run: SoupRun) -> Iterator[Finding]:
 
 
 @rule("FS305", "soup-fsdp-without-cuda")
-def fsdp_without_cuda(command: SoupCommand) -> Iterator[Finding]:
+def fsdp_without_cuda(command: SoupTraining) -> Iterator[Finding]:
     """`soup train --fsdp` runs where there is no CUDA device.
 
     `soup train` looks for a CUDA device and stops when a preset is given and there is none. Certain are a runner of
@@ -131,7 +131,7 @@ def fsdp_without_cuda(command: SoupCommand) -> Iterator[Finding]:
 
     Source: Soup 0.15 and later, utils/fsdp.py, validate_fsdp_config.
     """
-    if command.preset.known is None or command.cloud.given or not command.is_here:
+    if command.preset.known is None or not command.is_here:
         return
     hidden, runner, container = command.hidden_devices, command.hosted_runner, command.gpuless_container
     if hidden is not None:
@@ -166,7 +166,7 @@ def compile_without_fsdp(run: SoupRun) -> Iterator[Finding]:
         run.command.preset,
         run.command.deepspeed,
     )
-    if not compiled.is_(True) or run.command.cloud.given:
+    if not compiled.is_(True):
         return
     if deepspeed.known:
         yield compiled.finding(
@@ -525,7 +525,7 @@ def command_line(command: SoupCommand, facts: SoupFacts) -> Iterator[Finding]:
 
 
 @rule("FS331", "soup-gpus")
-def gpus(command: SoupCommand) -> Iterator[Finding]:
+def gpus(command: SoupTraining) -> Iterator[Finding]:
     """`--gpus` is neither `auto` nor a number from 1 to 128.
 
     Source: Soup 0.73.3 to 0.77.0, utils/topology.py.
