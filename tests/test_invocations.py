@@ -102,6 +102,12 @@ def test_single_quotes_keep_a_dollar() -> None:
     assert [word.known for word in found.positionals] == ["r", "a=$b", "c=$d"]
 
 
+def test_script_that_begins_with_environment() -> None:
+    """What goes before a command inside a shell's own text does not hide it."""
+    (found,) = in_yaml("command: [/bin/sh, -c]\narguments: ['A=\"/x:$A\" tune run r a=b']\n")
+    assert [word.text for word in found.positionals] == ["r", "a=b"]
+
+
 def test_open_command() -> None:
     """A word that may expand to flags makes absent flags Unknown."""
     (found,) = in_yaml("run: soup train $FLAGS\n")

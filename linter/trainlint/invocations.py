@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import dropwhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -380,7 +381,7 @@ class _Finder:
 
     def read_command(self, words: list[Word]) -> None:
         """One simple command: the programs that it starts, or those of a script that it hands to a shell."""
-        rest = [word for word in words if not re.match(r"[A-Za-z_]\w*=", word.text)]
+        rest = list(dropwhile(lambda word: re.match(r"[A-Za-z_]\w*=", word.text), words))
         if not rest:
             return
         if _name(rest[0]) == "cd":
