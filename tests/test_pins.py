@@ -98,10 +98,12 @@ def test_nearest_wins(tmp_path: Path) -> None:
     files = {
         "requirements.txt": "accelerate==1.0.1\n",
         "a/requirements.txt": "accelerate==1.6.0\n",
-        "b/c/d/requirements.txt": "accelerate==0.34.2\n",
+        "b/c/requirements.txt": "accelerate==0.34.2\n",
     }
     assert target(tmp_path, files, "a/configs/x.yaml") == ("1.6.0", "a/requirements.txt:1")
     assert target(tmp_path, files, "b/x.yaml") == ("1.0.1", "requirements.txt:1")
+    (tmp_path / "requirements.txt").unlink()
+    assert target(tmp_path, {}, "b/x.yaml") == ("1.15.0", "default")
 
 
 def test_exact_before_range(tmp_path: Path) -> None:

@@ -39,8 +39,11 @@ _REQUIREMENT = re.compile(
     rf"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*\(?\s*({_CLAUSE}(?:\s*,\s*{_CLAUSE})*)?"
 )
 _CONDA = re.compile(r"(?:[\w-]+::)?([A-Za-z0-9._-]+?)\s*(=?[=<>!~][^ #]*)?(?:=.*)?$")
-_FURTHEST = 2
-"""How many folders below one of a config's own parents a file may stand to speak for it."""
+_BESIDE = frozenset(
+    ".devcontainer .github build ci conda docker dockerfiles env environment environments envs images install"
+    " requirements setup workflows".split()
+)
+"""Folders below one of a config's own parents whose files speak for it too; any other may hold a project of its own."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class Pin:
 
 
 def pinned_version(context: Context, near: str | Path, package: str) -> Pin | None:
-    """The pin of a package that is nearest to a file: in its own folder, then its parents' and just below those.
+    """The pin of a package that is nearest to a file: in its own folder, then its parents', then beside those.
 
     Where several equally near files disagree, an exact pin speaks, then requirements before pyproject.toml,
     environment.yml and commands; None where two of the same kind differ.
@@ -139,7 +142,7 @@ def _nearest(pins: Iterable[Pin], near: str | Path) -> list[Pin]:
         folder = Path(pin.span.path).absolute().parent
         common = next((p for p in (home, *home.parents) if p == folder or p in folder.parents), home)
         up, down = len(home.parts) - len(common.parts), len(folder.parts) - len(common.parts)
-        if down <= _FURTHEST:
+        if down == 0 or set(folder.relative_to(common).parts) <= _BESIDE:
             by_distance.setdefault((down > 0, up, down), []).append(pin)
     return by_distance[min(by_distance)] if by_distance else []
 
