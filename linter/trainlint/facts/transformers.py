@@ -238,7 +238,7 @@ class ArgumentFacts:
             boolean_reshard_under_fsdp1=error if named else None,
             size_not_an_integer=error,
             unsynced_ram_loading={1: warning} if new else {1: error, 2: error} if self.during("4.41.2") else {},
-            checkpointing_without_wrap=error if named else None,
+            checkpointing_without_wrap=warning if named else None,
             class_names=error,
             single_unit=warning if new else None,
             section_not_used=warning,
