@@ -122,7 +122,7 @@ def test_releases_merge_where_they_agree(tmp_path: Path) -> None:
 )
 def test_versions_that_are_not_known(tmp_path: Path, version: str, notice: str | None, count: int) -> None:
     write(tmp_path, job=job())
-    report = lint([tmp_path], Overrides(targets={"kubeflow-trainer": Target((version,))}, select=("TT102",)))
+    report = lint([tmp_path], Overrides(targets={"kubeflow-trainer": Target((version,), "option")}, select=("TT102",)))
     assert len(report.findings) == count
     assert [notice in n for n in report.notices] == [True] if notice else not report.notices
 
