@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from trainlint.cli import main
 from trainlint.findings import Finding
-from trainlint.programs import PROGRAMS
+from trainlint.programs import PROGRAMS, Program
 from trainlint.programs.kubeflow import TrainJob
 from trainlint.report import Report
 from trainlint.reports import render
@@ -31,6 +32,15 @@ def test_codes_names_and_families() -> None:
 def test_every_rule_set_belongs_to_a_program() -> None:
     used = {rule_set for program in PROGRAMS.values() for rule_set in program.rule_sets}
     assert used | {"own"} == {r.module for r in RULES}
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=lambda program: program.name)
+def test_every_text_with_a_marker_has_one_of_its_words(program: Program) -> None:
+    fixtures = Path(__file__).resolve().parent.parent / "fixtures"
+    texts = [file.read_bytes().decode("latin-1") for file in fixtures.rglob("*.y*ml")]
+    marked = [text for text in texts if program.pattern.search(text)]
+    assert marked
+    assert all(any(word in text for word in program.words) for text in marked)
 
 
 def test_the_list_explain_and_sarif_hold_the_same_rules() -> None:

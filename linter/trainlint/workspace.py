@@ -59,7 +59,7 @@ def display_path(file: Path) -> str:
 
 def load(file: Path, data: bytes) -> Source:
     """Read a file as far as it matters: nothing but a search for markers where it holds none."""
-    from trainlint.programs import any_marker, marked
+    from trainlint.programs import marked
 
     text: Text | None = None
     content = data.decode("latin-1")
@@ -69,10 +69,10 @@ def load(file: Path, data: bytes) -> Source:
             content = text.content
         except Undecodable:
             pass
-    if not any_marker().search(content):
+    programs = marked(content)
+    if not programs:
         return _UNMARKED
-    source = Source(display_path(file))
-    source.programs = marked(content)
+    source = Source(display_path(file), programs=programs)
     if len(data) > MAX_BYTES:
         source.text = Text("")
         source.trouble = Trouble(f"larger than {MAX_BYTES // 1_000_000} MB, not checked", 1, 1, 0, True)
