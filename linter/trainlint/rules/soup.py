@@ -28,7 +28,7 @@ from trainlint.programs.soup import SoupCommand, SoupConfig, SoupRun, SoupStack,
 from trainlint.rules import rule
 from trainlint.values import Field
 
-_SHARDING_KEYS = ("fsdp", "deepspeed")
+_SHARDING_KEYS = ("fsdp", "deepspeed", "gpus", "nodes")
 _FOREIGN_PRESETS = {
     "fsdp": "full_shard",
     "fsdp2": "full_shard",
@@ -347,7 +347,7 @@ def sharding_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """
     for entry, _ in _unknown_keys(config, facts):
         if _about_sharding(entry.name):
-            flag = "--deepspeed" if entry.name.startswith("deepspeed") else "--fsdp"
+            flag = next((f"--{key}" for key in _SHARDING_KEYS if entry.name.lower().startswith(key)), "--gpus")
             yield entry.finding(
                 f"soup.yaml has no key {entry.name}: {_outcome(facts)}",
                 help=f"give {flag} to soup train instead",
@@ -421,9 +421,7 @@ def _refused_values(config: SoupConfig, facts: SoupFacts) -> Iterator[Refusal]:
     for table, section in (("TrainingConfig", "training"), ("DataConfig", "data"), ("ShipConfig", "eval.ship")):
         for name in sorted(facts.strict & facts.fields(table).keys()):
             place, spec = config.place(f"{section}.{name}"), facts.fields(table)[name]
-            if isinstance(place.plain, (int, float) if "bool" in spec.types else bool) and not (
-                "bool" in spec.types and isinstance(place.plain, bool)
-            ):
+            if type(place.plain) in ((int, float) if "bool" in spec.types else (bool,)):
                 yield Refusal(place, wanted(spec))
 
 
@@ -462,8 +460,10 @@ def lora_twice(config: SoupConfig) -> Iterator[Finding]:
 def quantization_settings(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """Quantization beside a setting that it excludes.
 
-    bnb_4bit_quant_storage without 4-bit weights, both load_in_8bit and load_in_16bit, use_galore on a quantized model
-    (4bit is the default) or with unsloth, and pre-quantized formats with backend mlx are refused.
+    The default is 4bit, so that what trains the weights themselves needs `quantization: none` written out: use_galore,
+    lora.r of 0, unfrozen_parameters, from 0.76 PiSSA and LoftQ. Refused are also bnb_4bit_quant_storage without 4-bit
+    weights, load_in_8bit beside load_in_16bit, pre-quantized formats with backend mlx, and from 0.76 any quantization
+    in a task whose trainer quantizes nothing.
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, utils/galore.py.
     """
@@ -605,7 +605,7 @@ def _unknown_below(section: Field, table: str, facts: SoupFacts) -> Iterator[tup
 
 
 def _about_sharding(name: str) -> bool:
-    return name.lower().startswith(_SHARDING_KEYS) or name.lower() in ("gpus", "num_gpus", "nodes")
+    return name.lower().startswith(_SHARDING_KEYS) or name.lower() == "num_gpus"
 
 
 def _outcome(facts: SoupFacts) -> str:
