@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from trainlint.conditions import Limit
+from trainlint.conditions import Limit, limits_of
 from trainlint.document import documents
 from trainlint.engine import lint
-from trainlint.facts import axolotl as tables
 from trainlint.facts.releases import releases
 from trainlint.findings import Finding
 from trainlint.programs.axolotl import AxolotlConfig, facts, fsdp_setup, recognise
@@ -28,13 +27,7 @@ gradient_accumulation_steps: 2
 learning_rate: 2e-5
 """
 RELEASES = releases("axolotl").names
-LIMITS = (
-    *tables.SHARDING,
-    *tables.OPTIMIZERS,
-    *tables.ADAPTERS,
-    *tables.REINFORCEMENT,
-    *tables.TRAINING,
-)
+LIMITS = [limit for section in limits_of("axolotl").values() for limit in section]
 
 
 def config(text: str, release: str = RELEASES[-1]) -> AxolotlConfig:

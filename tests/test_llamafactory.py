@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainlint.conditions import Limit
+from trainlint.conditions import Limit, limits_of
 from trainlint.document import documents
 from trainlint.engine import lint
 from trainlint.facts import llamafactory as tables
@@ -28,15 +28,7 @@ output_dir: out
 dataset: identity
 """
 RELEASES = releases("llamafactory").names
-LIMITS = (
-    *tables.DATA,
-    *tables.METHOD,
-    *tables.QUANTIZATION,
-    *tables.QUANTIZED_TRAINING,
-    *tables.TRAINING,
-    *tables.DISTRIBUTED,
-    *tables.ZERO3,
-)
+LIMITS = [limit for section in limits_of("llamafactory").values() for limit in section]
 
 
 def config(text: str = "", release: str = RELEASES[-1]) -> LlamaFactoryConfig:

@@ -9,7 +9,8 @@ not. `rl sample_packing` holds when both are set to something true; the other wo
     a>1  a<2  a is a number above, below      a~x       the text of a contains x, in whatever case
     a|b#>1    more than one of them is true   a|b#<2    fewer than two are
 
-`true` and `false` stand for the booleans themselves. `a.b` is a key of the section `a`.
+`true` and `false` stand for the booleans themselves. `a.b` is a key of the section `a`. A program's limits stand in
+facts/PROGRAM-limits.txt.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from trainlint.scalars import Dialect, Plain, plain_value
@@ -81,6 +83,48 @@ class Limit:
         return (not self.since or order.index(self.since) <= index) and (
             not self.until or index <= order.index(self.until)
         )
+
+
+_LIMIT = re.compile(r"(\d+(?:\.\d+)+)?(\.\.)?(\d+(?:\.\d+)+)?( converted)?: (.+)")
+_PLACE = re.compile(r"@\(([\w.|]*)\) ?|@(!?([\w.|]+))")
+
+
+@cache
+def limits_of(program: str) -> Mapping[str, tuple[Limit, ...]]:
+    """The limits of a program by their section, for all its releases.
+
+    Raises ValueError for a file that is not written as its head says.
+    """
+    path = Path(__file__).parent / "facts" / f"{program}-limits.txt"
+    found: dict[str, list[Limit]] = {}
+    section: list[Limit] = []
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    for line, after, hint in zip(lines, [*lines[1:], ""], [*lines[2:], "", ""], strict=True):
+        if line.startswith("["):
+            section = found.setdefault(line.strip("[]"), [])
+        elif not line.startswith(" "):
+            help = hint.strip().removeprefix("-> ") if hint.startswith("    -> ") else ""
+            section.append(_limit(line, after.strip(), help))
+    return {name: tuple(limits) for name, limits in found.items()}
+
+
+def limits_in_force(program: str, release: str, order: Sequence[str]) -> Mapping[str, tuple[Limit, ...]]:
+    """The limits of one of the known releases (`order`, oldest first), by their section."""
+    return {
+        section: tuple(limit for limit in limits if limit.in_force(release, order))
+        for section, limits in limits_of(program).items()
+    }
+
+
+def _limit(line: str, message: str, help: str) -> Limit:
+    match = _LIMIT.fullmatch(line)
+    place = _PLACE.search(line)
+    if match is None or place is None:
+        raise ValueError(f"{line} is no limit")
+    since, dots, until, converted, when = match.groups()
+    at = place[3] if place[1] is None else place[1]
+    when = _PLACE.sub(lambda found: found[2] or "", when)
+    return Limit(at, when, message, help, since or "", (until if dots else since) or "", bool(converted))
 
 
 def is_true(value: Data) -> bool | None:

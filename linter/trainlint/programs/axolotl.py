@@ -57,11 +57,7 @@ class AxolotlConfig:
     """A configuration as one release reads it: raw, before the values are converted to the types of their fields."""
 
     def __init__(
-        self,
-        field: Field,
-        facts: AxolotlFacts,
-        own_package: bool = False,
-        overridden: frozenset[str] = frozenset(),
+        self, field: Field, facts: AxolotlFacts, own_package: bool = False, overridden: frozenset[str] = frozenset()
     ) -> None:
         self.field = field
         self.facts = facts

@@ -472,7 +472,7 @@ def axolotl_sharding_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterat
 
     Source: Axolotl, validators of utils/schemas/validation.py, config.py and fsdp.py of each release.
     """
-    yield from _limits(config, facts.sharding)
+    yield from _limits(config, facts.limits["sharding"])
 
 
 @rule("FS411", "axolotl-optimizer-limit")
@@ -487,7 +487,7 @@ def axolotl_optimizer_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Itera
 
     Source: Axolotl, validators of utils/schemas/validation.py of each release.
     """
-    yield from _limits(config, facts.optimizers)
+    yield from _limits(config, facts.limits["optimizers"])
 
 
 @rule("FS412", "axolotl-adapter-limit")
@@ -501,7 +501,7 @@ def axolotl_adapter_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterato
 
     Source: Axolotl, validators of utils/schemas/peft.py, validation.py and config.py of each release.
     """
-    yield from _limits(config, facts.adapters)
+    yield from _limits(config, facts.limits["adapters"])
     if "mixlora_top_k" in config.fields:
         used, experts = (
             config.field.get(name).integer().or_when_absent(default) for name, default in MIXLORA_DEFAULTS.items()
@@ -520,7 +520,7 @@ def axolotl_rl_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Fin
 
     Source: Axolotl, validators of utils/schemas/validation.py of each release.
     """
-    yield from _limits(config, facts.reinforcement)
+    yield from _limits(config, facts.limits["reinforcement"])
     if not facts.since("0.17.0"):
         return
     rl = config.field.get("rl").text()
@@ -546,7 +546,7 @@ def axolotl_training_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterat
 
     Source: Axolotl, validators of utils/schemas/validation.py, model.py and config.py of each release.
     """
-    yield from _limits(config, facts.training)
+    yield from _limits(config, facts.limits["training"])
     save, evaluate = config.field.get("save_steps").number().known, config.field.get("eval_steps").number().known
     if is_true(config.data("early_stopping_patience")) and save and evaluate and save % evaluate:
         yield config.field.get("eval_steps").finding(

@@ -149,7 +149,7 @@ def llamafactory_data_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/data_args.py and model_args.py.
     """
-    yield from _limits(config, facts.data)
+    yield from _limits(config, facts.limits["data"])
     probs = _parts(config.field.get("interleave_probs"))
     for name in ("dataset", "eval_dataset"):
         datasets = _parts(config.field.get(name))
@@ -175,7 +175,7 @@ def llamafactory_method_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFac
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/finetuning_args.py and parser.py.
     """
-    yield from _limits(config, facts.method)
+    yield from _limits(config, facts.limits["method"])
 
 
 @rule("FS507", "llamafactory-quantization")
@@ -188,9 +188,9 @@ def llamafactory_quantization(config: LlamaFactoryConfig, facts: LlamaFactoryFac
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/parser.py and model/model_utils/quantization.py.
     """
-    yield from _limits(config, facts.quantization)
+    yield from _limits(config, facts.limits["quantization"])
     if config.trains:
-        yield from _limits(config, facts.quantized_training)
+        yield from _limits(config, facts.limits["quantized-training"])
     method, bits = config.quantization_method, config.field.get("quantization_bit")
     allowed = QUANTIZATION_BITS.get(str(method.known), ())
     known = method.is_(facts.bnb, "hqq", "eetq") and config.quantizes
@@ -211,7 +211,7 @@ def llamafactory_training_limit(config: LlamaFactoryConfig, facts: LlamaFactoryF
     """
     if not config.trains:
         return
-    yield from _limits(config, facts.training)
+    yield from _limits(config, facts.limits["training"])
     reporters = config.field.get("report_to")
     if config.field.get("stage").text().is_("ppo"):
         for item in reporters.items() or [reporters]:
@@ -233,12 +233,14 @@ def llamafactory_several_devices(config: LlamaFactoryConfig, facts: LlamaFactory
     if not config.trains:
         return
     severity = None if config.several else Severity.WARNING
-    yield from _limits(config, facts.distributed, severity, "" if config.several else ", and each GPU gets a process")
+    yield from _limits(
+        config, facts.limits["distributed"], severity, "" if config.several else ", and each GPU gets a process"
+    )
     if config.zero3:
-        yield from _limits(config, facts.zero3)
+        yield from _limits(config, facts.limits["zero3"])
     elif config.names_zero3:
         yield from _limits(
-            config, facts.zero3, Severity.WARNING, f", which {config.field.get('deepspeed').written} names"
+            config, facts.limits["zero3"], Severity.WARNING, f", which {config.field.get('deepspeed').written} names"
         )
 
 
