@@ -5,6 +5,7 @@ Only the command line can ask for sharding, so that a file is judged with the co
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -204,7 +205,14 @@ class SoupCommand:
 
 
 class SoupTraining(SoupCommand):
-    """A `soup train` that goes on to train on the machine that it starts on."""
+    """A `soup train` that goes on to train on the machine that it starts on.
+
+    `stage` is the ZeRO stage of the repository's own DeepSpeed file that it names.
+    """
+
+    def __init__(self, invocation: Invocation, stage: int | None = None) -> None:
+        super().__init__(invocation)
+        self.stage = stage
 
 
 class SoupRun:
@@ -254,11 +262,11 @@ def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
     facts = facts_of(release)
     if isinstance(subject, Invocation):
         file = _config_of(subject, context)
-        return [[*_command_views(subject, context), *_run_views(file, [subject], facts)]]
+        return [[*_command_views(subject, context), *_run_views(file, [subject], facts, context)]]
     commands = repository_invocations(context, TRAIN)
     path = subject.field.document.path
     named = [c for c in commands if (file := _config_of(c, context)) and file.field.document.path == path]
-    views: list[object] = [SoupConfig(subject.field, facts), *_run_views(subject, named, facts)]
+    views: list[object] = [SoupConfig(subject.field, facts), *_run_views(subject, named, facts, context)]
     for invocation in commands:
         if invocation.owner is None:
             views += _command_views(invocation, context)
@@ -278,10 +286,28 @@ def _command_views(invocation: Invocation, context: Context) -> Iterator[object]
         yield SoupStack(command, torch, accelerate)
 
 
-def _run_views(file: Subject | None, commands: Iterable[Invocation], facts: SoupFacts) -> Iterator[SoupRun]:
+def _run_views(
+    file: Subject | None, commands: Iterable[Invocation], facts: SoupFacts, context: Context
+) -> Iterator[SoupRun]:
     if file is not None:
         config = SoupConfig(file.field, facts)
-        yield from (SoupRun(config, SoupTraining(c)) for c in commands if SoupCommand(c).trains)
+        for invocation in commands:
+            if SoupCommand(invocation).trains:
+                yield SoupRun(config, SoupTraining(invocation, _zero_stage(invocation, context)))
+
+
+def _zero_stage(invocation: Invocation, context: Context) -> int | None:
+    name = invocation.flag("--deepspeed").known or ""
+    file = named_file(context.repository, invocation, name) if name.endswith(".json") else None
+    if file is None:
+        return None
+    try:
+        data: object = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return None
+    zero = data.get("zero_optimization") if isinstance(data, dict) else None
+    stage = zero.get("stage") if isinstance(zero, dict) else None
+    return stage if isinstance(stage, int) else None
 
 
 def _config_of(invocation: Invocation, context: Context) -> SoupFile | None:

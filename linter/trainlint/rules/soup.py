@@ -216,8 +216,8 @@ def quantization_sharded(run: SoupRun) -> Iterator[Finding]:
     """HQQ, EETQ and AQLM models cannot be sharded.
 
     `soup train` stops when such a quantization meets `--fsdp`, or `--deepspeed` with zero3, zero++ or zero_pp. Its
-    check does not know zero3_offload, which shards the parameters just as well: the run starts and goes wrong later,
-    which is a warning here. Use quantization 4bit or none, or ZeRO stage 2.
+    check does not know zero3_offload, nor looks into a JSON file, though both may shard the parameters just as well:
+    the run starts and goes wrong later, which is a warning here. Use quantization 4bit or none, or ZeRO stage 2.
 
     Source: Soup 0.38 and later, utils/quant_menu.py, check_quant_distributed_compat.
     """
@@ -225,9 +225,10 @@ def quantization_sharded(run: SoupRun) -> Iterator[Finding]:
     if not quantization.known_and(lambda kind: isinstance(kind, str) and kind.partition(":")[0] in UNSHARDABLE):
         return
     preset, deepspeed = run.command.preset, run.command.deepspeed
-    sharding = preset if preset.known else deepspeed if deepspeed.is_(*ZERO3_PRESETS, *ZERO3_UNCHECKED) else None
+    unchecked = deepspeed.is_(*ZERO3_UNCHECKED) or run.command.stage == 3
+    sharding = preset if preset.known else deepspeed if unchecked or deepspeed.is_(*ZERO3_PRESETS) else None
     if sharding is not None:
-        checked = sharding is preset or not deepspeed.is_(*ZERO3_UNCHECKED)
+        checked = sharding is preset or not unchecked
         yield quantization.finding(
             f"quantization {quantization} cannot be sharded, and the command says {sharding}",
             help="use quantization 4bit or none, or --deepspeed zero2",
