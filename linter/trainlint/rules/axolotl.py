@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from trainlint.conditions import Limit, is_true
 from trainlint.facts.axolotl import (
@@ -61,12 +62,10 @@ def _refused(found: Iterable[Refusal]) -> Iterator[Finding]:
         if refusal.missing:
             yield place.finding(f"{refusal.wanted} is missing", help=f"add {refusal.wanted}", at_key=True)
             continue
-        written = (
-            place.written if place.is_sequence is place.is_mapping else "a list" if place.is_sequence else "a mapping"
-        )
+        written = "a list" if place.is_sequence else "a mapping" if place.is_mapping else place.written or "empty"
         yield place.finding(
-            f"{place.name} must be {refusal.wanted}, not {written or 'empty'}",
-            help=did_you_mean(written, refusal.choices) or _mended(place, refusal),
+            f"{_label(place)} must be {refusal.wanted}, not {written}",
+            help=did_you_mean(place.written, refusal.choices) or _mended(place, refusal),
         )
 
 
@@ -168,12 +167,8 @@ def _attention_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Find
 
 def _adapter_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     adapter, plugins = config.field.get("adapter").text(), config.field.get("plugins")
-    known = (*BUILT_IN_ADAPTERS, *PLUGIN_ADAPTERS)
-    if (
-        facts.registered_adapters
-        and plugins.is_absent
-        and adapter.known_and(lambda word: bool(word) and word not in known)
-    ):
+    known = ("", *BUILT_IN_ADAPTERS, *PLUGIN_ADAPTERS)
+    if facts.registered_adapters and plugins.is_absent and adapter.known_and_not_in(known):
         yield adapter.finding(
             f'"{adapter}" is no adapter of Axolotl',
             help=did_you_mean(str(adapter), BUILT_IN_ADAPTERS) or "name the plugin that brings it in plugins",
@@ -233,8 +228,8 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
         if spec.required and not written and name not in config.overridden:
             yield config.field.finding(f"{name} is missing", help=f"add {name}")
     if config.field.get("datasets").is_absent and config.field.get("pretraining_dataset").is_absent:
-        place = config.field.get("datasets")
-        yield (place if place.node else config.field).finding("there is nothing to train on", help="add datasets")
+        place = config.field.get("datasets") if config.field.get("datasets").is_null else config.field
+        yield place.finding("there is nothing to train on", help="add datasets")
 
 
 @rule("FS404", "axolotl-unread-key", severity=Severity.WARNING)
@@ -256,20 +251,20 @@ def axolotl_unread_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[F
         read = _names(facts.release)
         for entry in config.field.entries():
             if entry.name not in read and not entry.name.startswith(("_", "x-")):
-                yield from _unread(entry, read, facts)
+                yield from _unread(entry, read, config)
     yield from _unread_inside(config, facts)
 
 
-def _unread(entry: Field, read: frozenset[str], facts: AxolotlFacts) -> Iterator[Finding]:
+def _unread(entry: Field, read: frozenset[str], config: AxolotlConfig) -> Iterator[Finding]:
     names = releases("axolotl").names
     meant = nearest(entry.name, read, cutoff=0.85)
     others = [release for release in names if entry.name in _names(release)]
     if others:
-        gone = names.index(others[-1]) < names.index(facts.release)
+        gone = names.index(others[-1]) < names.index(config.facts.release)
         when = f"was read up to {others[-1]}" if gone else f"is read from {others[0]} on"
         yield entry.finding(f"{entry.name} is not read here; it {when}", help="remove it", at_key=True)
     elif meant:
-        what = ": nothing is sharded" if meant == "fsdp_config" else ""
+        what = ": nothing is sharded" if meant == "fsdp_config" and config.section.is_absent else ""
         yield entry.finding(f"{entry.name} is not read{what}", help=f'did you mean "{meant}"?', at_key=True)
 
 
@@ -299,6 +294,7 @@ def _is_bundled(plugin: Field) -> bool:
     return plugin.text().known_and(lambda name: name.startswith("axolotl."))
 
 
+@cache
 def _names(release: str) -> frozenset[str]:
     """The keys that a release reads, its plugins' included."""
     known = releases("axolotl")
