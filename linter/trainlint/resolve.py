@@ -44,7 +44,7 @@ def resolve(paths: Sequence[Path], overrides: Overrides) -> list[Resolved]:
         if not isinstance(subject, TrainJob):
             continue
         for release in in_force.releases:
-            admitted = context.is_admitted(subject, release)
+            admitted = context.is_admitted("kubeflow-trainer", subject, release)
             for world in worlds(subject, context, release):
                 built = next((view for view in world if isinstance(view, BuiltJob)), None)
                 found.append(Resolved(subject, built, release, admitted))

@@ -21,24 +21,6 @@ if TYPE_CHECKING:
 MAX_BYTES = 20_000_000
 
 
-@dataclass
-class Source:
-    """One file: its text, the programs whose marker it holds, its documents and what is wrong with it.
-
-    `text` is None, and nothing else is told, where the file holds no marker. `trouble` is what stopped the reading.
-    """
-
-    path: str
-    text: Text | None = None
-    programs: Sequence[Program] = ()
-    documents: list[Document] = field(default_factory=list)
-    trouble: Trouble | None = None
-    subjects: list[tuple[Program, Subject]] = field(default_factory=list)
-
-
-_UNMARKED = Source("")
-
-
 @dataclass(frozen=True)
 class Trouble:
     """Why a file could not be read to its end."""
@@ -48,6 +30,66 @@ class Trouble:
     column: int
     document: int
     templated: bool
+
+
+class Source:
+    """One file: its text and the programs whose marker it holds; composed and recognised when first asked for.
+
+    `text` is None, and nothing else is told, where the file holds no marker.
+    """
+
+    def __init__(
+        self, path: str, text: Text | None, programs: Sequence[Program] = (), unreadable: Trouble | None = None
+    ) -> None:
+        self.path = path
+        self.text = text
+        self.programs = programs
+        self._trouble = unreadable
+
+    @cached_property
+    def documents(self) -> list[Document]:
+        """The documents up to the first that cannot be read."""
+        from trainlint.document import Unparsable, documents
+
+        found: list[Document] = []
+        if self.text is None or self._trouble is not None:
+            return found
+        try:
+            found.extend(documents(self.path, self.text))
+        except Unparsable as error:
+            line, column = self.text.position(error.index)
+            self._trouble = Trouble(str(error), line, column, error.document, self._is_templated(self.text.content))
+        return found
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """What stopped the reading, with the 1-based line and column at which it shows."""
+        _ = self.documents
+        return self._trouble
+
+    @cached_property
+    def subjects(self) -> list[tuple[Program, Subject]]:
+        """What the programs recognise, document by document.
+
+        A document belongs to the first program that owns it; commands in it may be another's.
+        """
+        found: list[tuple[Program, Subject]] = []
+        for document in self.documents:
+            owned = False
+            for program in self.programs:
+                if owned and not program.reads_commands:
+                    continue
+                subjects = [s for s in program.load().recognise(document) if not (owned and s.owns_document)]
+                found.extend((program, subject) for subject in subjects)
+                owned = owned or any(subject.owns_document for subject in subjects)
+        return found
+
+    def _is_templated(self, content: str) -> bool:
+        owners = [program for program in self.programs if program.owns_broken(content)]
+        return bool(owners) and any(mark in content for mark in owners[0].templates)
+
+
+_UNMARKED = Source("", None)
 
 
 def display_path(file: Path) -> str:
@@ -72,45 +114,15 @@ def load(file: Path, data: bytes) -> Source:
     programs = marked(content)
     if not programs:
         return _UNMARKED
-    source = Source(display_path(file), programs=programs)
+    path = display_path(file)
     if len(data) > MAX_BYTES:
-        source.text = Text("")
-        source.trouble = Trouble(f"larger than {MAX_BYTES // 1_000_000} MB, not checked", 1, 1, 0, True)
-        return source
+        message = f"larger than {MAX_BYTES // 1_000_000} MB, not checked"
+        return Source(path, Text(""), programs, Trouble(message, 1, 1, 0, templated=True))
     try:
-        source.text = text or decode(data)
+        return Source(path, text or decode(data), programs)
     except Undecodable as error:
-        source.text = Text(data.decode("utf-8", "replace"))
-        source.trouble = Trouble(f"not text: {error}", error.line, 1, 0, False)
-        return source
-    _compose(source, source.text)
-    return source
-
-
-def _compose(source: Source, text: Text) -> None:
-    from trainlint.document import Unparsable, documents
-
-    try:
-        for document in documents(source.path, text):
-            source.documents.append(document)
-            source.subjects.extend(_recognised(source.programs, document))
-    except Unparsable as error:
-        line, column = text.position(error.index)
-        owners = [program for program in source.programs if program.owns_broken(text.content)]
-        marks = owners[0].templates if owners else ()
-        templated = any(mark in text.content for mark in marks)
-        source.trouble = Trouble(str(error), line, column, error.document, templated)
-
-
-def _recognised(programs: Sequence[Program], document: Document) -> list[tuple[Program, Subject]]:
-    """The subjects of the first program that owns the document, and those of any that own no document."""
-    found: list[tuple[Program, Subject]] = []
-    owned = False
-    for program in programs:
-        subjects = [s for s in program.load().recognise(document) if not (owned and s.owns_document)]
-        found.extend((program, subject) for subject in subjects)
-        owned = owned or any(subject.owns_document for subject in subjects)
-    return found
+        trouble = Trouble(f"not text: {error}", error.line, 1, 0, templated=False)
+        return Source(path, Text(data.decode("utf-8", "replace")), programs, trouble)
 
 
 class Repository:
@@ -121,6 +133,7 @@ class Repository:
         self.exclude = exclude
         self._sources: dict[str, Source] = {}
         self._scripts: dict[str, Document] = {}
+        self._subjects: dict[str, list[Subject]] = {}
 
     def source(self, file: Path) -> Source:
         """One file of the workspace.
@@ -142,12 +155,10 @@ class Repository:
             data = file.read_bytes()
             if len(data) > MAX_BYTES or not pattern.search(data.decode("latin-1")):
                 return []
-            source = Source(display_path(file))
             try:
-                source.text = decode(data)
+                source = Source(display_path(file), decode(data))
             except Undecodable:
                 return []
-            _compose(source, source.text)
             self._sources[os.path.abspath(file)] = source
         return source.documents
 
@@ -183,20 +194,29 @@ class Repository:
         """All files of the workspace whose names end in one of these (scripts, requirements)."""
         return [file for file in files_below(self.root, suffixes) if not self.exclude.excludes(file)]
 
+    def subjects(self, program: Program) -> list[Subject]:
+        """What a program recognises in the workspace's YAML files, by path and document."""
+        if program.name not in self._subjects:
+            self._subjects[program.name] = [
+                subject
+                for source in self._all_sources
+                if program in source.programs
+                for owner, subject in source.subjects
+                if owner is program
+            ]
+        return self._subjects[program.name]
+
     @cached_property
-    def subjects(self) -> list[tuple[Program, Subject]]:
-        """Everything that any program recognises in the workspace's YAML files, by path and document."""
-        found: list[tuple[Program, Subject]] = []
+    def _all_sources(self) -> list[Source]:
+        """The workspace's YAML files that can be read, and those that were named although they are not listed."""
+        sources: list[Source] = []
         for file in self.files:
             try:
-                found.extend(self.source(file).subjects)
+                sources.append(self.source(file))
             except OSError:
                 continue
         listed = {os.path.abspath(file) for file in self.files}
-        for key, source in self._sources.items():
-            if key not in listed:
-                found.extend(source.subjects)
-        return found
+        return sources + [source for key, source in self._sources.items() if key not in listed]
 
 
 @dataclass
@@ -210,17 +230,20 @@ class Context:
 
     def subjects(self, program: str) -> list[Subject]:
         """All subjects of a program in the workspace."""
-        return [subject for owner, subject in self.repository.subjects if owner.name == program]
+        from trainlint.programs import PROGRAMS
+
+        return self.repository.subjects(PROGRAMS[program])
 
     @property
     def closed_runtimes(self) -> bool:
         """The repository and the release's shipped runtimes are all that the cluster has."""
         return self.settings.runtimes == "closed"
 
-    def is_admitted(self, subject: Subject, release: str) -> bool:
-        """No rule of the subject's own program calls it an error."""
+    def is_admitted(self, program: str, subject: Subject, release: str) -> bool:
+        """No rule that speaks for a subject's own program calls it an error."""
+        from trainlint.programs import PROGRAMS
+
         key = (id(subject), release)
         if key not in self._admitted:
-            program = next(owner for owner, known in self.repository.subjects if known is subject)
-            self._admitted[key] = self.judge(self, program, subject, release)
+            self._admitted[key] = self.judge(self, PROGRAMS[program], subject, release)
         return self._admitted[key]

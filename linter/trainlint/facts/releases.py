@@ -107,6 +107,8 @@ class Releases:
         self._values: dict[str, History] = data["values"]  # type: ignore[assignment]
         self._tables: dict[str, dict[str, History]] = data["tables"]  # type: ignore[assignment]
         self._fields: dict[tuple[str, str], dict[str, Field]] = {}
+        self._keys: dict[tuple[str, str], frozenset[str]] = {}
+        self._holding: dict[str, frozenset[int]] = {}
 
     @property
     def newest(self) -> str:
@@ -164,7 +166,15 @@ class Releases:
 
     def keys(self, table: str, release: str) -> frozenset[str]:
         """The names of a table in one release."""
-        return frozenset(self.fields(table, release))
+        key = table, release
+        if key not in self._keys:
+            own = (
+                name
+                for name, history in self._tables.get(table, {}).items()
+                if self._variant(history, release) is not None
+            )
+            self._keys[key] = frozenset(own).union(*(self.keys(base, release) for base in self.bases(table, release)))
+        return self._keys[key]
 
     def keys_of_any(self, table: str, releases: Iterable[str] | None = None) -> frozenset[str]:
         """The names that a table has in at least one of these releases, or in any."""
@@ -200,14 +210,15 @@ class Releases:
         return None
 
     def _holds(self, spans: str, release: str) -> bool:
-        index = self._order[release]
-        for span in spans.split(","):
-            first, dots, last = span.partition("..")
-            start = self._order[first] if first else 0
-            end = self._order[last] if last else len(self.names) - 1 if dots else start
-            if start <= index <= end:
-                return True
-        return False
+        if spans not in self._holding:
+            self._holding[spans] = frozenset(index for span in spans.split(",") for index in self._indexes(span))
+        return self._order[release] in self._holding[spans]
+
+    def _indexes(self, span: str) -> range:
+        first, dots, last = span.partition("..")
+        start = self._order[first] if first else 0
+        end = self._order[last] if last else len(self.names) - 1 if dots else start
+        return range(start, end + 1)
 
     def _field(self, name: str, variant: Variant, release: str) -> Field:
         types = tuple(_alternatives(str(variant.get("type", ""))))

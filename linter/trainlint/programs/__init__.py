@@ -93,6 +93,8 @@ class Program:
     """The marker, or this narrower one, occurs in no other program's files: a broken file with it is this program's."""
     templates: tuple[str, ...] = ("{{", "{%", "${")
     """What shows that a file of this program's is a template, which something fills in first."""
+    reads_commands: bool = False
+    """It finds something of its own in other programs' documents: its commands, or jobs that start it."""
 
     @property
     def pattern(self) -> re.Pattern[str]:
@@ -142,6 +144,7 @@ PROGRAMS: Mapping[str, Program] = {
             r"\b_component_[\"']?[ \t]*:|\btune\W+run\b|\btorchtune-",
             sure=r"(?m:^[ \t-]*[\"']?_component_[\"']?[ \t]*:)",
             templates=("{{", "{%"),
+            reads_commands=True,
         ),
         Program(
             "axolotl",
@@ -156,6 +159,7 @@ PROGRAMS: Mapping[str, Program] = {
             ("soup",),
             ("base", "training", "soup"),
             r"(?m:^[\"']?(?:base|training)[\"']?[ \t]*:)|\bsoup(?:_cli)?\b",
+            reads_commands=True,
         ),
         Program(
             "llamafactory",

@@ -703,10 +703,12 @@ def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
 
 
 def _built(job: TrainJob, release: str) -> World:
-    """What the controller builds of the job, where its runtime is known."""
-    from trainlint.build import BuiltJob
+    """What the controller builds of the job; where its runtime is not known, on a stand-in."""
+    from trainlint.build import BuiltJob, UnplacedJob
 
-    return [BuiltJob(job, job.runtime, release)] if job.runtime else []
+    if job.runtime is not None:
+        return [BuiltJob(job, job.runtime, release)]
+    return [] if job.partial or job.runtime_missing else [UnplacedJob(job, release)]
 
 
 def _namesakes(job: TrainJob, context: Context) -> World:
@@ -754,7 +756,7 @@ def _jobs(job: TrainJob, context: Context, release: str) -> list[TrainJob]:
     found = [runtime for runtime in named if not _is_patch(runtime, context)]
     patched = len(found) < len(named)
     if context.closed_runtimes:
-        found = [r for r in found if _comes_before(r, job) and context.is_admitted(r, release)]
+        found = [r for r in found if _comes_before(r, job) and context.is_admitted("kubeflow-trainer", r, release)]
     if not found and kind == "ClusterTrainingRuntime":
         from trainlint.facts.schemas import shipped_runtimes
 

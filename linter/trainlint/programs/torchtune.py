@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from trainlint.document import Document
+from trainlint.document import Mapping as MappingNode
 from trainlint.facts.kubeflow import LORA_ARG
 from trainlint.facts.releases import Releases
 from trainlint.facts.torchtune import (
@@ -51,6 +52,8 @@ RUN = Command(
     dashes_as_underscores=True,
     ends_at_script=True,
 )
+MAX_VALUES = 20_000
+
 _KUBEFLOW = "trainer.kubeflow.org"
 _OTHER_LAUNCHER = re.compile(r"(?:.*/)?(?:torchrun|srun|mpirun|accelerate|deepspeed|ray)$|(?:RANK|WORLD_SIZE)=")
 _OWN_LAYOUT = re.compile(r"(?:^|/)recipes/configs/")
@@ -198,7 +201,7 @@ def facts(release: str) -> TorchtuneFacts:
 
 def default_target(subject: Subject, context: Context) -> Target:
     """The release in the image of the runtime, of the repository's pins, else the newest."""
-    if isinstance(subject, JobRun):
+    if isinstance(subject, JobRun) or (isinstance(subject, Invocation) and _is_a_jobs(subject)):
         return Target((KUBEFLOW_IMAGE,))
     return target_from_pins(context, _path(subject), "torchtune", RELEASES)
 
@@ -254,6 +257,8 @@ def _of_file(subject: RecipeFile, context: Context, release: str) -> list[World]
     """
     path = _path(subject)
     every: World = [ConfigFile(subject.field)]
+    if _is_too_large(subject.field):
+        return [every]
     root = Node.of_field(subject.field)
     stated = _stated(subject, context)
     if _is_fork(context, path):
@@ -272,6 +277,11 @@ def _of_file(subject: RecipeFile, context: Context, release: str) -> list[World]
         or [[*every, Settings(root, recipe, near=near, stated=stated)] for recipe in recipes]
         or [[*every, Settings(root, None, stated=stated)]]
     )
+
+
+def _is_too_large(field: Field) -> bool:
+    """Aliases can make of a small file more values than any config has."""
+    return isinstance(field.target, MappingNode) and field.target.weight > MAX_VALUES
 
 
 def _config_path(invocation: Invocation, run: TuneRun, context: Context) -> Path | None:
@@ -380,7 +390,8 @@ def _find_config(run: TuneRun, context: Context, release: str, invocation: Invoc
     run.config_found = file is not None or name.endswith((".yaml", ".yml"))
     if file is not None:
         root = _root_of(file, context.repository)
-        run.base = Node.of_field(root) if root is not None and root.is_mapping else None
+        usable = root is not None and root.is_mapping and not _is_too_large(root)
+        run.base = Node.of_field(root) if root is not None and usable else None
 
 
 def _root_of(file: Path, repository: Repository) -> Field | None:
@@ -464,7 +475,7 @@ def _is_admitted(job: TrainJob, context: Context, version: str) -> bool:
     """Admission takes the job; what it refuses need not be said again of what would follow."""
     for other in context.subjects("kubeflow-trainer"):
         if other.field.document is job.field.document and other.field.path == job.field.path:
-            return context.is_admitted(other, version)
+            return context.is_admitted("kubeflow-trainer", other, version)
     return True
 
 
