@@ -112,3 +112,18 @@ def test_removal_takes_emptied_sections_along() -> None:
 
 def test_keys_of_overrides() -> None:
     assert split_key("checkpointer.checkpoint_files[0]") == ["checkpointer", "checkpoint_files", "0"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "x: " + "[" * 200 + "]" * 200 + "\n",
+        "a0: x\n" + "".join(f"a{n}: ${{a{n - 1}}}${{a{n - 1}}}\n" for n in range(1, 30)) + "x: ${a29}\n",
+        "a0: 1\n" + "".join(f"a{n}: ${{a{n - 1}}}\n" for n in range(1, 1000)) + "x: ${a999}\n",
+        "x: " + "${" * 300 + "a" + "}" * 300 + "\na: a\n",
+    ],
+    ids=["nested", "doubling", "far", "inside one another"],
+)
+def test_what_no_config_has_ends_at_once(content: str) -> None:
+    assert [node.problem for node in tree(content).walk()].count(None) > 0
+    assert tree(content).at("x").text().known is None

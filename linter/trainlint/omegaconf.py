@@ -29,6 +29,11 @@ MISSING = "???"
 RESOLVERS = frozenset("oc.create oc.decode oc.deprecated oc.dict.keys oc.dict.values oc.env oc.select".split())
 """The resolvers that OmegaConf brings; any other is registered by a program."""
 
+MAX_DEPTH = 40
+MAX_HOPS = 50
+MAX_LENGTH = 2_000
+"""What goes deeper, refers further or grows longer than in any config is not read."""
+
 _FILLED_IN = re.compile(r"\{\{|\{%|<[A-Za-z][A-Za-z0-9_ .-]*>")
 _RESOLVER = re.compile(r"\s*([A-Za-z_][\w.]*)\s*:")
 _KEYS = re.compile(r"[^.\[\]]+")
@@ -80,13 +85,21 @@ class Node:
     # making it
 
     @classmethod
-    def of_field(cls, field: Field, parent: Node | None = None, key: str = "", place: Field | None = None) -> Node:
-        """What is written in a field; `place` stands for it where the field is in no file."""
+    def of_field(
+        cls, field: Field, parent: Node | None = None, key: str = "", place: Field | None = None, depth: int = 0
+    ) -> Node:
+        """What is written in a field; `place` stands for it where the field is in no file.
+
+        What is nested deeper than any config is counts as not known.
+        """
         node = cls(place or field, parent, key)
-        if field.is_mapping:
-            node.mapping = {e.name: cls.of_field(e, node, e.name, place) for e in field.entries()}
+        below = depth + 1
+        if depth == MAX_DEPTH:
+            node.plain = "{{ }}"
+        elif field.is_mapping:
+            node.mapping = {e.name: cls.of_field(e, node, e.name, place, below) for e in field.entries()}
         elif field.is_sequence:
-            node.items = [cls.of_field(item, node, str(i), place) for i, item in enumerate(field.items())]
+            node.items = [cls.of_field(item, node, str(i), place, below) for i, item in enumerate(field.items())]
         elif field.target is not None and not isinstance(field.plain, str) and field.is_unknown:
             node.plain = "{{ }}"
         else:
@@ -297,11 +310,18 @@ class Node:
             return self.plain
         if self in seen:
             raise Unresolved("this value refers to itself")
+        if len(seen) > MAX_HOPS or self.plain.count("${") > MAX_HOPS:
+            raise Open
         return self._interpolated(self.plain, seen | {self})
 
     def _interpolated(self, text: str, seen: frozenset[Node]) -> Node | Plain:
         parts = [self._refer(part, seen) if is_reference else part for is_reference, part in _split(text)]
-        return parts[0] if len(parts) == 1 else "".join(_spelled(part) for part in parts)
+        if len(parts) == 1:
+            return parts[0]
+        joined = "".join(_spelled(part) for part in parts)
+        if len(joined) > MAX_LENGTH:
+            raise Open
+        return joined
 
     def _refer(self, inner: str, seen: frozenset[Node]) -> Node | Plain:
         """What `${inner}` stands for here."""

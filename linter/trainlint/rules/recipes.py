@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.document import Alias, Mapping, Scalar, Sequence
-from trainlint.document import Node as YamlNode
+from trainlint.document import Alias, Scalar
 from trainlint.facts.torchtune import (
     DATASET_PARAMETERS_GONE,
     DEVICES,
@@ -42,40 +41,33 @@ def unloadable_recipe_config(file: ConfigFile) -> Iterator[Finding]:
     Source: OmegaConf's loader (on PyYAML's safe loader), which torchtune 0.4.0 to 0.6.1 reads configs with.
     """
     document = file.field.document
-    for field in _mappings(file.field):
+    for field in _written_in(file.field):
         for entry in field.entries():
-            if entry.entry is not None and entry.entry.duplicates and not field.use:
+            if entry.entry is not None and entry.entry.duplicates and entry.entry.use is None:
                 yield entry.finding(f"the key {entry.name} stands twice", help="remove one of them", at_key=True)
+        node = field.target
+        if node is not None and node.tag is not None and node.tag.removeprefix(_PREFIX) not in _TAGS:
+            yield field.finding(f"the tag {node.tag} is not one that OmegaConf reads", help="remove the tag")
     for start, end in document.reused_anchors:
         anchor = Scalar(document.text.content[start:end], "", None, start, end, None)
-        place = Field(document, file.field.dialect, anchor, (), parent=None)
+        place = Field(document, file.field.dialect, anchor)
         yield place.finding(f"the anchor {anchor.value} is defined twice", help="give one of them another name")
-    for node in _tagged(document.root):
-        place = Field(document, file.field.dialect, node, ())
-        yield place.finding(f"the tag {node.tag} is not one that OmegaConf reads", help="remove the tag")
     if document.index:
         yield file.field.finding("this is not the only document of its file", help="keep one config in a file")
 
 
-def _mappings(field: Field) -> Iterator[Field]:
-    if field.is_mapping:
-        yield field
-    for child in [*field.entries(), *field.items()]:
-        yield from _mappings(child)
+_PREFIX = "tag:yaml.org,2002:"
+_TAGS = ("!", "null", "bool", "int", "float", "binary", "timestamp", "omap", "pairs", "set", "str", "seq", "map")
 
 
-_TAGS = ("null", "bool", "int", "float", "binary", "timestamp", "omap", "pairs", "set", "str", "seq", "map")
-
-
-def _tagged(node: YamlNode) -> Iterator[Scalar | Sequence | Mapping]:
-    if isinstance(node, Alias):
-        return
-    tag = node.tag
-    if tag is not None and tag != "!" and tag.removeprefix("tag:yaml.org,2002:") not in _TAGS:
-        yield node
-    children = [part for pair in node.pairs for part in pair] if isinstance(node, Mapping) else []
-    for child in node.items if isinstance(node, Sequence) else children:
-        yield from _tagged(child)
+def _written_in(root: Field) -> Iterator[Field]:
+    """Every value of a document, where it is written; what aliases repeat counts once."""
+    stack = [root]
+    while stack:
+        field = stack.pop()
+        if not isinstance(field.node, Alias) and (field.entry is None or field.entry.use is None):
+            yield field
+            stack.extend(reversed([*field.entries(), *field.items()]))
 
 
 @rule("TT302", "unresolved-interpolation")
