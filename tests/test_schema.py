@@ -143,7 +143,10 @@ def test_rewritten() -> None:
     text = (
         "{activeDeadlineSeconds: 0, trainer: {args: [null], env: [{value: a}], resourcesPerNode: {limits: {cpu: 1.5}}}}"
     )
-    assert [d[:2] for d in walked(text, spec(), Reading(rewritten=True))] == [(Problem.MISSING, "runtimeRef")]
+    assert [d[:2] for d in walked(text, spec(), Reading(rewritten=True))] == [
+        (Problem.OUT_OF_BOUNDS, "activeDeadlineSeconds"),
+        (Problem.MISSING, "runtimeRef"),
+    ]
     assert len(walked(text, spec())) == 5
 
 

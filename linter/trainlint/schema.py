@@ -82,8 +82,8 @@ class Reading:
 
     `keeps_nulls`: null fields are sent and not dropped by the client, so that an unknown one is refused.
     `decoded`: a webhook has decoded it into Go types before, which refuses wrong ones, but takes a fraction for a
-    quantity. `rewritten`: it has sent it back as Go writes it: what Go always writes is there, a zero is left out,
-    quantities are texts. `partial`: a patch, which may lack anything and hold directives (`$patch`).
+    quantity. `rewritten`: it has sent back what Go writes: fields that Go always writes were added, quantities are
+    texts; nothing was taken away. `partial`: a patch, which may lack anything and hold directives (`$patch`).
     `ranges_unplaced`: the check of integers against int32 names no field. `types_only`: it is decoded, and nothing else
     of it is checked.
     """
@@ -302,7 +302,7 @@ class Walk:
             unplaced = self.reading.ranges_unplaced and structure.type == "integer"
             self.defects.append(Defect(Problem.OUT_OF_BOUNDS, field, structure, message, unplaced=unplaced))
             return
-        if self.reading.types_only or (self.reading.rewritten and value == 0):
+        if self.reading.types_only:
             return
         if structure.minimum is not None and value < structure.minimum:
             message = f"{_called(field)} is {value}, it must be at least {structure.minimum}"
