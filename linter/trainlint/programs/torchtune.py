@@ -253,7 +253,8 @@ def _stated(subject: Subject, context: Context) -> bool:
 def _of_file(subject: RecipeFile, context: Context, release: str) -> list[World]:
     """A world for each command that uses the file, else for each recipe that it may be for.
 
-    The commands in scripts have no document of their own to be found in, so they go with every config.
+    The commands in scripts have no document of their own to be found in, so they go with the config that they name, or
+    with the first of the repository.
     """
     path = _path(subject)
     every: World = [ConfigFile(subject.field)]
@@ -264,13 +265,13 @@ def _of_file(subject: RecipeFile, context: Context, release: str) -> list[World]
     if _is_fork(context, path):
         return [[*every, Settings(root, None, stated=stated, fork=True)]]
     uses = []
-    for invocation in repository_invocations(context, RUN):
-        run = _of_invocation(invocation, context, release)
-        if run is not None:
-            if invocation.owner is None:
-                every = [*every, *_views(run, release)]
-            if _config_path(invocation, run, context) == Path(path).absolute():
-                uses += [view for view in _views(run, release) if isinstance(view, Settings)]
+    first = next((other for other in context.subjects("torchtune") if isinstance(other, RecipeFile)), subject)
+    for command in _commands(context, release):
+        uses_this = command.config == Path(path).absolute()
+        if command.in_script and (uses_this or (command.config is None and first is subject)):
+            every = [*every, *command.views]
+        if uses_this:
+            uses += [view for view in command.views if isinstance(view, Settings)]
     recipes, near = _candidates(path, root, facts_of(release))
     return (
         [[*every, settings] for settings in uses]
@@ -284,9 +285,30 @@ def _is_too_large(field: Field) -> bool:
     return isinstance(field.target, MappingNode) and field.target.weight > MAX_VALUES
 
 
-def _config_path(invocation: Invocation, run: TuneRun, context: Context) -> Path | None:
-    file = named_file(context.repository, invocation, run.config.known or "")
-    return file.absolute() if file is not None else None
+@dataclass(frozen=True)
+class _Command:
+    """A `tune run` of the repository: the file that it names as its config, and its views."""
+
+    config: Path | None
+    in_script: bool
+    views: World
+
+
+_known_commands: WeakKeyDictionary[Repository, dict[str, list[_Command]]] = WeakKeyDictionary()
+
+
+def _commands(context: Context, release: str) -> list[_Command]:
+    """Every `tune run` of the repository, read once."""
+    known = _known_commands.setdefault(context.repository, {})
+    if release not in known:
+        known[release] = []
+        for invocation in repository_invocations(context, RUN):
+            run = None if _is_a_jobs(invocation) else _of_invocation(invocation, context, release)
+            if run is not None:
+                file = named_file(context.repository, invocation, run.config.known or "")
+                config = file.absolute() if file is not None else None
+                known[release].append(_Command(config, invocation.owner is None, _views(run, release)))
+    return known[release]
 
 
 def _candidates(path: str, root: Node, facts: TorchtuneFacts) -> tuple[list[RecipeFacts], bool]:
@@ -299,7 +321,7 @@ def _candidates(path: str, root: Node, facts: TorchtuneFacts) -> tuple[list[Reci
     if shipped:
         return list(shipped), True
     given = set(root.entries)
-    lora = any("lora_" in (node.text().known or "") for node in [root.at("model._component_")])
+    lora = "lora_" in (root.at("model._component_").text().known or "")
     distances = {}
     for recipe in facts.recipes.values():
         missing = [key for key in recipe.required if not root.at(key).present]
