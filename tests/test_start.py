@@ -124,7 +124,35 @@ def test_templates_are_left_alone(trainer: str, tmp_path: Path) -> None:
     assert [finding for finding in found(tmp_path) if finding[0].startswith(("TJ5", "TJ6"))] == []
 
 
-def test_an_unknown_runtime_says_nothing_of_the_start(tmp_path: Path) -> None:
-    """Without the runtime nothing is known of the pods."""
-    (tmp_path / "job.yaml").write_text(f"{JOB}    numNodes: -1\n", encoding="utf-8")
-    assert [rule for rule, _, _ in found(tmp_path)] == ["TJ101"]
+def test_an_unknown_runtime(tmp_path: Path) -> None:
+    """Without the runtime only what the job says by itself is judged."""
+    own = """\
+    numNodes: -1
+    env: [{name: A=B}]
+    resourcesPerNode:
+      requests: {cpu: 2, nvidia.com/gpu: 1, hugepages-2Mi: 2Mi}
+      limits: {cpu: 1, memory: -1}
+  runtimePatches:
+    - manager: team.example.com/patch
+      trainingRuntimeSpec:
+        template:
+          spec:
+            replicatedJobs:
+              - name: node
+                template:
+                  spec:
+                    template:
+                      spec:
+                        tolerations: [{value: a}]
+                        containers:
+                          - name: other
+                            volumeMounts: [{name: data, mountPath: /data}]
+"""
+    (tmp_path / "job.yaml").write_text(JOB + own, encoding="utf-8")
+    assert sorted(found(tmp_path)) == [
+        ("TJ101", "job.yaml", 7),
+        ("TJ522", "job.yaml", 11),
+        ("TJ526", "job.yaml", 13),
+        ("TJ527", "job.yaml", 14),
+        ("TJ534", "job.yaml", 26),
+    ]

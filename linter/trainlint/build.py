@@ -7,7 +7,7 @@ module, for each release.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from trainlint.document import of_data
@@ -15,7 +15,7 @@ from trainlint.facts.kubeflow import ANCESTOR_LABEL, RELEASES, TORCHTUNE_COMMAND
 from trainlint.facts.schemas import schema
 from trainlint.facts.start import BUILDS, COMPLETION_INDEX, FLUX_IMAGE, FLUX_MOUNTS, TRAINER_PORT, BuildFacts
 from trainlint.findings import Finding, Severity
-from trainlint.parts import UNCLEAR, Content, Part, Source, merge, read
+from trainlint.parts import UNCLEAR, Content, Decoding, Part, Source, merge, read
 from trainlint.programs.kubeflow import GROUP, VERSION, Runtime, TrainJob, recipe_and_config
 from trainlint.quantities import whole
 from trainlint.scalars import Dialect
@@ -115,8 +115,8 @@ class Container:
         return f"{'init container' if self.init else 'container'} {self.part.name} of job {self.pods.name}"
 
 
-class BuiltJob:
-    """A TrainJob as the controller would build it with one definition of its runtime."""
+class Build:
+    """A TrainJob as the controller would build it with some definition of its runtime."""
 
     def __init__(self, job: TrainJob, runtime: Runtime, release: str, *, sample: bool = False) -> None:
         self.job = job
@@ -233,6 +233,62 @@ class BuiltJob:
         )
 
 
+class BuiltJob(Build):
+    """A TrainJob as the controller would build it with one definition of its runtime."""
+
+
+class UnplacedJob(Build):
+    """A TrainJob whose runtime is not known, on a stand-in that has the jobs and containers which the job speaks of.
+
+    Only what the TrainJob says by itself can be judged: its own values, not what they meet in the runtime.
+    """
+
+    def __init__(self, job: TrainJob, release: str) -> None:
+        super().__init__(job, _stand_in(job, BUILDS[release]), release)
+
+
+def _stand_in(job: TrainJob, facts: BuildFacts) -> Runtime:
+    pods: dict[str, dict[str, object]] = {}
+    labels = {NODE: TRAINER, **{name: name for name in INITIALIZERS.values()}}
+    for name in labels:
+        pods[name] = {"containers": [{"name": NODE if name == NODE else name, "image": "image"}]}
+    for name, patch in _patched_pods(job, facts):
+        own = pods.setdefault(name, {})
+        for kind in ("containers", "initContainers"):
+            given = {item.get("name").text().known for item in patch.get(kind).items()} - {None, NODE, name}
+            listed = [{"name": other, "image": "image"} for other in sorted(str(other) for other in given)]
+            before = own.get(kind)
+            own[kind] = [*(before if isinstance(before, list) else []), *listed]
+        own["containers"] = own["containers"] or [{"name": NODE, "image": "image"}]
+    jobs = [
+        {
+            "name": name,
+            "template": {
+                "metadata": {"labels": {ANCESTOR_LABEL: labels[name]} if name in labels else {}},
+                "spec": {"template": {"spec": spec}},
+            },
+        }
+        for name, spec in pods.items()
+    ]
+    data = {"spec": {"mlPolicy": {"numNodes": 1}, "template": {"spec": {"replicatedJobs": jobs}}}}
+    return Runtime(Field.root(of_data("", data), Dialect.KUBERNETES))
+
+
+def _patched_pods(job: TrainJob, facts: BuildFacts) -> Iterator[tuple[str, Field]]:
+    """The pods that the job patches, by the name of their job."""
+    for patch in job.spec.get(facts.overrides_field).items():
+        if facts.overrides_field == "runtimePatches":
+            replicated = patch.at("trainingRuntimeSpec", "template", "spec", "replicatedJobs").items()
+            targets = [(item, item.at("template", "spec", "template", "spec")) for item in replicated]
+        else:
+            pod = patch if facts.overrides_field == "podSpecOverrides" else patch.get("spec")
+            targets = [(item, pod) for item in patch.get("targetJobs").items()]
+        for item, pod in targets:
+            name = item.get("name").text().known
+            if name is not None:
+                yield name, pod
+
+
 class RuntimeAsIs:
     """A runtime by itself, with a job that adds an image and, where it must, the number of nodes."""
 
@@ -265,10 +321,14 @@ class _Builder:
         self.name = name
         runtime_schema = schema(facts.release, "TrainingRuntime").properties["spec"]
         job_schema = schema(facts.release, "TrainJob").properties["spec"]
-        self.spec = read(job.spec, job_schema, Source.JOB, rewritten=False)
         overrides = facts.overrides_field
-        self.overrides = read(job.spec.get(overrides), job_schema.properties[overrides], Source.JOB)
-        self.runtime_spec = read(runtime.spec, runtime_schema, Source.RUNTIME)
+        patches = job.spec.get(overrides).items()
+        untimed = overrides == "runtimePatches" and any(patch.get("time").is_absent for patch in patches)
+        self.spec = read(job.spec, job_schema, Source.JOB, Decoding(rewritten=False, empty_texts=untimed))
+        self.overrides = read(
+            job.spec.get(overrides), job_schema.properties[overrides], Source.JOB, Decoding(empty_texts=untimed)
+        )
+        self.runtime_spec = read(runtime.spec, runtime_schema, Source.RUNTIME, Decoding())
         self.policy = self.runtime_spec.get("mlPolicy")
         template = self.runtime_spec.get("template")
         self.labels = template.at("metadata", "labels")

@@ -143,6 +143,8 @@ def no_way_up(text: str) -> str:
 
 def file_path(text: str) -> str:
     """The path of a file in a volume, which must not begin with `..` either."""
+    if not text:
+        return "must not be empty"
     return inner_path(text) or ("must not begin with '..'" if text.startswith("..") else "")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -203,34 +204,43 @@ class Part:
         return part
 
 
-def read(field: Field, schema: SchemaNode, source: Source, *, rewritten: bool = True) -> Part:
-    """What Go decodes from a field: defaults of the schema filled in, nulls dropped.
+@dataclass(frozen=True)
+class Decoding:
+    """How Go reads an object.
 
-    A `rewritten` object was turned into JSON and back, which drops its empty optional values, too.
+    A `rewritten` one was turned into JSON and back, which drops its empty optional values. One with `empty_texts` was
+    written anew before its structure was checked, so that required texts which are missing are there, and empty.
     """
-    return Part(_read(field, schema, source, rewritten), field, source)
+
+    rewritten: bool = True
+    empty_texts: bool = False
 
 
-def _read(field: Field, schema: SchemaNode, source: Source, rewritten: bool) -> Content:
+def read(field: Field, schema: SchemaNode, source: Source, how: Decoding) -> Part:
+    """What Go decodes from a field: defaults of the schema filled in, nulls dropped."""
+    return Part(_read(field, schema, source, how), field, source)
+
+
+def _read(field: Field, schema: SchemaNode, source: Source, how: Decoding) -> Content:
     if field.is_absent:
         return None
     if field.is_unknown:
         return UNCLEAR
     if field.is_mapping:
-        return _mapping(field, schema, source, rewritten)
+        return _mapping(field, schema, source, how)
     if field.is_sequence:
         if schema.items is None:
             return UNCLEAR
         inner = schema.items
-        return [read(item, inner, source, rewritten=rewritten) for item in field.items()]
+        return [read(item, inner, source, how) for item in field.items()]
     return _scalar(field.plain, schema)
 
 
-def _mapping(field: Field, schema: SchemaNode, source: Source, rewritten: bool) -> Content:
+def _mapping(field: Field, schema: SchemaNode, source: Source, how: Decoding) -> Content:
     content: dict[str, Part] = {}
     if schema.values is not None:
         for entry in field.entries():
-            value = read(entry, schema.values, source, rewritten=rewritten)
+            value = read(entry, schema.values, source, how)
             if value.exists:
                 content[entry.name] = value
         return content
@@ -238,24 +248,24 @@ def _mapping(field: Field, schema: SchemaNode, source: Source, rewritten: bool) 
         inner = schema.properties.get(entry.name)
         if inner is None:
             continue
-        value = read(entry, inner, source, rewritten=rewritten)
+        value = read(entry, inner, source, how)
         optional = entry.name not in schema.required and entry.name not in POINTERS
-        if value.exists and not (rewritten and optional and _is_empty(value, inner)):
+        if value.exists and not (how.rewritten and optional and _is_empty(value, inner)):
             content[entry.name] = value
-    for key, filled in _filled_in(schema):
+    for key, filled in _filled_in(schema, how.empty_texts):
         if field.get(key).is_absent:
             content[key] = Part(filled, field.get(key), source)
     return content
 
 
 @functools.cache
-def _filled_in(schema: SchemaNode) -> tuple[tuple[str, str | int | bool], ...]:
-    """What Go finds under keys that are not there: their default, or for a required text an empty one."""
+def _filled_in(schema: SchemaNode, empty_texts: bool) -> tuple[tuple[str, str | int | bool], ...]:
+    """What Go finds under keys that are not there."""
     defaults = {
         key: inner.default for key, inner in schema.properties.items() if isinstance(inner.default, (str, int, bool))
     }
-    empty = {key: "" for key in schema.required if schema.properties[key].type == "string" and key not in defaults}
-    return (*defaults.items(), *empty.items())
+    texts = [key for key in schema.required if schema.properties[key].type == "string" and key not in defaults]
+    return (*defaults.items(), *((key, "") for key in texts if empty_texts))
 
 
 def _is_empty(value: Part, schema: SchemaNode) -> bool:

@@ -219,6 +219,18 @@ VOLUME_SOURCES: Mapping[str, tuple[str, ...]] = {
 }
 """Kinds of volumes, and what each cannot do without."""
 
+LEFT_OUT = frozenset(
+    {
+        ("secret", "secretName"),
+        ("storageos", "volumeName"),
+        ("projected", "sources"),
+        ("scaleIO", "volumeName"),
+        ("ephemeral", "volumeClaimTemplate"),
+        ("image", "reference"),
+    }
+)
+"""What of these the structure of a runtime does not require, so that it is missed only here."""
+
 VOLUME_REFERENCES = ("csi.nodePublishSecretRef", "cinder.secretRef", "storageos.secretRef")
 """References to a Secret that may be left out, but not without a name."""
 

@@ -1,7 +1,9 @@
 """What Kubernetes says of the Jobs and pods that an admitted TrainJob becomes.
 
 Each rule looks at what the controller builds and reports at the field of the TrainJob, the patch or the runtime that
-gave the value. A refused Job or pod leaves no trace on the TrainJob: only events on the JobSet or the Job tell.
+gave the value. A refused Job or pod leaves no trace on the TrainJob: only events on the JobSet or the Job tell. Rules
+on a `Build` judge what a job says by itself even where its runtime is not known, those on a `BuiltJob` need the
+runtime.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 
 from trainlint import names
-from trainlint.build import BuiltJob, Container, Pods
+from trainlint.build import Build, BuiltJob, Container, Pods
 from trainlint.facts import pods as facts
 from trainlint.findings import Finding, did_you_mean, some_of
 from trainlint.parts import Part
@@ -59,7 +61,7 @@ def missing_image(job: BuiltJob) -> Iterator[Finding]:
 
 
 @rule("TJ521", "padded-image", program="kubernetes")
-def padded_image(job: BuiltJob) -> Iterator[Finding]:
+def padded_image(job: Build) -> Iterator[Finding]:
     """An image begins or ends with white space.
 
     The usual cause is a YAML block scalar (`image: |`), which ends in a newline. The Job is accepted and the pod is
@@ -90,7 +92,7 @@ def container_name(job: BuiltJob) -> Iterator[Finding]:
     for pods in job.made:
         named = [part.get("name") for part in (*pods.containers, *pods.init_containers)]
         for name in named:
-            problem = "must not be empty" if _missing(name) else names.label(name.text) if name.text else ""
+            problem = names.label(name.text) if name.text is not None else ""
             if problem:
                 yield job.finding(name, f'container name "{name.written}" of {pods} {problem}')
         for name in _repeated(named):
@@ -101,7 +103,7 @@ def container_name(job: BuiltJob) -> Iterator[Finding]:
 
 
 @rule("TJ522", "env-name", program="kubernetes")
-def env_name(job: BuiltJob) -> Iterator[Finding]:
+def env_name(job: Build) -> Iterator[Finding]:
     """The name of an environment variable is empty or holds characters that no server takes.
 
     Servers from 1.32 on take any printable ASCII but `=`; the rule `old-env-name` warns of what older ones refuse.
@@ -111,13 +113,13 @@ def env_name(job: BuiltJob) -> Iterator[Finding]:
     for container in job.containers:
         for env in container.get("env").items():
             name = env.get("name")
-            problem = names.env(name.text or "") if not name.is_unclear else ""
+            problem = names.env(name.text) if name.text is not None else ""
             if problem:
                 yield job.finding(name, f'environment variable name "{name.written}" {problem}')
 
 
 @rule("TJ523", "env-source", program="kubernetes")
-def env_source(job: BuiltJob) -> Iterator[Finding]:
+def env_source(job: Build) -> Iterator[Finding]:
     """`valueFrom` names no source, several, or one that cannot be.
 
     It must hold exactly one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef and fileKeyRef; in the env of
@@ -138,7 +140,7 @@ def env_source(job: BuiltJob) -> Iterator[Finding]:
                 yield job.finding(name, f'fileKeyRef reads from "{name.text}", which is no emptyDir of the pod')
 
 
-def _env_source(job: BuiltJob, env: Part, source: Part) -> Iterator[Finding]:
+def _env_source(job: Build, env: Part, source: Part) -> Iterator[Finding]:
     given = [key for key in facts.ENV_SOURCES if source.get(key).exists]
     if not given:
         yield job.finding(source, f"valueFrom of {env.name} names no source", help=f"use {some_of(facts.ENV_SOURCES)}")
@@ -156,16 +158,14 @@ def _env_source(job: BuiltJob, env: Part, source: Part) -> Iterator[Finding]:
     yield from resource_ref(job, source.get("resourceFieldRef"))
 
 
-def _key_ref(job: BuiltJob, ref: Part, key: str, check: Callable[[str], str]) -> Iterator[Finding]:
+def _key_ref(job: Build, ref: Part, key: str, check: Callable[[str], str]) -> Iterator[Finding]:
     part = ref.get(key)
-    if not ref.exists or part.is_unclear:
-        return
-    problem = "must not be empty" if _missing(part) else check(part.text) if part.text is not None else ""
+    problem = check(part.text) if part.text is not None else ""
     if problem:
         yield job.finding(part, f'{key} "{part.written}" of the reference {problem}')
 
 
-def field_ref(job: BuiltJob, ref: Part, allowed: tuple[str, ...]) -> Iterator[Finding]:
+def field_ref(job: Build, ref: Part, allowed: tuple[str, ...]) -> Iterator[Finding]:
     """A field of the pod that cannot be shown."""
     path, version = ref.get("fieldPath"), ref.get("apiVersion")
     if version.text not in (None, "v1"):
@@ -187,12 +187,12 @@ def field_ref(job: BuiltJob, ref: Part, allowed: tuple[str, ...]) -> Iterator[Fi
         )
 
 
-def resource_ref(job: BuiltJob, ref: Part) -> Iterator[Finding]:
+def resource_ref(job: Build, ref: Part) -> Iterator[Finding]:
     """An amount of resources that cannot be shown."""
     resource = ref.get("resource")
-    if not ref.exists or resource.is_unclear:
+    text = resource.text
+    if text is None:
         return
-    text = resource.text or ""
     huge = text.startswith((f"limits.{facts.HUGEPAGES}", f"requests.{facts.HUGEPAGES}"))
     if text not in facts.RESOURCE_FIELDS and not huge:
         yield job.finding(
@@ -208,7 +208,7 @@ def resource_ref(job: BuiltJob, ref: Part) -> Iterator[Finding]:
 
 
 @rule("TJ524", "env-from", program="kubernetes")
-def env_from(job: BuiltJob) -> Iterator[Finding]:
+def env_from(job: Build) -> Iterator[Finding]:
     """An `envFrom` entry, or an initializer's secretRef, names nothing or something malformed.
 
     An entry must hold exactly one of configMapRef and secretRef, with the name of an object.
@@ -233,11 +233,11 @@ def env_from(job: BuiltJob) -> Iterator[Finding]:
 # resources
 
 
-def _once(check: Callable[[BuiltJob], Iterator[Finding]]) -> Callable[[BuiltJob], Iterator[Finding]]:
+def _once(check: Callable[[Build], Iterator[Finding]]) -> Callable[[Build], Iterator[Finding]]:
     """One finding for each place in the job, whose resources may go into the launcher and the nodes of MPI."""
 
     @wraps(check)
-    def checked(job: BuiltJob) -> Iterator[Finding]:
+    def checked(job: Build) -> Iterator[Finding]:
         seen: set[tuple[object, ...]] = set()
         for finding in check(job):
             place = (finding.span, finding.message if finding.field == "spec.runtimeRef.name" else finding.field)
@@ -248,7 +248,7 @@ def _once(check: Callable[[BuiltJob], Iterator[Finding]]) -> Callable[[BuiltJob]
     return checked
 
 
-def _resources(job: BuiltJob) -> Iterator[tuple[str, Part]]:
+def _resources(job: Build) -> Iterator[tuple[str, Part]]:
     for container in job.containers:
         yield str(container), container.get("resources")
     for pods in job.made:
@@ -269,7 +269,7 @@ def _is_extended(name: str) -> bool:
 
 @rule("TJ525", "extended-resource-limit", program="kubernetes")
 @_once
-def extended_resource_limit(job: BuiltJob) -> Iterator[Finding]:
+def extended_resource_limit(job: Build) -> Iterator[Finding]:
     """A GPU or another extended resource is requested without a limit.
 
     Extended resources (nvidia.com/gpu, amd.com/gpu, hugepages) cannot be promised twice: a request needs a limit of
@@ -278,7 +278,7 @@ def extended_resource_limit(job: BuiltJob) -> Iterator[Finding]:
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
-    for owner, resources in _resources(job):
+    for owner, resources in _resources(job) if isinstance(job, BuiltJob) else ():
         limits = resources.get("limits")
         for name, amount in resources.get("requests").entries():
             if _is_extended(name) and not limits.is_unclear and not limits.get(name).exists:
@@ -294,7 +294,7 @@ def extended_resource_limit(job: BuiltJob) -> Iterator[Finding]:
 
 @rule("TJ526", "request-above-limit", program="kubernetes")
 @_once
-def request_above_limit(job: BuiltJob) -> Iterator[Finding]:
+def request_above_limit(job: Build) -> Iterator[Finding]:
     """A request is above its limit, or differs from it where it must be equal.
 
     CPUs and memory may be requested below their limit, never above; extended resources such as GPUs must be requested
@@ -322,13 +322,13 @@ def request_above_limit(job: BuiltJob) -> Iterator[Finding]:
                 )
 
 
-def _document(job: BuiltJob) -> object:
+def _document(job: Build) -> object:
     return job.job.field.document
 
 
 @rule("TJ527", "resource-amount", program="kubernetes")
 @_once
-def resource_amount(job: BuiltJob) -> Iterator[Finding]:
+def resource_amount(job: Build) -> Iterator[Finding]:
     """An amount is negative, a fraction of something whole, or an odd part of huge pages.
 
     Extended resources such as GPUs come in whole numbers; 1000m is one, 500m is refused. Huge pages come in multiples
@@ -345,7 +345,7 @@ def resource_amount(job: BuiltJob) -> Iterator[Finding]:
         plain = {name for name, _ in listed} & {"cpu", "memory"}
         huge = [part for name, part in listed if name.startswith(facts.HUGEPAGES)]
         unclear = resources.get("limits").is_unclear or resources.get("requests").is_unclear
-        if huge and not plain and not unclear:
+        if huge and not plain and not unclear and isinstance(job, BuiltJob):
             yield job.finding(huge[0], f"{owner} has huge pages without cpu or memory", help="add cpu or memory")
 
 
@@ -366,7 +366,7 @@ def _amount_problem(name: str, part: Part) -> str:
 
 @rule("TJ528", "resource-name", program="kubernetes")
 @_once
-def resource_name(job: BuiltJob) -> Iterator[Finding]:
+def resource_name(job: Build) -> Iterator[Finding]:
     """A resource has a name that no node can offer.
 
     Without a domain there are cpu, memory, ephemeral-storage and hugepages-SIZE; `gpu`, `storage` and `pods` are none.
@@ -429,7 +429,7 @@ def mount_without_volume(job: BuiltJob) -> Iterator[Finding]:
                     )
 
 
-def _claims(job: BuiltJob) -> set[str]:
+def _claims(job: Build) -> set[str]:
     """Volumes that the JobSet adds to pods which mount them."""
     return {
         template.at("metadata", "name").text or ""
@@ -452,7 +452,7 @@ def mount_path(job: BuiltJob) -> Iterator[Finding]:
         devices = container.get("volumeDevices").items()
         paths = [mount.get("mountPath") for mount in mounts] + [device.get("devicePath") for device in devices]
         for path in paths:
-            if not path.is_unclear and not path.text:
+            if path.text == "":
                 yield job.finding(path, f"a mount of {container} has no path")
         for path in _repeated([path for path in paths if path.text]):
             yield job.finding(path, f"{container} mounts two volumes at {path.written}")
@@ -466,7 +466,7 @@ def mount_path(job: BuiltJob) -> Iterator[Finding]:
                 yield job.finding(device, f"{container} uses {device.text} as a device, which is no volume claim")
 
 
-def _mount(job: BuiltJob, container: Container, mount: Part) -> Iterator[Finding]:
+def _mount(job: Build, container: Container, mount: Part) -> Iterator[Finding]:
     below, expression = mount.get("subPath"), mount.get("subPathExpr")
     for part in (below, expression):
         if part.text and names.inner_path(part.text):
@@ -484,7 +484,7 @@ def _mount(job: BuiltJob, container: Container, mount: Part) -> Iterator[Finding
 
 
 @rule("TJ531", "volume-source", program="kubernetes")
-def volume_source(job: BuiltJob) -> Iterator[Finding]:
+def volume_source(job: Build) -> Iterator[Finding]:
     """A volume has two sources, or a source without what it needs.
 
     A patch that gives a runtime's volume another source does not replace the first one: both are kept, and the Job is
@@ -506,12 +506,13 @@ def volume_source(job: BuiltJob) -> Iterator[Finding]:
                 yield from _volume(job, volume, kind)
 
 
-def _volume(job: BuiltJob, volume: Part, kind: str) -> Iterator[Finding]:
+def _volume(job: Build, volume: Part, kind: str) -> Iterator[Finding]:
     source = volume.get(kind)
     if source.is_unclear:
         return
     for key in facts.VOLUME_SOURCES[kind]:
-        if _missing(source.get(key)):
+        empty = source.get(key).content in ("", [])
+        if empty or (not source.get(key).exists and (kind, key) in facts.LEFT_OUT):
             yield job.finding(source.get(key), f"{kind} of volume {volume.name} has no {key}")
     size = source.get("sizeLimit")
     if kind == "emptyDir" and size.amount is not None and size.amount < 0:
@@ -547,7 +548,7 @@ def _volume(job: BuiltJob, volume: Part, kind: str) -> Iterator[Finding]:
             yield job.finding(file, f"volume {volume.name} has two files at {file.written}")
 
 
-def _projected(job: BuiltJob, volume: Part, part: Part, inside: bool) -> Iterator[Finding]:
+def _projected(job: Build, volume: Part, part: Part, inside: bool) -> Iterator[Finding]:
     """The files of a secret, ConfigMap or downward API, in a volume of their own or inside a projected one."""
     given = [key for key, _ in part.entries()]
     if inside and len(given) > 1:
@@ -556,7 +557,7 @@ def _projected(job: BuiltJob, volume: Part, part: Part, inside: bool) -> Iterato
         if inside and part.get(key).exists and _missing(part.get(key).get("name")):
             yield job.finding(part.get(key).get("name"), f"a {key} of volume {volume.name} has no name")
         for item in part.get(key).get("items").items():
-            if not item.get("key").text and not item.get("key").is_unclear:
+            if item.get("key").text == "":
                 yield job.finding(item.get("key"), f"an item of volume {volume.name} has no key")
             yield from _file(job, volume, item.get("path"))
     for item in part.at("downwardAPI", "items").items():
@@ -572,15 +573,13 @@ def _projected(job: BuiltJob, volume: Part, part: Part, inside: bool) -> Iterato
         yield from _file(job, volume, part.at("serviceAccountToken", "path"))
 
 
-def _file(job: BuiltJob, volume: Part, path: Part) -> Iterator[Finding]:
-    if path.is_unclear:
-        return
-    problem = names.file_path(path.text) if path.text else "must not be empty"
+def _file(job: Build, volume: Part, path: Part) -> Iterator[Finding]:
+    problem = names.file_path(path.text) if path.text is not None else ""
     if problem:
         yield job.finding(path, f'path "{path.written}" in volume {volume.name} {problem}')
 
 
-def _claim(job: BuiltJob, volume: Part, spec: Part) -> Iterator[Finding]:
+def _claim(job: Build, volume: Part, spec: Part) -> Iterator[Finding]:
     if not spec.exists or spec.is_unclear:
         return
     modes, storage = spec.get("accessModes"), spec.at("resources", "requests", "storage")
@@ -595,7 +594,7 @@ def _claim(job: BuiltJob, volume: Part, spec: Part) -> Iterator[Finding]:
 
 
 @rule("TJ532", "volume-name", program="kubernetes")
-def volume_name(job: BuiltJob) -> Iterator[Finding]:
+def volume_name(job: Build) -> Iterator[Finding]:
     """A volume's name is empty or malformed.
 
     Names are DNS labels: lower-case letters, digits and dashes, at most 63.
@@ -605,7 +604,7 @@ def volume_name(job: BuiltJob) -> Iterator[Finding]:
     for pods in job.made:
         for volume in pods.spec.get("volumes").items():
             name = volume.get("name")
-            problem = names.label(name.text or "") if not name.is_unclear else ""
+            problem = names.label(name.text) if name.text is not None else ""
             if problem:
                 yield job.finding(name, f'volume name "{name.written}" of {pods} {problem}')
 
@@ -614,7 +613,7 @@ def volume_name(job: BuiltJob) -> Iterator[Finding]:
 
 
 @rule("TJ533", "label", program="kubernetes")
-def label(job: BuiltJob) -> Iterator[Finding]:
+def label(job: Build) -> Iterator[Finding]:
     """A label, an annotation or a nodeSelector is malformed.
 
     Keys have an optional domain before a slash and a name of at most 63 letters, digits, dashes, underscores and dots;
@@ -640,7 +639,7 @@ def label(job: BuiltJob) -> Iterator[Finding]:
                 yield job.finding(value, f"label {key} belongs to the Job", help="drop it", at_key=True)
 
 
-def _labels(job: BuiltJob, what: str, labels: Part) -> Iterator[Finding]:
+def _labels(job: Build, what: str, labels: Part) -> Iterator[Finding]:
     for key, value in labels.entries():
         if names.key(key):
             yield job.finding(value, f'{what} key "{key}" {names.key(key)}', at_key=True)
@@ -648,7 +647,7 @@ def _labels(job: BuiltJob, what: str, labels: Part) -> Iterator[Finding]:
             yield job.finding(value, f'{what} value "{_short(value.text)}" {names.label_value(value.text)}')
 
 
-def _annotations(job: BuiltJob, annotations: Part) -> Iterator[Finding]:
+def _annotations(job: Build, annotations: Part) -> Iterator[Finding]:
     size = 0
     for key, value in annotations.entries():
         size += len(key.encode()) + len((value.text or "").encode())
@@ -666,7 +665,7 @@ def _short(text: str) -> str:
 
 
 @rule("TJ534", "toleration", program="kubernetes")
-def toleration(job: BuiltJob) -> Iterator[Finding]:
+def toleration(job: Build) -> Iterator[Finding]:
     """A toleration contradicts itself.
 
     Without a key the operator must be Exists; with Exists there is no value; tolerationSeconds goes with the effect
@@ -692,7 +691,7 @@ def toleration(job: BuiltJob) -> Iterator[Finding]:
 
 
 @rule("TJ535", "affinity", program="kubernetes")
-def affinity(job: BuiltJob) -> Iterator[Finding]:
+def affinity(job: Build) -> Iterator[Finding]:
     """An affinity holds a term that selects nothing or cannot be read.
 
     In and NotIn need values, Exists and DoesNotExist take none, Gt and Lt take one and exist for nodes alone; a term
@@ -704,7 +703,7 @@ def affinity(job: BuiltJob) -> Iterator[Finding]:
     for pods in job.made:
         node = pods.spec.at("affinity", "nodeAffinity")
         terms = node.get(required).get("nodeSelectorTerms")
-        if node.get(required).exists and _missing(terms):
+        if terms.content == []:
             yield job.finding(terms, "a required node affinity needs a term in nodeSelectorTerms")
         for term in terms.items():
             yield from _node_term(job, term, checks_values=True)
@@ -718,7 +717,7 @@ def affinity(job: BuiltJob) -> Iterator[Finding]:
                 yield from _pod_term(job, term.get("podAffinityTerm"))
 
 
-def _node_term(job: BuiltJob, term: Part, *, checks_values: bool) -> Iterator[Finding]:
+def _node_term(job: Build, term: Part, *, checks_values: bool) -> Iterator[Finding]:
     for part in term.get("matchExpressions").items():
         yield from _requirement(job, part, facts.NODE_OPERATORS, checks_values=checks_values)
     for part in term.get("matchFields").items():
@@ -734,7 +733,7 @@ def _node_term(job: BuiltJob, term: Part, *, checks_values: bool) -> Iterator[Fi
                 yield job.finding(value, f'node name "{value.text}" {names.subdomain(value.text)}')
 
 
-def _requirement(job: BuiltJob, part: Part, operators: tuple[str, ...], *, checks_values: bool) -> Iterator[Finding]:
+def _requirement(job: Build, part: Part, operators: tuple[str, ...], *, checks_values: bool) -> Iterator[Finding]:
     operator, values, key = part.get("operator"), part.get("values"), part.get("key")
     count = len(values.items())
     if operator.text is not None and operator.text not in operators:
@@ -753,18 +752,18 @@ def _requirement(job: BuiltJob, part: Part, operators: tuple[str, ...], *, check
             yield job.finding(value, f'value "{value.text}" {names.label_value(value.text)}')
 
 
-def label_selector(job: BuiltJob, selector: Part) -> Iterator[Finding]:
+def label_selector(job: Build, selector: Part) -> Iterator[Finding]:
     """What is wrong with a selector of labels."""
     yield from _labels(job, "selector", selector.get("matchLabels"))
     for part in selector.get("matchExpressions").items():
         yield from _requirement(job, part, facts.SELECTOR_OPERATORS, checks_values=True)
 
 
-def _pod_term(job: BuiltJob, term: Part) -> Iterator[Finding]:
+def _pod_term(job: Build, term: Part) -> Iterator[Finding]:
     for kind in ("labelSelector", "namespaceSelector"):
         yield from label_selector(job, term.get(kind))
     topology = term.get("topologyKey")
-    problem = names.key(topology.text or "") if not topology.is_unclear else ""
+    problem = names.key(topology.text) if topology.text is not None else ""
     if problem:
         yield job.finding(topology, f'topologyKey "{topology.written}" {problem}')
     for namespace in term.get("namespaces").items():
@@ -773,7 +772,7 @@ def _pod_term(job: BuiltJob, term: Part) -> Iterator[Finding]:
     yield from _label_keys(job, term)
 
 
-def _label_keys(job: BuiltJob, owner: Part) -> Iterator[Finding]:
+def _label_keys(job: Build, owner: Part) -> Iterator[Finding]:
     selector = owner.get("labelSelector")
     taken = {key for key, _ in selector.get("matchLabels").entries()}
     mismatched = owner.get("mismatchLabelKeys").texts() or []
@@ -806,7 +805,7 @@ def topology_spread(job: BuiltJob) -> Iterator[Finding]:
         seen: Counter[tuple[str | None, str | None]] = Counter()
         for part in pods.spec.get("topologySpreadConstraints").items():
             key, action = part.get("topologyKey"), part.get("whenUnsatisfiable")
-            if _missing(key):
+            if key.text == "":
                 yield job.finding(key, "a topologySpreadConstraint needs a topologyKey")
             if part.get("minDomains").exists and action.text not in (None, "DoNotSchedule"):
                 yield job.finding(part.get("minDomains"), "minDomains needs whenUnsatisfiable: DoNotSchedule")
@@ -818,7 +817,7 @@ def topology_spread(job: BuiltJob) -> Iterator[Finding]:
 
 
 @rule("TJ537", "scheduling-gate", program="kubernetes")
-def scheduling_gate(job: BuiltJob) -> Iterator[Finding]:
+def scheduling_gate(job: Build) -> Iterator[Finding]:
     """A scheduling gate is malformed or named twice, or stands beside nodeName.
 
     Source: Kubernetes 1.36, validation of Jobs and pods.
@@ -826,7 +825,7 @@ def scheduling_gate(job: BuiltJob) -> Iterator[Finding]:
     for pods in job.made:
         gates = [gate.get("name") for gate in pods.spec.get("schedulingGates").items()]
         for gate in gates:
-            problem = names.key(gate.text or "") if not gate.is_unclear else ""
+            problem = names.key(gate.text) if gate.text is not None else ""
             if problem:
                 yield job.finding(gate, f'scheduling gate "{gate.written}" {problem}')
         for gate in _repeated(gates):
@@ -839,7 +838,7 @@ def scheduling_gate(job: BuiltJob) -> Iterator[Finding]:
 
 
 @rule("TJ538", "security-context", program="kubernetes")
-def security_context(job: BuiltJob) -> Iterator[Finding]:
+def security_context(job: Build) -> Iterator[Finding]:
     """A security context contradicts itself.
 
     A privileged container cannot forbid privilege escalation; a Localhost profile needs its path, and another type
@@ -871,7 +870,7 @@ def security_context(job: BuiltJob) -> Iterator[Finding]:
             yield job.finding(name, f"sysctl {name.written} stands twice")
 
 
-def _profiles(job: BuiltJob, context: Part) -> Iterator[Finding]:
+def _profiles(job: Build, context: Part) -> Iterator[Finding]:
     for kind in ("seccompProfile", "appArmorProfile"):
         profile = context.get(kind)
         local, path = profile.get("type"), profile.get("localhostProfile")
@@ -995,7 +994,7 @@ def probe(job: BuiltJob) -> Iterator[Finding]:
                 yield job.finding(grace, "terminationGracePeriodSeconds does not belong to a readinessProbe")
 
 
-def _handler(job: BuiltJob, container: Container, owner: Part) -> Iterator[Finding]:
+def _handler(job: Build, container: Container, owner: Part) -> Iterator[Finding]:
     if not owner.exists or owner.is_unclear:
         return
     given = [key for key in facts.HANDLERS if owner.get(key).exists]
@@ -1111,7 +1110,7 @@ def unknown_priority_class(job: BuiltJob) -> Iterator[Finding]:
 # words, numbers and names by table
 
 
-def _owners(job: BuiltJob) -> Iterator[tuple[str, Part, Pods, str]]:
+def _owners(job: Build) -> Iterator[tuple[str, Part, Pods, str]]:
     """Everything that the tables speak of: kind of table, the part, its pods, and what to call it."""
     for pods in job.made:
         yield "job", pods.job, pods, str(pods)
@@ -1121,7 +1120,7 @@ def _owners(job: BuiltJob) -> Iterator[tuple[str, Part, Pods, str]]:
 
 
 @rule("TJ541", "number-out-of-range", program="kubernetes")
-def number_out_of_range(job: BuiltJob) -> Iterator[Finding]:
+def number_out_of_range(job: Build) -> Iterator[Finding]:
     """A number of a Job, pod or container is out of its range.
 
     Deadlines, limits and delays must not be negative; ports go from 1 to 65535, users and groups from 0 to 2147483647,
@@ -1139,7 +1138,7 @@ def number_out_of_range(job: BuiltJob) -> Iterator[Finding]:
 
 
 @rule("TJ542", "unsupported-word", program="kubernetes")
-def unsupported_word(job: BuiltJob) -> Iterator[Finding]:
+def unsupported_word(job: Build) -> Iterator[Finding]:
     """A field that takes one of a few words holds another.
 
     Case counts: `imagePullPolicy: always` is refused.
@@ -1159,7 +1158,7 @@ def unsupported_word(job: BuiltJob) -> Iterator[Finding]:
 
 
 @rule("TJ543", "malformed-name", program="kubernetes")
-def malformed_name(job: BuiltJob) -> Iterator[Finding]:
+def malformed_name(job: Build) -> Iterator[Finding]:
     """A name, address or path of a pod is malformed.
 
     Service accounts, priority and runtime classes have the names of objects; a hostname is a DNS label; a port's name

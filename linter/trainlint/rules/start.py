@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from trainlint import names
-from trainlint.build import NAME_LIMIT, BuiltJob, Pods, RuntimeAsIs
+from trainlint.build import NAME_LIMIT, Build, BuiltJob, Pods, RuntimeAsIs
 from trainlint.facts.pods import MAX_INT32, MAX_PODS
 from trainlint.facts.start import FAILURE_REASONS, TORCHRUN_WORDS
 from trainlint.findings import Finding, Severity, did_you_mean, some_of
@@ -465,24 +465,22 @@ def index_limits(job: BuiltJob) -> Iterator[Finding]:
 # torchrun
 
 
-@rule("TJ503", "torchrun-processes", program="torchrun")
-def torchrun_processes(job: BuiltJob) -> Iterator[Finding]:
-    """The number of processes per node is nothing that torchrun takes.
+@rule("TJ503", "num-proc-below-one", program="torchrun")
+def num_proc_below_one(job: BuiltJob) -> Iterator[Finding]:
+    """The number of processes per node is below 1.
 
-    torchrun gets it as PET_NPROC_PER_NODE: below 1 it stops with a bare assertion, and a word other than auto, cpu,
-    gpu and xpu is refused. Admission does not look at the number. Where the job visibly starts something else than
-    torchrun this is a warning.
+    torchrun gets it as PET_NPROC_PER_NODE and stops with a bare assertion. Admission looks at words alone, not at the
+    number. Where the job visibly starts something else than torchrun this is a warning.
 
     Source: torchrun of torch 2.13, run with these values.
     """
     processes = job.processes
     if not job.policy.get("torch").exists or job.trainer is None:
         return
-    bad_word = processes.text is not None and processes.text not in ("auto", "cpu", "gpu", "xpu")
-    if bad_word or (processes.number is not None and processes.number < 1):
+    if processes.number is not None and processes.number < 1:
         yield job.finding(
             processes,
-            f"torchrun cannot run {processes.written or 'no'} processes per node",
+            "torchrun needs at least one process per node",
             help="set numProcPerNode to 1 or more",
             severity=Severity.WARNING if _starts_something_else(job) else None,
         )
@@ -511,7 +509,7 @@ def unusable_runtime(runtime: RuntimeAsIs) -> Iterator[Finding]:
     """
     own = runtime.runtime.field.document.path
     for other in rules_of(("start", "pods")):
-        if other.subject is BuiltJob and other.severity is Severity.ERROR and other.program == "kubernetes":
+        if issubclass(other.subject, Build) and other.severity is Severity.ERROR and other.program == "kubernetes":
             for found in other.run(runtime.sample, None):
                 if found.path == own:
                     message = f"a job that uses this runtime is refused ({other.code}): {found.message}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint import names
-from trainlint.build import INITIALIZERS, NODE, BuiltJob, Namesake, Pods
+from trainlint.build import INITIALIZERS, NODE, Build, BuiltJob, Namesake, Pods
 from trainlint.facts.kubeflow import RELEASES
 from trainlint.facts.start import ACCELERATORS, BUILDS, TRAINER_FIELDS
 from trainlint.findings import Finding, Severity
@@ -203,7 +203,7 @@ def field_without_effect(job: BuiltJob) -> Iterator[Finding]:
 
 
 @rule("TJ607", "value-and-source", severity=Severity.WARNING)
-def value_and_source(job: BuiltJob) -> Iterator[Finding]:
+def value_and_source(job: Build) -> Iterator[Finding]:
     """A variable has both a value and valueFrom, of which the value is dropped.
 
     The controller copies valueFrom alone. In a runtime or a patch both are kept, and the Job is refused.
@@ -217,7 +217,7 @@ def value_and_source(job: BuiltJob) -> Iterator[Finding]:
 
 
 @rule("TJ608", "curly-quotes", severity=Severity.WARNING, program="kubernetes")
-def curly_quotes(job: BuiltJob) -> Iterator[Finding]:
+def curly_quotes(job: Build) -> Iterator[Finding]:
     """A value begins or ends with a curly quote, which belongs to the value.
 
     YAML knows straight quotes alone; typographic ones come from copying out of a document, and the program gets them
@@ -275,7 +275,7 @@ def torchrun_alone(job: BuiltJob) -> Iterator[Finding]:
 
 
 @rule("TJ611", "old-env-name", severity=Severity.WARNING, program="kubernetes")
-def old_env_name(job: BuiltJob) -> Iterator[Finding]:
+def old_env_name(job: Build) -> Iterator[Finding]:
     """Servers up to Kubernetes 1.31 refuse the name of this environment variable.
 
     They take letters, digits, underscores, dashes and dots, with no digit first; later ones any printable ASCII but =.
@@ -290,7 +290,7 @@ def old_env_name(job: BuiltJob) -> Iterator[Finding]:
 
 
 @rule("TJ612", "root-forbidden", severity=Severity.WARNING, program="kubernetes")
-def root_forbidden(job: BuiltJob) -> Iterator[Finding]:
+def root_forbidden(job: Build) -> Iterator[Finding]:
     """runAsNonRoot stands beside user 0, so that the container never starts.
 
     The Job is accepted; the kubelet refuses to start the container and says so in the events of the pod.
