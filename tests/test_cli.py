@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -110,6 +111,8 @@ def test_notices_go_to_stderr_and_into_the_document(bad: Path) -> None:
         (["--select", "TT10x"], "no rule is called"),
         (["--config", "nowhere.toml"], "does not exist"),
         (["--format", "xml"], "xml"),
+        (["a" * 400], "no such file or folder"),
+        (["--isolated", "--config", "bad.yaml"], "exclude each other"),
     ],
 )
 def test_wrong_use(bad: Path, args: list[str], message: str) -> None:
@@ -125,6 +128,47 @@ def test_bad_settings_are_wrong_use(bad: Path) -> None:
     assert result.exit_code == 2
     assert "trainlint.toml:2: unknown setting 'selct'" in result.stderr
     assert run("--isolated").exit_code == 1
+
+
+def test_closed_standard_input(bad: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The runner puts its own stream in place of the closed one before the command begins.
+    monkeypatch.setattr("trainlint.cli.sys", SimpleNamespace(stdin=None, exit=sys.exit))
+    result = run("-")
+    assert (result.exit_code, result.stderr) == (2, "trainlint: standard input is closed\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (PermissionError(13, "Permission denied", "closed/x.yaml"), "trainlint: closed/x.yaml: Permission denied\n"),
+        (FileNotFoundError(2, "No such file or directory"), "the current folder: No such file or directory"),
+        (KeyError("x"), "internal error at test_cli.py"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "resolve"])
+def test_what_no_one_foresaw_is_no_finding(
+    bad: Path, monkeypatch: pytest.MonkeyPatch, command: str, error: Exception, message: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.delenv("TRAINLINT_DEBUG", raising=False)
+    monkeypatch.setattr("trainlint.engine.discover", fail)
+    result = run(command)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_baseline_of_a_run_that_went_wrong(bad: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("x")
+
+    monkeypatch.delenv("TRAINLINT_DEBUG", raising=False)
+    monkeypatch.setattr("trainlint.programs.kubeflow.recognise", fail)
+    result = run("--baseline", "known.json", "--write-baseline")
+    assert result.exit_code == 2
+    assert "bad.yaml: not wholly checked" in result.stderr
 
 
 def test_standard_input(bad: Path) -> None:

@@ -212,6 +212,21 @@ def test_utf16_and_line_ends(tmp_path: Path) -> None:
     assert found(lint([tmp_path])) == [(f"{name}.yaml", 6, "TT102") for name in "abc"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["fsdp_config: {}.json", "deepspeed: {}.json", 'fsdp_config: "a\\0{}.json"', "accelerate_config: {}"],
+)
+def test_a_name_that_no_file_can_have(tmp_path: Path, line: str) -> None:
+    arguments = "per_device_train_batch_size: 1\nnum_train_epochs: 1\nfsdp: full_shard\n"
+    command = "on: push\njobs: {{a: {{steps: [{{run: accelerate launch --config_file {0}.yaml train.py}}]}}}}\n"
+    name = "x" * 400
+    write(tmp_path, arguments=arguments + line.format(name) + "\n", workflow=command.format(name))
+    write(tmp_path, accelerate="compute_environment: LOCAL_MACHINE\ndistributed_type: 'NO'\nnum_processes: 1\n")
+    report = lint([tmp_path])
+    assert not report.crashed
+    assert report.files.recognised >= 2
+
+
 def test_a_fault_of_ours_is_one_line_and_the_other_files_are_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,23 @@ class _DefaultsToCheck(click.Group):
             args = ["check", *args]
         return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; what it did not foresee is exit 2, and never the 1 that means findings."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except Exception as error:
+            import os
+
+            if os.environ.get("TRAINLINT_DEBUG"):
+                raise
+            if isinstance(error, OSError):
+                _stop(f"{error.filename or 'the current folder'}: {error.strerror}")
+            from trainlint.engine import fault
+
+            _stop(fault(error))
+
 
 @click.group(cls=_DefaultsToCheck, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="trainlint %(version)s")
@@ -110,6 +127,8 @@ def check(
     from trainlint.discover import MissingPath
     from trainlint.engine import Run
 
+    if isolated and config is not None:
+        raise click.UsageError("--config and --isolated exclude each other.")
     overrides = Overrides(
         select=select,
         ignore=ignore,
@@ -127,6 +146,8 @@ def check(
     if len(named) < len(paths):
         if fix:
             _stop("--fix changes files, and standard input is none")
+        if sys.stdin is None:
+            _stop("standard input is closed")
         stdin = (stdin_filename or Path("stdin.yaml"), sys.stdin.buffer.read())
     elif not named:
         named = [Path()]
@@ -136,10 +157,7 @@ def check(
         report = run.lint(named, stdin)
         if fix and _mend(report):
             report = Run(overrides).lint(named)
-        if write_baseline:
-            _write_baseline(report, baseline)
-            return
-        if baseline is not None:
+        if baseline is not None and not write_baseline:
             from trainlint import baseline as known
 
             report = known.apply(report, known.read(baseline))
@@ -147,6 +165,9 @@ def check(
         _stop(str(error))
     for notice in report.notices:
         click.echo(f"trainlint: {notice}", err=True)
+    if write_baseline:
+        _write_baseline(report, baseline)
+        sys.exit(2 if report.crashed else 0)
     _write(report, settings, output, color, show_suppressed)
     if report.crashed:
         sys.exit(2)

@@ -46,10 +46,10 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
     seen: set[str] = set()
     workspaces = _Workspaces()
     for path in paths:
-        if path.is_dir():
+        if os.path.isdir(path):
             found: Iterable[Path] = files_below(path)
             named, top = False, path
-        elif path.exists():
+        elif os.path.exists(path):
             found, named, top = (path,), True, path.parent
         else:
             raise MissingPath(f"{path}: no such file or folder")
@@ -75,7 +75,7 @@ def workspace_of(folder: Path, top: Path) -> Path:
 
 def repository_root(folder: Path) -> Path:
     """The nearest folder upward that holds `.git`, else the folder itself."""
-    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
+    return next((parent for parent in (folder, *folder.parents) if os.path.exists(parent / ".git")), folder)
 
 
 class _Workspaces:
@@ -87,7 +87,7 @@ class _Workspaces:
 
     def _marked(self, folder: Path) -> Path | None:
         if folder not in self._known:
-            if (folder / ".git").exists() or settings_file(folder):
+            if os.path.exists(folder / ".git") or settings_file(folder):
                 self._known[folder] = folder
             else:
                 self._known[folder] = self._marked(folder.parent) if folder.parent != folder else None
@@ -96,7 +96,7 @@ class _Workspaces:
 
 def _git_files(folder: Path, suffixes: Sequence[str]) -> list[Path] | None:
     """What git lists below a folder; None outside a work tree, without git, or when git ignores the folder itself."""
-    if not any((parent / ".git").exists() for parent in (folder.absolute(), *folder.absolute().parents)):
+    if not any(os.path.exists(parent / ".git") for parent in (folder.absolute(), *folder.absolute().parents)):
         return None
     # A repository's own configuration could name a program to run as its file system monitor.
     git = ["git", "-C", str(folder), "-c", "core.fsmonitor=false", "-c", "core.quotePath=false"]
@@ -114,7 +114,7 @@ def _git_files(folder: Path, suffixes: Sequence[str]) -> list[Path] | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     files = (folder / os.fsdecode(name) for name in listing.split(b"\0") if name)
-    return [file for file in files if file.is_file()]
+    return [file for file in files if os.path.isfile(file)]
 
 
 def _walk(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
@@ -125,7 +125,7 @@ def _walk(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         for name in names:
             file = Path(root, name)
-            if name.lower().endswith(tuple(suffixes)) and file.is_file():
+            if name.lower().endswith(tuple(suffixes)) and os.path.isfile(file):
                 yield file
 
 

@@ -37,16 +37,16 @@ class Run:
         self._notices: dict[str, None] = {}
         self._accepted_elsewhere: dict[str, Counter[str]] = {}
         self._crashed = False
+        self._parsed = 0
+        self._recognised = 0
 
     def lint(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None = None) -> Report:
         """Check everything and say what came of it."""
         findings: list[Finding] = []
         texts: dict[str, Text] = {}
-        discovered = parsed = recognised = 0
+        discovered = 0
         for candidate, source in self._sources(paths, stdin):
             discovered += 1
-            parsed += bool(source.documents or source.trouble)
-            recognised += bool(source.subjects)
             if source.text is None:
                 continue
             by_path: dict[str, list[Finding]] = {}
@@ -62,7 +62,7 @@ class Run:
         self._notice_other_releases()
         return Report(
             findings=tuple(sorted(findings, key=lambda f: (f.span, f.rule, f.message))),
-            files=FileCounts(discovered, parsed, recognised),
+            files=FileCounts(discovered, self._parsed, self._recognised),
             targets=self._targets,
             notices=tuple(self._notices),
             texts=texts,
@@ -81,7 +81,7 @@ class Run:
     def settings_for(self, paths: Sequence[Path]) -> Settings:
         """The settings that govern the run as a whole: those of the first path's workspace."""
         first = paths[0].absolute() if paths else Path.cwd()
-        folder = first if first.is_dir() else first.parent
+        folder = first if os.path.isdir(first) else first.parent
         return self.settings_of(workspace_of(folder, folder))
 
     def settings_of(self, workspace: Path) -> Settings:
@@ -128,14 +128,16 @@ class Run:
     def _guarded(self, candidate: Candidate, source: Source) -> Iterator[Finding]:
         """The findings of a file; a fault of ours ends this file's, not the run."""
         try:
+            self._parsed += bool(source.documents or source.trouble)
+            self._recognised += bool(source.subjects)
             yield from self._findings(candidate, source)
-        except (OSError, SettingsError):
+        except SettingsError:
             raise
         except Exception as error:
             if os.environ.get("TRAINLINT_DEBUG"):
                 raise
             self._crashed = True
-            self._notice(f"{source.path}: not wholly checked: {_fault(error)}")
+            self._notice(f"{source.path}: not wholly checked: {fault(error)}")
 
     def _findings(self, candidate: Candidate, source: Source) -> Iterator[Finding]:
         context = self._context(candidate.workspace)
@@ -214,7 +216,7 @@ class Run:
         self._notices[text] = None
 
 
-def _fault(error: Exception) -> str:
+def fault(error: Exception) -> str:
     """One line on a fault of trainlint itself: what, and where in its code."""
     import traceback
 

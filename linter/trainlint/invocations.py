@@ -6,6 +6,7 @@ inside a block scalar. What a shell or a template fills in (`$PRESET`, `$(…)`,
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -303,7 +304,7 @@ def named_file(repository: Repository, invocation: Invocation, name: str) -> Pat
     if folder is not None and not posixpath.join(folder, name).startswith(("/", "~")):
         holder = Path(invocation.document.path).absolute().parent
         found = [base / posixpath.normpath(posixpath.join(folder, name)) for base in (repository.root, holder)]
-        files = {file.resolve(): file for file in found if file.is_file()}
+        files = {file.resolve(): file for file in found if os.path.isfile(file)}
         return files.popitem()[1] if len(files) == 1 else None
     path = posixpath.normpath(posixpath.join(folder or "", name))
     parts = PurePosixPath(path.lstrip("/")).parts

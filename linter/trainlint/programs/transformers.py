@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -651,7 +652,7 @@ def _json_file(field: Field, name: str, context: Context) -> Field | None:
     holder = Path(field.document.path).absolute().parent
     for base in (context.repository.root, holder):
         file = base / name
-        if name.endswith(".json") and not Path(name).is_absolute() and file.is_file():
+        if name.endswith(".json") and not Path(name).is_absolute() and os.path.isfile(file):
             try:
                 script = context.repository.script(file)
                 document = next(documents(script.path, script.text))

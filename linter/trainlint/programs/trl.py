@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -138,7 +139,7 @@ def _profile(name: str, subject: ArgumentsFile, context: Context) -> Iterator[Fs
         config = accelerate.AccelerateConfig(Field.root(document, Dialect.PYYAML))
         yield accelerate.fsdp_setup(config, accelerate_facts(releases("accelerate").newest))
     holder = Path(subject.field.document.path).absolute().parent
-    paths = {display_path(base / name) for base in (context.repository.root, holder) if (base / name).is_file()}
+    paths = {display_path(base / name) for base in (context.repository.root, holder) if os.path.isfile(base / name)}
     for theirs in context.subjects("accelerate"):
         if isinstance(theirs, accelerate.AccelerateConfig) and theirs.field.document.path in paths:
             target = context.settings.targets.get("accelerate") or accelerate.default_target(theirs, context)
