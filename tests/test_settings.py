@@ -59,6 +59,33 @@ def test_a_pyproject_counts_with_our_table_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("content", "ours"),
+    [
+        ('[tool]\ntrainlint.ignore = ["TT"]\n', True),
+        ('tool.trainlint.ignore = ["TT"]\n', True),
+        ('[tool]\ntrainlint = {ignore = ["TT"]}\n', True),
+        ('["tool"."trainlint"]\nignore = ["TT"]\n', True),
+        ('\ufeff[tool.trainlint]\nignore = ["TT"]\n', True),
+        ('[tool.trainlint-more]\nignore = ["TT"]\n', False),
+        ('[project]\ndependencies = ["trainlint"]\n', False),
+        ("[project\n# trainlint\n", False),
+    ],
+)
+def test_our_table_however_it_is_written(tmp_path: Path, content: str, ours: bool) -> None:
+    project = written(tmp_path, content, "pyproject.toml")
+    assert settings_file(tmp_path) == (project if ours else None)
+    if ours:
+        assert read_settings(project).ignore == ("TT",)
+
+
+def test_a_broken_pyproject_with_our_table_is_told(tmp_path: Path) -> None:
+    project = written(tmp_path, "[tool.trainlint]\nselect = [\n", "pyproject.toml")
+    assert settings_file(tmp_path) == project
+    with pytest.raises(SettingsError, match="not TOML"):
+        read_settings(project)
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         ("\nselct = ['TT']\n", ":2: unknown setting 'selct', did you mean \"select\"?"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -81,15 +82,22 @@ class Overrides:
 def settings_file(folder: Path) -> Path | None:
     """The settings file of one folder: trainlint.toml, or a pyproject.toml with [tool.trainlint]."""
     own, project = (folder / name for name in FILE_NAMES)
-    if own.is_file():
+    if os.path.isfile(own):
         return own
-    if project.is_file():
-        try:
-            if re.search(rb"^\s*\[\s*tool\s*\.\s*trainlint\b", project.read_bytes(), re.MULTILINE):
-                return project
-        except OSError:
-            return None
-    return None
+    return project if os.path.isfile(project) and _has_table(project) else None
+
+
+def _has_table(project: Path) -> bool:
+    try:
+        data = project.read_bytes()
+        if b"trainlint" not in data:
+            return False
+        tool = tomllib.loads(data.decode("utf-8-sig")).get("tool")
+    except OSError:
+        return False
+    except ValueError:
+        return re.search(rb"^\s*\[\s*tool\s*\.\s*trainlint\b", data, re.MULTILINE) is not None
+    return isinstance(tool, dict) and "trainlint" in tool
 
 
 def read_settings(file: Path) -> Settings:
@@ -98,7 +106,7 @@ def read_settings(file: Path) -> Settings:
     Raises SettingsError with file and line for unknown keys, bad values, broken TOML or an unreadable file.
     """
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
         data: object = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file}: cannot be read: {error}") from None
