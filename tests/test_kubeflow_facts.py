@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from trainlint.facts import schemas
+from trainlint.facts import admission, kubeflow, schemas, start
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "tools" / "kubeflow_facts.py"
@@ -34,6 +34,11 @@ each_release = pytest.mark.parametrize("release", RELEASES)
 def test_every_file_belongs_to_a_known_release() -> None:
     found = {path.name for path in FACTS.glob("kubeflow-*.json")}
     assert found == {f"kubeflow-{release}{suffix}.json" for release in RELEASES for suffix in ("", "-runtimes")}
+
+
+def test_every_table_has_every_release() -> None:
+    assert {release: facts.patch for release, facts in kubeflow.RELEASES.items()} == RELEASES
+    assert list(admission.ADMISSION) == list(start.BUILDS) == list(RELEASES)
 
 
 @each_release
