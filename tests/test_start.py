@@ -151,6 +151,7 @@ def test_an_unknown_runtime(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(JOB + own, encoding="utf-8")
     assert sorted(found(tmp_path)) == [
         ("TJ101", "job.yaml", 7),
+        ("TJ501", "job.yaml", 10),
         ("TJ522", "job.yaml", 11),
         ("TJ526", "job.yaml", 13),
         ("TJ527", "job.yaml", 14),

@@ -22,11 +22,12 @@ POD_SUFFIX = len("-abcde")
 
 
 @rule("TJ501", "node-count", program="kubernetes")
-def node_count(job: BuiltJob) -> Iterator[Finding]:
+def node_count(job: Build) -> Iterator[Finding]:
     """The number of nodes is negative or above 100,000.
 
     Admission takes any 32-bit number; the Job made from it is refused, with nothing on the TrainJob that says so. A
-    runtime's own number below 1 becomes 1.
+    runtime's own number below 1 becomes 1. Where the runtime is not known this is a warning, since some runtimes do
+    not look at numNodes.
 
     Source: Kubernetes 1.36, validation of Jobs, on what Kubeflow Trainer 2.0 and later builds.
     """
@@ -37,11 +38,12 @@ def node_count(job: BuiltJob) -> Iterator[Finding]:
                 count,
                 f"{pods} cannot run {count.number} pods",
                 help=f"the number of nodes must be between 1 and {MAX_PODS}",
+                severity=None if isinstance(job, BuiltJob) else Severity.WARNING,
             )
 
 
 @rule("TJ502", "zero-num-nodes", severity=Severity.WARNING, program="kubernetes")
-def zero_num_nodes(job: BuiltJob) -> Iterator[Finding]:
+def zero_num_nodes(job: Build) -> Iterator[Finding]:
     """numNodes is 0: the job turns Complete and nothing has run.
 
     The Job made from it wants no pod, so it succeeds at once, and with it the TrainJob. With an MPI runtime one node
@@ -51,9 +53,10 @@ def zero_num_nodes(job: BuiltJob) -> Iterator[Finding]:
     """
     if job.num_nodes.number == 0:
         launcher = job.policy.get("mpi").exists
+        message = "numNodes 0 runs one node" if launcher else "with numNodes 0 the job turns Complete without running"
         yield job.finding(
             job.num_nodes,
-            "numNodes 0 runs one node" if launcher else "with numNodes 0 the job turns Complete without running",
+            message if isinstance(job, BuiltJob) else f"{message}, unless the runtime is one of MPI",
             help="set numNodes to 1 or more",
         )
 
