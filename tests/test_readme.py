@@ -14,6 +14,10 @@ import click
 from external import DEMO, ROOT, run
 from readme import filled
 from trainlint.cli import check
+from trainlint.facts import kubeflow, torchtune
+from trainlint.facts.releases import releases
+from trainlint.programs import PROGRAMS
+from trainlint.rules import all_rules
 from trainlint.settings import FORMATS, Settings, read_settings
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -26,8 +30,25 @@ def section(title: str) -> str:
 
 
 def test_outputs_are_real() -> None:
-    assert TEXT.count("<!-- output: trainlint check ") == 2
+    assert TEXT.count("<!-- output: trainlint check ") == 3
+    assert TEXT.count("<!-- output: trainlint resolve ") == 1
     assert filled(TEXT) == TEXT, "make docs writes them anew"
+
+
+def test_programs_and_releases() -> None:
+    known = {
+        name: {"kubeflow-trainer": tuple(kubeflow.RELEASES), "torchtune": torchtune.RELEASES}.get(name)
+        or releases(name).names
+        for name in PROGRAMS
+    }
+    table = section("## What it looks at").split("\n### ")[0]
+    rows = re.findall(r"^\| `([\w-]+)` \| (\S+) to (\S+) \|", table, re.MULTILINE)
+    assert sorted(rows) == sorted((name, names[0], names[-1]) for name, names in known.items())
+
+
+def test_every_family_is_named() -> None:
+    described = section("## What it looks at")
+    assert {rule.code[:2] for rule in all_rules()} - {"TL"} == set(re.findall(r"`([A-Z]{2})`", described))
 
 
 def test_options() -> None:
