@@ -216,3 +216,13 @@ def test_alias_is_reported_where_it_is_used(tmp_path: Path) -> None:
         (11, 17, "spec.trainer.resourcesPerNode.requests.cpu"),
     ]
     assert [related.span.line for related in second.related] == [10]
+
+
+def test_null_resource_counts_nothing(tmp_path: Path) -> None:
+    """It is dropped before anyone counts GPUs."""
+    job = JOB.replace("torch-distributed", "torchtune-llama3.2-1b") + (
+        "  trainer:\n    command: [tune, run]\n    args: [model.quantize_base=True]\n"
+        "    resourcesPerNode: {limits: {nvidia.com/gpu: null}}\n"
+    )
+    fields = {f.field for f in errors(checked(tmp_path, job))}
+    assert fields == {"spec.trainer.numProcPerNode", "spec.trainer.resourcesPerNode"}

@@ -545,9 +545,8 @@ def _gpu_counts(resources: Field) -> set[int] | None:
     """What the GPUs of a resource list can come to, {0} without any; None when an amount is not known."""
     counts: set[int] = set()
     for entry in resources.entries():
-        if "gpu" in entry.name.lower():
-            plain = entry.plain
-            amount = None if entry.is_unknown or plain is None else parse_quantity(str(plain))
+        if "gpu" in entry.name.lower() and not entry.is_null:
+            amount = None if entry.is_unknown else parse_quantity(str(entry.plain))
             if amount is None:
                 return None
             counts.add(whole(amount))
