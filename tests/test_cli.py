@@ -97,6 +97,17 @@ def test_output_takes_the_document_and_stdout_the_text(bad: Path, tmp_path: Path
     assert run("--output", "no/where.json").exit_code == 2
 
 
+def test_output_to_standard_output(bad: Path) -> None:
+    assert run("--format", "json", "--output", "-").stdout == run("--format", "json").stdout
+    assert not bad.with_name("-").exists()
+
+
+def test_a_repeated_target_adds_its_releases(bad: Path) -> None:
+    options = ("--target", "kubeflow-trainer=2.2", "--target", "kubeflow-trainer=2.3,2.2")
+    document = json.loads(run("--format", "json", *options).stdout)
+    assert document["targets"] == {"kubeflow-trainer": {"versions": ["2.2", "2.3"], "from": "option"}}
+
+
 def test_notices_go_to_stderr_and_into_the_document(bad: Path) -> None:
     result = run("--format", "json", "--target", "kubeflow-trainer=9.0")
     assert "newer than" in result.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -68,7 +69,9 @@ def _targets(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     targets: dict[str, Target] = {}
     for value in values:
         try:
-            targets.update(parse_target(value))
+            for program, target in parse_target(value).items():
+                before = targets[program].versions if program in targets else ()
+                targets[program] = replace(target, versions=tuple(dict.fromkeys([*before, *target.versions])))
         except SettingsError as error:
             raise click.BadParameter(str(error)) from None
     return targets
@@ -212,7 +215,7 @@ def _write(report: Report, settings: Settings, output: Path | None, color: str, 
         encoding=sys.stdout.encoding or "utf-8",
         show_suppressed=show_suppressed,
     )
-    if output is None:
+    if output is None or str(output) == "-":
         _print(render(settings.format, report, terminal if settings.format in ("text", "concise") else document))
         return
     try:
