@@ -105,7 +105,7 @@ def test_output_to_standard_output(bad: Path) -> None:
 def test_a_repeated_target_adds_its_releases(bad: Path) -> None:
     options = ("--target", "kubeflow-trainer=2.2", "--target", "kubeflow-trainer=2.3,2.2")
     document = json.loads(run("--format", "json", *options).stdout)
-    assert document["targets"] == {"kubeflow-trainer": {"versions": ["2.2", "2.3"], "from": "option"}}
+    assert document["targets"]["kubeflow-trainer"] == {"versions": ["2.2", "2.3"], "from": "option"}
 
 
 def test_notices_go_to_stderr_and_into_the_document(bad: Path) -> None:
