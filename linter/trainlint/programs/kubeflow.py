@@ -315,14 +315,14 @@ class Runtime(TrainerObject):
 
     @property
     def resources(self) -> Field | None:
-        """The resources of its trainer: the first container `node` that has any, of the trainer step or a job `node`.
+        """The resources of its trainer: those of the first container `node` of the trainer step or of a job `node`.
 
         Source: ExtractResourcePerNodeFromRuntime of the controller.
         """
         for job in self.jobs:
             if job.name.is_("node") or job.ancestor.is_("trainer"):
                 for container in job.containers:
-                    if container.name.is_("node") and not container.resources.is_absent:
+                    if container.name.is_("node"):
                         return container.resources
         return None
 
