@@ -118,7 +118,7 @@ def test_releases_merge_where_they_agree(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("version", "notice", "count"),
-    [("2.3.9", None, 1), ("3.0", "newer than 2.3", 1), ("1.9", "older than 2.0", 0)],
+    [("2.3.9", None, 1), ("2", None, 1), ("3.0", "newer than 2.3", 1), ("1.9", "older than 2.0", 0)],
 )
 def test_versions_that_are_not_known(tmp_path: Path, version: str, notice: str | None, count: int) -> None:
     write(tmp_path, job=job())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainlint.findings import Finding, Span
-from trainlint.suppressions import apply
+from trainlint.suppressions import Suppressed
 from trainlint.text import Text
 
 
@@ -30,5 +30,22 @@ def finding(line: int, rule: str = "TT102", name: str = "single-node-model") -> 
     ],
 )
 def test_which_findings_a_comment_covers(content: str, line: int, reason: str | None) -> None:
-    (found,) = apply([finding(line)], Text(content))
+    (found,) = Suppressed(Text(content)).apply([finding(line)])
     assert found.suppressed == reason
+
+
+@pytest.mark.parametrize(
+    ("content", "idle"),
+    [
+        ("a: 1  # trainlint: ignore[TT102]", []),
+        ("a: 1  # trainlint: ignore[TT102, TT101]", [("TT101",)]),
+        ("a: 1  # trainlint: ignore", [()]),
+        ("a: 1  # trainlint: ignore[]", [()]),
+        ("a: 1\nb: 1  # trainlint: ignore[TT102]", [("TT102",)]),
+        ("a: 1  # trainlint: ignored", []),
+    ],
+)
+def test_words_that_cover_nothing(content: str, idle: list[tuple[str, ...]]) -> None:
+    comments = Suppressed(Text(content))
+    list(comments.apply([finding(1)]))
+    assert [words for _, words in comments.unused()] == idle

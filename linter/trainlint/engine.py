@@ -8,15 +8,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from trainlint import suppressions
 from trainlint.discover import Candidate, Excluder, discover, workspace_of
 from trainlint.findings import Finding, Severity
 from trainlint.programs import InForce, Program, Subject, TellsReleases
 from trainlint.report import FileCounts, Report, Target
 from trainlint.rules import Rule, rules_of, selected
 from trainlint.settings import Overrides, Settings, SettingsError, read_settings, settings_file
+from trainlint.suppressions import Suppressed
 from trainlint.text import Text
 from trainlint.workspace import Context, Repository, Source, display_path, load
+
+_COMMENT_MARK = "trainlint: ignore"
 
 
 def lint(paths: Sequence[Path], overrides: Overrides | None = None, stdin: tuple[Path, bytes] | None = None) -> Report:
@@ -49,7 +51,7 @@ class Run:
             discovered += 1
             if source.text is None:
                 continue
-            by_path: dict[str, list[Finding]] = {}
+            by_path: dict[str, list[Finding]] = {source.path: []} if _COMMENT_MARK in source.text.content else {}
             for finding in self._guarded(candidate, source):
                 by_path.setdefault(finding.path, []).append(finding)
             repository = self._context(candidate.workspace).repository
@@ -57,7 +59,10 @@ class Run:
                 text = source.text if path == source.path else repository.text_of(path)
                 if text is not None:
                     texts[path] = text
-                    findings.extend(suppressions.apply(found, text))
+                    comments = Suppressed(text)
+                    findings.extend(comments.apply(found))
+                    if path == source.path:
+                        findings.extend(self._unused(candidate, path, comments))
         findings = list(dict.fromkeys(findings))
         self._notice_other_releases()
         return Report(
@@ -159,6 +164,26 @@ class Run:
         for rule in selected(rules_of(["own"]), context.settings.select, context.settings.ignore):
             if isinstance(file, rule.subject):
                 yield from (_stamped(f, rule, program, None) for f in rule.run(file, None))
+
+    def _unused(self, candidate: Candidate, path: str, comments: Suppressed) -> Iterator[Finding]:
+        """Comments that suppress nothing, unless what they name was not looked for in this run."""
+        idle = list(comments.unused())
+        if not idle:
+            return
+        from trainlint.rules import all_rules
+        from trainlint.rules.own import UnusedSuppression
+
+        settings = self._context(candidate.workspace).settings
+        looked_for = list(selected(all_rules(), settings.select, settings.ignore))
+        left_out = [rule for rule in all_rules() if rule not in looked_for]
+        for suppression, words in idle:
+            kept = tuple(w for w in words if not any(w.upper() == r.code or w.lower() == r.name for r in left_out))
+            if words and not kept:
+                continue
+            comment = UnusedSuppression(path, suppression, kept)
+            for rule in looked_for:
+                if rule.subject is UnusedSuppression:
+                    yield from (_stamped(f, rule, "trainlint", None) for f in rule.run(comment, None))
 
     def _verdicts(self, context: Context, program: Program, subject: Subject) -> Iterator[Finding]:
         """What every targeted release says of a subject; equal findings become one that names its releases."""

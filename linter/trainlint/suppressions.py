@@ -9,21 +9,23 @@ from dataclasses import dataclass, replace
 from trainlint.findings import Finding
 from trainlint.text import Text
 
-_COMMENT = re.compile(r"(?:^|(?<=\s))#\s*trainlint:\s*ignore\[([^\]]*)\]\s*([^\r\n]*)")
+_COMMENT = re.compile(r"(?:^|(?<=\s))#\s*trainlint:\s*ignore\b(?:\[([^\]]*)\])?\s*([^\r\n]*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """One comment: the rules that it names, its reason, and whether it stands alone on its line."""
+    """One comment: its place, the rules that it names, its reason, and whether it stands alone on its line."""
 
     line: int
+    column: int
+    end_column: int
     rules: tuple[str, ...]
     reason: str
     alone: bool
 
-    def covers(self, finding: Finding) -> bool:
-        """The comment names this finding's rule, by code or name."""
-        return any(word.upper() == finding.rule or word.lower() == finding.name for word in self.rules)
+    def word_for(self, finding: Finding) -> str | None:
+        """The code or name by which the comment covers this finding; None when it does not."""
+        return next((word for word in self.rules if word.upper() == finding.rule or word.lower() == finding.name), None)
 
 
 def suppressions(text: Text) -> Iterator[Suppression]:
@@ -34,26 +36,47 @@ def suppressions(text: Text) -> Iterator[Suppression]:
         line = text.line(number)
         match = _COMMENT.search(line)
         if match:
-            rules = tuple(word.strip() for word in match.group(1).split(",") if word.strip())
-            yield Suppression(number, rules, match.group(2).strip(), line[: match.start()].strip() == "")
+            rules = tuple(word.strip() for word in (match.group(1) or "").split(",") if word.strip())
+            alone = line[: match.start()].strip() == ""
+            end = len(line.rstrip()) + 1
+            yield Suppression(number, match.start() + 1, end, rules, match.group(2).strip(), alone)
 
 
-def apply(findings: Iterable[Finding], text: Text) -> Iterator[Finding]:
-    """The findings of one file, those marked as suppressed that a comment covers.
+class Suppressed:
+    """The comments of one file at work.
 
     A comment covers its own line or, alone on a line, the line below; several such comments may stand above each
     other.
     """
-    by_line = {suppression.line: suppression for suppression in suppressions(text)}
-    for finding in findings:
-        cover = next((s for s in _above(finding.span.line, by_line) if s.covers(finding)), None)
-        yield finding if cover is None else replace(finding, suppressed=cover.reason)
 
+    def __init__(self, text: Text) -> None:
+        self._by_line = {suppression.line: suppression for suppression in suppressions(text)}
+        self._used: set[tuple[int, str]] = set()
 
-def _above(line: int, by_line: dict[int, Suppression]) -> Iterator[Suppression]:
-    if line in by_line:
-        yield by_line[line]
-    line -= 1
-    while line in by_line and by_line[line].alone:
-        yield by_line[line]
+    def apply(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+        """The findings, those marked as suppressed that a comment covers."""
+        for finding in findings:
+            yield self._marked(finding)
+
+    def unused(self) -> Iterator[tuple[Suppression, tuple[str, ...]]]:
+        """The comments that name no rule, or rules of which they covered nothing, with these words."""
+        for suppression in self._by_line.values():
+            idle = tuple(word for word in suppression.rules if (suppression.line, word) not in self._used)
+            if idle or not suppression.rules:
+                yield suppression, idle
+
+    def _marked(self, finding: Finding) -> Finding:
+        for suppression in self._above(finding.span.line):
+            word = suppression.word_for(finding)
+            if word is not None:
+                self._used.add((suppression.line, word))
+                return replace(finding, suppressed=suppression.reason)
+        return finding
+
+    def _above(self, line: int) -> Iterator[Suppression]:
+        if line in self._by_line:
+            yield self._by_line[line]
         line -= 1
+        while line in self._by_line and self._by_line[line].alone:
+            yield self._by_line[line]
+            line -= 1

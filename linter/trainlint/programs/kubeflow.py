@@ -655,6 +655,8 @@ def default_target(subject: Subject, context: Context) -> Target:
 def in_force(version: str) -> InForce:
     """The minor release of a version; the newest known for a newer one, none for an older."""
     wanted = _minor(version)
+    if "." not in version:
+        wanted = max((_minor(known) for known in RELEASES if _minor(known)[0] == wanted[0]), default=wanted)
     known = {_minor(release): release for release in RELEASES}
     if wanted in known:
         return InForce((known[wanted],), known[wanted])

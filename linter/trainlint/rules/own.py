@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainlint.findings import Finding, Severity, Span
-from trainlint.rules import rule
+from trainlint.rules import find_rule, nearest_rule, rule
+from trainlint.suppressions import Suppression
 from trainlint.workspace import Trouble
 
 
@@ -43,3 +44,38 @@ def unparsable_file(file: BrokenFile) -> Iterator[Finding]:
         yield file.finding(
             f"not readable as YAML: {file.trouble.message}", "mend the syntax at or just above this place"
         )
+
+
+@dataclass(frozen=True)
+class UnusedSuppression:
+    """A suppression comment that names no rule, or the words in it that cover no finding."""
+
+    path: str
+    suppression: Suppression
+    words: tuple[str, ...]
+
+    def finding(self, message: str, help: str) -> Finding:
+        """A finding at the comment."""
+        at = self.suppression
+        return Finding(message, Span(self.path, at.line, at.column, at.line, at.end_column), 0, "", "", help=help)
+
+
+@rule("TL002", "unused-suppression", severity=Severity.NOTE)
+def unused_suppression(comment: UnusedSuppression) -> Iterator[Finding]:
+    """A suppression comment suppresses nothing.
+
+    It names no rule, a rule that does not exist, or one that finds nothing on its line: the mistake was mended, or the
+    comment stands on another line than the finding. Rules which the run leaves out (`--select`, `--ignore`) do not
+    count. Remove the comment, or put the code of the finding into its brackets.
+
+    Source: trainlint's own comments, `# trainlint: ignore[CODE] reason`.
+    """
+    if not comment.words:
+        yield comment.finding("this comment names no rule and suppresses nothing", "write # trainlint: ignore[CODE]")
+    for word in comment.words:
+        if find_rule(word) is not None:
+            yield comment.finding(f"{word} finds nothing here to suppress", "remove it from the comment")
+        else:
+            near = nearest_rule(word)
+            help = f'did you mean "{near}"?' if near else "trainlint rules lists all"
+            yield comment.finding(f"no rule is called {word}", help)
