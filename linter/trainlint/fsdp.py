@@ -170,8 +170,6 @@ class FsdpSetup:
     activation_checkpointing: Value[bool] = field(default_factory=nothing)
     checkpoint_offload: Value[bool] = field(default_factory=nothing)
     """What activation checkpointing keeps is offloaded to the CPU."""
-    ignored_modules: Value[str] = field(default_factory=nothing)
-    mixed_precision: Value[str] = field(default_factory=nothing)
     deepspeed: Field = _NOWHERE
     """What turns DeepSpeed on beside it."""
     device: Value[str] = field(default_factory=nothing)
@@ -235,7 +233,6 @@ class Training:
     compute_dtype: Value[str] = field(default_factory=nothing)
     """The dtype of the parameters that are not quantized."""
     deepspeed: Value[str] = field(default_factory=nothing)
-    mixed_precision: Value[str] = field(default_factory=nothing)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -161,19 +161,6 @@ class Field:
             use=self.use,
         )
 
-    def in_dialect(self, dialect: Dialect) -> Field:
-        """The same place as another program reads it."""
-        return Field(
-            self.document,
-            dialect,
-            self.node,
-            self.path,
-            entry=self.entry,
-            parent=self.parent,
-            origin=self.origin,
-            use=self.use,
-        )
-
     # what is there
 
     @property

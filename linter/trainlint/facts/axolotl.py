@@ -153,7 +153,6 @@ class AxolotlFacts:
     refused_keys: Mapping[str, str]
     attentions: tuple[str, ...]
     compile_options: bool
-    literal_adapters: bool
     registered_adapters: bool
     limits: Mapping[str, tuple[Limit, ...]]
     """By the section of axolotl-limits.txt."""
@@ -186,7 +185,6 @@ def facts_of(release: str) -> AxolotlFacts:
         refused_keys=REFUSED_UNDER_FSDP2 if since(FSDP1_REMOVED) else {},
         attentions=gathered(ATTENTIONS),
         compile_options=since(COMPILE_OPTIONS_SINCE),
-        literal_adapters=since("0.15.0") and not since("0.17.0"),
         registered_adapters=since("0.17.0"),
         limits=limits_in_force("axolotl", release, order),
     )

@@ -373,8 +373,6 @@ def fsdp_setup(config: AccelerateConfig, facts: AccelerateFacts) -> FsdpSetup:
         offload=switch(setting("offload_params")),
         activation_checkpointing=switch(setting("activation_checkpointing")),
         checkpoint_offload=switch(setting("activation_checkpointing_offload")),
-        ignored_modules=python_text(setting("ignored_modules")),
-        mixed_precision=config.key("mixed_precision").text(),
         deepspeed=_filled(config.field.get("deepspeed_config")),
         processes=config.number("num_processes"),
         machines=config.machines,

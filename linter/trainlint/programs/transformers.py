@@ -491,8 +491,6 @@ def training(arguments: Arguments) -> Training:
         checkpointing = Known(place if place.node is not None else arguments.field, True)
     deepspeed = arguments.get("deepspeed")
     has_deepspeed = not deepspeed.is_absent and not deepspeed.text().is_("")
-    precision = next((name for name in ("bf16", "fp16") if arguments.is_on(name)), None)
-    given = arguments.get(precision) if precision else arguments.field
     return Training(
         arguments=arguments.field,
         gradient_checkpointing=checkpointing,
@@ -501,7 +499,6 @@ def training(arguments: Arguments) -> Training:
         auto_find_batch_size=arguments.switch("auto_find_batch_size"),
         optimizer=arguments.get("optim").text(),
         deepspeed=Known(deepspeed, deepspeed.written) if has_deepspeed else nothing(),
-        mixed_precision=Known(given, precision) if precision else nothing(),
     )
 
 

@@ -22,7 +22,7 @@ _WORKERS = ("torchrun", "deepspeed", "single")
 
 
 @rule("FS100", "accelerate-file-is-a-list")
-def accelerate_file_is_a_list(config: ListedConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+def accelerate_file_is_a_list(config: ListedConfig) -> Iterator[Finding]:
     """The file is a list, not a mapping.
 
     The loader asks the file for its compute_environment before anything else, which a list does not have.
@@ -138,7 +138,7 @@ def mixed_precision(config: AccelerateConfig, facts: AccelerateFacts) -> Iterato
 
 
 @rule("FS105", "gpu-ids")
-def gpu_ids(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+def gpu_ids(config: AccelerateConfig) -> Iterator[Finding]:
     """gpu_ids is no text, or names one GPU for several.
 
     The launcher splits the text at its commas. A single id without quotes is a number in YAML and cannot be split;
@@ -168,7 +168,7 @@ def gpu_ids(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Findin
 
 
 @rule("FS106", "process-count")
-def process_count(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+def process_count(config: AccelerateConfig) -> Iterator[Finding]:
     """num_processes is no count that workers can be started for.
 
     It counts all processes on all machines and is divided by num_machines without a rest: with fewer processes than
@@ -218,7 +218,7 @@ def _unreadable_count(config: AccelerateConfig, field: Field) -> Iterator[Findin
 
 
 @rule("FS107", "machine-count")
-def machine_count(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+def machine_count(config: AccelerateConfig) -> Iterator[Finding]:
     """num_machines or machine_rank is no integer.
 
     The launcher compares num_machines with 1 and divides by it, which Python does not do with text; the rank is read
@@ -461,7 +461,7 @@ def _sections_in_use(config: AccelerateConfig, facts: AccelerateFacts) -> Iterat
 
 
 @rule("FS115", "uneven-processes", severity=Severity.WARNING)
-def uneven_processes(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+def uneven_processes(config: AccelerateConfig) -> Iterator[Finding]:
     """The processes do not divide by the machines.
 
     num_processes counts all of them, and each machine starts num_processes // num_machines: nine processes on two
@@ -479,7 +479,7 @@ def uneven_processes(config: AccelerateConfig, facts: AccelerateFacts) -> Iterat
 
 
 @rule("FS116", "fewer-gpus-than-processes", severity=Severity.WARNING)
-def fewer_gpus_than_processes(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+def fewer_gpus_than_processes(config: AccelerateConfig) -> Iterator[Finding]:
     """This machine starts more processes than it names GPUs.
 
     Every machine starts the same number, num_processes // num_machines, whatever its own gpu_ids say; uneven counts
@@ -501,7 +501,7 @@ def fewer_gpus_than_processes(config: AccelerateConfig, facts: AccelerateFacts) 
 
 
 @rule("FS117", "machine-rank", severity=Severity.WARNING)
-def machine_rank(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+def machine_rank(config: AccelerateConfig) -> Iterator[Finding]:
     """machine_rank is not below num_machines.
 
     The machines are numbered from 0. The launcher accepts any number, and the processes then wait for ranks that never
@@ -534,7 +534,7 @@ def cpu_beside_fsdp(config: AccelerateConfig, facts: AccelerateFacts) -> Iterato
 
 
 @rule("FS119", "flag-only-setting", severity=Severity.WARNING)
-def flag_only_setting(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+def flag_only_setting(config: AccelerateConfig) -> Iterator[Finding]:
     """The launcher takes this setting from its command line alone.
 
     The file speaks only for options that have no value yet, and these have one of their own from the start:
@@ -561,7 +561,7 @@ def flag_only_setting(config: AccelerateConfig, facts: AccelerateFacts) -> Itera
 
 
 @rule("FS120", "duplicate-accelerate-key", severity=Severity.WARNING)
-def duplicate_accelerate_key(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+def duplicate_accelerate_key(config: AccelerateConfig) -> Iterator[Finding]:
     """A setting is given twice, and the last one counts.
 
     PyYAML keeps the last of equal keys without a word. In `fsdp_config` a key with the prefix and one without it are
@@ -591,7 +591,7 @@ def _repeated(mapping: Field, prefix: str) -> Iterator[Finding]:
 
 
 @rule("FS121", "port-as-text", severity=Severity.WARNING)
-def port_as_text(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+def port_as_text(config: AccelerateConfig) -> Iterator[Finding]:
     """main_process_port is text.
 
     Before it starts anything the first machine asks whether the port is taken, and cannot ask for a text. Digits are
@@ -623,7 +623,7 @@ def several_machines_without_address(config: AccelerateConfig, facts: Accelerate
 
 
 @rule("FS130", "flag-turns-fsdp-off", severity=Severity.WARNING)
-def flag_turns_fsdp_off(launch: Launch, facts: AccelerateFacts) -> Iterator[Finding]:
+def flag_turns_fsdp_off(launch: Launch) -> Iterator[Finding]:
     """A flag of the command line turns the file's FSDP off.
 
     `--multi_gpu`, `--use_deepspeed`, `--use_megatron_lm`, `--tpu` and `--cpu` take the place of distributed_type: the
@@ -644,7 +644,7 @@ def flag_turns_fsdp_off(launch: Launch, facts: AccelerateFacts) -> Iterator[Find
 
 
 @rule("FS131", "processes-given-by-nobody")
-def processes_given_by_nobody(launch: Launch, facts: AccelerateFacts) -> Iterator[Finding]:
+def processes_given_by_nobody(launch: Launch) -> Iterator[Finding]:
     """Neither the file nor the command line says how many processes to start.
 
     A file may leave num_processes to the command line. When that does not give it either, the launcher stops: from
@@ -666,7 +666,7 @@ def processes_given_by_nobody(launch: Launch, facts: AccelerateFacts) -> Iterato
 
 
 @rule("FS132", "address-given-by-nobody", severity=Severity.WARNING)
-def address_given_by_nobody(launch: Launch, facts: AccelerateFacts) -> Iterator[Finding]:
+def address_given_by_nobody(launch: Launch) -> Iterator[Finding]:
     """Several machines, and neither the file nor the command line names the first of them.
 
     Without main_process_ip the workers look for a host called None and wait for it.

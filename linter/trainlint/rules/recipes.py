@@ -267,7 +267,7 @@ def missing_parameter(settings: Settings, facts: TorchtuneFacts) -> Iterator[Fin
 
 
 @rule("TT306", "missing-setting")
-def missing_setting(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
+def missing_setting(settings: Settings) -> Iterator[Finding]:
     """The recipe reads a setting that the config does not have.
 
     Recipes read most settings without a default, so that a config from which one was removed (also by `~key` on the

@@ -116,7 +116,7 @@ def torchrun_options_for_one_device(run: TuneRun, facts: TorchtuneFacts) -> Iter
 
 
 @rule("TT406", "distributed-without-launcher", severity=Severity.WARNING)
-def distributed_without_launcher(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Finding]:
+def distributed_without_launcher(run: TuneRun) -> Iterator[Finding]:
     """A recipe for several processes is started without torchrun.
 
     `tune run` goes through torchrun only if one of torchrun's options stands before the recipe. Without any, the recipe
