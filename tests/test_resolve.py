@@ -242,3 +242,11 @@ def test_a_missing_path_is_wrong_use(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["resolve", str(tmp_path / "nowhere")])
     assert result.exit_code == 2
     assert "nowhere" in result.stderr
+
+
+def test_a_patch_of_kustomizes_is_no_job(tmp_path: Path) -> None:
+    job = "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: a}\nspec: {}\n"
+    (tmp_path / "nodes.yaml").write_text(job, encoding="utf-8")
+    assert len(resolve([tmp_path], Overrides(isolated=True))) == 1
+    (tmp_path / "kustomization.yaml").write_text("patches: [{path: nodes.yaml}]\n", encoding="utf-8")
+    assert resolve([tmp_path], Overrides(isolated=True)) == []

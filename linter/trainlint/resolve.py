@@ -35,7 +35,7 @@ class Resolved:
 
 
 def resolve(paths: Sequence[Path], overrides: Overrides) -> list[Resolved]:
-    """Build every TrainJob in these files and folders, in the order of files and documents.
+    """Build every TrainJob in these files and folders, in order; a patch of kustomize's is none.
 
     Raises MissingPath for a path that does not exist and SettingsError for settings that cannot be used.
     """
@@ -46,6 +46,8 @@ def resolve(paths: Sequence[Path], overrides: Overrides) -> list[Resolved]:
         for release in in_force.releases:
             admitted = context.is_admitted("kubeflow-trainer", subject, release)
             for world in worlds(subject, context, release):
+                if any(isinstance(view, TrainJob) and view.partial for view in world):
+                    continue
                 built = next((view for view in world if isinstance(view, BuiltJob)), None)
                 found.append(Resolved(subject, built, release, admitted))
     return found
