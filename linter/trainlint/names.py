@@ -90,7 +90,7 @@ def env(text: str) -> str:
     if not text:
         return "must not be empty"
     fine = all(" " <= letter <= "~" and letter != "=" for letter in text)
-    return "" if fine else "must hold only printable ASCII characters other than ="
+    return "" if fine else "must hold printable ASCII only, and no ="
 
 
 def strict_env(text: str) -> str:

@@ -99,7 +99,7 @@ def _qlora_unsupported_model(job: TrainJob, facts: KubeflowFacts) -> Iterator[Fi
     recipe = admitted_recipe(job, facts)
     if recipe and recipe.quantized and job.torchtune_model.is_(*facts.models_without_qlora):
         yield job.runtime_name.finding(
-            f"QLoRA is not supported for {job.torchtune_model}",
+            f"torchtune has no QLoRA config for {job.torchtune_model}",
             help=f"drop {QUANTIZE_ARG} from spec.trainer.args to train with LoRA",
         )
 
