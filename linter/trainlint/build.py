@@ -13,8 +13,17 @@ from functools import cached_property
 from trainlint.document import of_data
 from trainlint.facts.kubeflow import ANCESTOR_LABEL, RELEASES, TORCHTUNE_COMMAND
 from trainlint.facts.schemas import schema
-from trainlint.facts.start import BUILDS, COMPLETION_INDEX, FLUX_IMAGE, FLUX_MOUNTS, TRAINER_PORT, BuildFacts
+from trainlint.facts.start import (
+    BUILDS,
+    COMPLETION_INDEX,
+    COPIED_ENV_SOURCES,
+    FLUX_IMAGE,
+    FLUX_MOUNTS,
+    TRAINER_PORT,
+    BuildFacts,
+)
 from trainlint.findings import Finding, Severity
+from trainlint.names import Check
 from trainlint.parts import UNCLEAR, Content, Decoding, Part, Source, merge, read
 from trainlint.programs.kubeflow import GROUP, VERSION, Runtime, TrainJob, recipe_and_config
 from trainlint.quantities import whole
@@ -231,6 +240,12 @@ class Build:
             severity=severity,
             related=part.place.relate(part.place.field_path),
         )
+
+    def malformed(self, part: Part, check: Check, what: str, owner: str = "") -> Iterator[Finding]:
+        """A finding if a text is here which breaks a syntax."""
+        problem = "" if part.text is None else check(part.text)
+        if problem:
+            yield self.finding(part, f'{what} "{part.text}"{owner and f" of {owner}"} {problem}')
 
 
 class BuiltJob(Build):
@@ -962,16 +977,13 @@ def _without(part: Part, key: str) -> Part:
     return Part(content if isinstance(part.content, dict) else part.content, part.place, part.source)
 
 
-ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef")
-
-
 def _env_of_job(listed: Part) -> list[Part]:
     """The job's own variables as they are copied: a source hides the value, and some sources are not copied."""
     env: list[Part] = []
     for item in listed.items():
         name, source, value = item.get("name"), item.get("valueFrom"), item.get("value")
         if source.exists:
-            kept = {key: _without(part, "apiVersion") for key, part in source.entries() if key in ENV_SOURCES}
+            kept = {key: _without(part, "apiVersion") for key, part in source.entries() if key in COPIED_ENV_SOURCES}
             copied = source if source.is_unclear else Part(dict(kept), source.place, source.source)
             env.append(Part({"name": name, "valueFrom": copied}, item.place, item.source))
         else:

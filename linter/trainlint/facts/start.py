@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 
 TRAINER_PORT = 29500
 COMPLETION_INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+COPIED_ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef")
+"""The sources of variables that are copied from the env of a TrainJob's trainer or initializer; others get lost."""
 
 
 @dataclass(frozen=True)

@@ -92,9 +92,7 @@ def container_name(job: BuiltJob) -> Iterator[Finding]:
     for pods in job.made:
         named = [part.get("name") for part in (*pods.containers, *pods.init_containers)]
         for name in named:
-            problem = names.label(name.text) if name.text is not None else ""
-            if problem:
-                yield job.finding(name, f'container name "{name.written}" of {pods} {problem}')
+            yield from job.malformed(name, names.label, "container name", str(pods))
         for name in _repeated(named):
             yield job.finding(name, f"{pods} has two containers called {name.written}")
 
@@ -112,10 +110,7 @@ def env_name(job: Build) -> Iterator[Finding]:
     """
     for container in job.containers:
         for env in container.get("env").items():
-            name = env.get("name")
-            problem = names.env(name.text) if name.text is not None else ""
-            if problem:
-                yield job.finding(name, f'environment variable name "{name.written}" {problem}')
+            yield from job.malformed(env.get("name"), names.env, "environment variable name")
 
 
 @rule("TJ523", "env-source", program="kubernetes")
@@ -158,11 +153,8 @@ def _env_source(job: Build, env: Part, source: Part) -> Iterator[Finding]:
     yield from resource_ref(job, source.get("resourceFieldRef"))
 
 
-def _key_ref(job: Build, ref: Part, key: str, check: Callable[[str], str]) -> Iterator[Finding]:
-    part = ref.get(key)
-    problem = check(part.text) if part.text is not None else ""
-    if problem:
-        yield job.finding(part, f'{key} "{part.written}" of the reference {problem}')
+def _key_ref(job: Build, ref: Part, key: str, check: names.Check) -> Iterator[Finding]:
+    yield from job.malformed(ref.get(key), check, key, "the reference")
 
 
 def field_ref(job: Build, ref: Part, allowed: tuple[str, ...]) -> Iterator[Finding]:
@@ -225,9 +217,8 @@ def env_from(job: Build) -> Iterator[Finding]:
                 yield job.finding(entry, f"an entry of envFrom in {container} {what}")
             for ref in refs:
                 yield from _key_ref(job, ref, "name", names.subdomain)
-            prefix = entry.get("prefix").text
-            if prefix and names.env(prefix):
-                yield job.finding(entry.get("prefix"), f'prefix "{prefix}" {names.env(prefix)}')
+            if entry.get("prefix").text:
+                yield from job.malformed(entry.get("prefix"), names.env, "prefix")
 
 
 # resources
@@ -469,8 +460,7 @@ def mount_path(job: BuiltJob) -> Iterator[Finding]:
 def _mount(job: Build, container: Container, mount: Part) -> Iterator[Finding]:
     below, expression = mount.get("subPath"), mount.get("subPathExpr")
     for part in (below, expression):
-        if part.text and names.inner_path(part.text):
-            yield job.finding(part, f'subPath "{part.text}" {names.inner_path(part.text)}')
+        yield from job.malformed(part, names.inner_path, "subPath")
     if below.text and expression.text:
         yield job.finding(expression, "subPath and subPathExpr exclude each other")
     propagation, recursive = mount.get("mountPropagation"), mount.get("recursiveReadOnly")
@@ -574,9 +564,7 @@ def _projected(job: Build, volume: Part, part: Part, inside: bool) -> Iterator[F
 
 
 def _file(job: Build, volume: Part, path: Part) -> Iterator[Finding]:
-    problem = names.file_path(path.text) if path.text is not None else ""
-    if problem:
-        yield job.finding(path, f'path "{path.written}" in volume {volume.name} {problem}')
+    yield from job.malformed(path, names.file_path, "path", f"volume {volume.name}")
 
 
 def _claim(job: Build, volume: Part, spec: Part) -> Iterator[Finding]:
@@ -603,10 +591,7 @@ def volume_name(job: Build) -> Iterator[Finding]:
     """
     for pods in job.made:
         for volume in pods.spec.get("volumes").items():
-            name = volume.get("name")
-            problem = names.label(name.text) if name.text is not None else ""
-            if problem:
-                yield job.finding(name, f'volume name "{name.written}" of {pods} {problem}')
+            yield from job.malformed(volume.get("name"), names.label, "volume name", str(pods))
 
 
 # labels
@@ -678,8 +663,8 @@ def toleration(job: Build) -> Iterator[Finding]:
             key, operator, value, effect = (part.get(name) for name in ("key", "operator", "value", "effect"))
             if any(item.is_unclear for item in (part, key, operator, value, effect)):
                 continue
-            if key.text and names.key(key.text):
-                yield job.finding(key, f'toleration key "{key.text}" {names.key(key.text)}')
+            if key.text:
+                yield from job.malformed(key, names.key, "toleration key")
             if not key.text and operator.text != "Exists":
                 yield job.finding(operator, "a toleration without a key needs operator: Exists")
             if operator.text == "Exists" and value.text:
@@ -729,8 +714,7 @@ def _node_term(job: Build, term: Part, *, checks_values: bool) -> Iterator[Findi
         if not values.is_unclear and len(values.items()) != 1:
             yield job.finding(values, "matchFields takes one value")
         for value in values.items():
-            if value.text is not None and names.subdomain(value.text):
-                yield job.finding(value, f'node name "{value.text}" {names.subdomain(value.text)}')
+            yield from job.malformed(value, names.subdomain, "node name")
 
 
 def _requirement(job: Build, part: Part, operators: tuple[str, ...], *, checks_values: bool) -> Iterator[Finding]:
@@ -745,11 +729,9 @@ def _requirement(job: Build, part: Part, operators: tuple[str, ...], *, checks_v
         yield job.finding(values, f"operator {operator.text} takes no values")
     elif operator.text in ("Gt", "Lt") and count != 1 and not values.is_unclear:
         yield job.finding(values, f"operator {operator.text} takes one value")
-    if key.text is not None and names.key(key.text):
-        yield job.finding(key, f'key "{key.text}" {names.key(key.text)}')
+    yield from job.malformed(key, names.key, "key")
     for value in values.items() if checks_values else ():
-        if value.text is not None and names.label_value(value.text):
-            yield job.finding(value, f'value "{value.text}" {names.label_value(value.text)}')
+        yield from job.malformed(value, names.label_value, "value")
 
 
 def label_selector(job: Build, selector: Part) -> Iterator[Finding]:
@@ -762,13 +744,9 @@ def label_selector(job: Build, selector: Part) -> Iterator[Finding]:
 def _pod_term(job: Build, term: Part) -> Iterator[Finding]:
     for kind in ("labelSelector", "namespaceSelector"):
         yield from label_selector(job, term.get(kind))
-    topology = term.get("topologyKey")
-    problem = names.key(topology.text) if topology.text is not None else ""
-    if problem:
-        yield job.finding(topology, f'topologyKey "{topology.written}" {problem}')
+    yield from job.malformed(term.get("topologyKey"), names.key, "topologyKey")
     for namespace in term.get("namespaces").items():
-        if namespace.text is not None and names.label(namespace.text):
-            yield job.finding(namespace, f'namespace "{namespace.text}" {names.label(namespace.text)}')
+        yield from job.malformed(namespace, names.label, "namespace")
     yield from _label_keys(job, term)
 
 
@@ -825,9 +803,7 @@ def scheduling_gate(job: Build) -> Iterator[Finding]:
     for pods in job.made:
         gates = [gate.get("name") for gate in pods.spec.get("schedulingGates").items()]
         for gate in gates:
-            problem = names.key(gate.text) if gate.text is not None else ""
-            if problem:
-                yield job.finding(gate, f'scheduling gate "{gate.written}" {problem}')
+            yield from job.malformed(gate, names.key, "scheduling gate")
         for gate in _repeated(gates):
             yield job.finding(gate, f"scheduling gate {gate.written} stands twice")
         if gates and pods.spec.get("nodeName").text:
@@ -1176,8 +1152,8 @@ def malformed_name(job: Build) -> Iterator[Finding]:
                     yield job.finding(part, f'{_last(path)} "{_short(part.written)}" of {name} {problem}')
         own = owner.get("subdomain") if kind == "pod" else owner
         named = job.jobset.at("network", "enableDNSHostnames").flag is False
-        if kind == "pod" and named and own.text and names.label(own.text):
-            yield job.finding(own, f'subdomain "{own.text}" of {pods} {names.label(own.text)}')
+        if kind == "pod" and named and own.text:
+            yield from job.malformed(own, names.label, "subdomain", str(pods))
 
 
 def _last(path: str) -> str:

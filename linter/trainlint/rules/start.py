@@ -261,16 +261,15 @@ def jobset_name(job: BuiltJob) -> Iterator[Finding]:
     Source: JobSet 0.12, validation of JobSets.
     """
     subdomain = job.jobset.at("network", "subdomain")
-    if subdomain.text and names.letter_first(subdomain.text):
-        yield job.finding(subdomain, f'subdomain "{subdomain.text}" {names.letter_first(subdomain.text)}')
+    if subdomain.text:
+        yield from job.malformed(subdomain, names.letter_first, "subdomain")
     for manager in (job.jobset.get("managedBy"), *(pods.job.get("managedBy") for pods in job.jobs)):
         if manager.text is not None and (names.domain_path(manager.text) or len(manager.text) > NAME_LIMIT):
             problem = names.domain_path(manager.text) or f"must not be longer than {NAME_LIMIT} characters"
             yield job.finding(manager, f'managedBy "{manager.text}" {problem}')
     for pods in job.jobs:
         group, name = pods.part.get("groupName"), pods.part.get("name")
-        if group.text is not None and names.letter_first(group.text):
-            yield job.finding(group, f'group name "{group.text}" of {pods} {names.letter_first(group.text)}')
+        yield from job.malformed(group, names.letter_first, "group name", str(pods))
         if name.text is not None and names.letter_first(f"x{name.text}x"):
             yield job.finding(name, f'job name "{name.text}" must consist of lower-case letters, digits and dashes')
 
@@ -410,8 +409,7 @@ def _failure_rule(job: BuiltJob, pods: Pods, item: Part) -> Iterator[Finding]:
         yield job.finding(target, f'{pods} has no container "{target.text}"', help=did_you_mean(target.text, known))
     for condition in conditions.items():
         kind, status = condition.get("type"), condition.get("status")
-        if kind.text is not None and names.key(kind.text):
-            yield job.finding(kind, f'condition "{kind.text}" {names.key(kind.text)}')
+        yield from job.malformed(kind, names.key, "condition")
         if status.text is not None and status.text not in ("True", "False", "Unknown"):
             yield job.finding(status, f'status "{status.text}" is none of True, False, Unknown')
 
