@@ -91,6 +91,8 @@ def findings_of(file: Path, release: str, select: tuple[str, ...]) -> dict[int, 
     """trainlint's findings on a file, which stands alone in its folder, by document."""
     target = parse_target(f"kubeflow-trainer={release}")
     report = lint([file], Overrides(targets=target, runtimes="closed", select=select))
+    if report.crashed:
+        raise SystemExit("; ".join(report.notices))
     by_document: defaultdict[int, list[Finding]] = defaultdict(list)
     for finding in report.findings:
         by_document[finding.document].append(finding)
