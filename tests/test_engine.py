@@ -77,6 +77,15 @@ def test_a_runtime_is_found_in_another_file_that_is_not_linted(tmp_path: Path) -
     assert report.files.discovered == 1
 
 
+def test_a_lone_file_has_what_lies_beside_it(tmp_path: Path) -> None:
+    write(tmp_path, job=job("torchtune-mistral-7b"))
+    write(tmp_path / "deep", runtime=torch("torchtune-mistral-7b"))
+    assert "TJ101" in {f.rule for f in lint([tmp_path / "job.yaml"]).findings}
+    assert "TT101" in {f.rule for f in lint([tmp_path]).findings}
+    write(tmp_path, runtime=torch("torchtune-mistral-7b"))
+    assert "TT101" in {f.rule for f in lint([tmp_path / "job.yaml"]).findings}
+
+
 def test_a_runtime_that_is_found_nowhere(tmp_path: Path) -> None:
     write(tmp_path, job=job("own"))
     (note,) = lint([tmp_path]).findings

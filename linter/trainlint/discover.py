@@ -68,9 +68,20 @@ def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> Iterator[Pa
     yield from sorted(_walk(folder, suffixes) if listed is None else listed)
 
 
+def files_in(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> list[Path]:
+    """The files of a folder itself with one of these suffixes, in the order of their paths."""
+    names = sorted(name for name in os.listdir(folder) if name.lower().endswith(tuple(suffixes)))
+    return [folder / name for name in names if os.path.isfile(folder / name)]
+
+
 def workspace_of(folder: Path, top: Path) -> Path:
     """The nearest folder upward with settings or `.git`, else `top`: the path that the user named."""
     return _Workspaces().of(folder, top)
+
+
+def is_workspace(folder: Path) -> bool:
+    """The folder holds settings or `.git`."""
+    return os.path.exists(folder / ".git") or settings_file(folder) is not None
 
 
 def repository_root(folder: Path) -> Path:
@@ -87,7 +98,7 @@ class _Workspaces:
 
     def _marked(self, folder: Path) -> Path | None:
         if folder not in self._known:
-            if os.path.exists(folder / ".git") or settings_file(folder):
+            if is_workspace(folder):
                 self._known[folder] = folder
             else:
                 self._known[folder] = self._marked(folder.parent) if folder.parent != folder else None

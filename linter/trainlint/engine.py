@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from trainlint.discover import Candidate, Excluder, discover, workspace_of
+from trainlint.discover import Candidate, Excluder, discover, is_workspace, workspace_of
 from trainlint.findings import Finding, Severity
 from trainlint.programs import InForce, Program, Subject, TellsReleases
 from trainlint.report import FileCounts, Report, Target
@@ -96,24 +96,27 @@ class Run:
         return self.overrides.over(replace(settings, base=settings.base or workspace))
 
     def _sources(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None) -> Iterator[tuple[Candidate, Source]]:
+        candidates = [candidate for candidate in discover(paths) if not self._excluded(candidate)]
         if stdin is not None:
             file, data = stdin
-            folder = Path.cwd() if file.is_absolute() is False else file.parent
+            folder = file.parent if file.is_absolute() else Path.cwd()
             workspace = workspace_of((folder / file).parent, folder)
             candidate = Candidate(file, workspace, workspace, named=True)
             if not self._excluded(candidate):
-                source = load(file, data)
-                self._context(candidate.workspace).repository.adopt(file, source)
-                yield candidate, source
-        for candidate in discover(paths):
-            if self._excluded(candidate):
-                continue
+                candidates.insert(0, candidate)
+                self._context(workspace).repository.adopt(file, load(file, data))
+        self._limit(candidates)
+        for candidate in candidates:
             try:
-                source = self._context(candidate.workspace).repository.source(candidate.file)
+                yield candidate, self._context(candidate.workspace).repository.source(candidate.file)
             except OSError as error:
                 self._notice(f"{display_path(candidate.file)}: cannot be read: {error.strerror}")
-                continue
-            yield candidate, source
+
+    def _limit(self, candidates: Sequence[Candidate]) -> None:
+        """Look only beside a file that was named where nothing marks a workspace: its folder may hold anything."""
+        for workspace in {candidate.workspace for candidate in candidates if candidate.named}:
+            walked = any(c.workspace == workspace and not c.named for c in candidates)
+            self._context(workspace).repository.whole = walked or is_workspace(workspace)
 
     def _excluded(self, candidate: Candidate) -> bool:
         if candidate.named and not self.overrides.force_exclude:

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlint.discover import SUFFIXES, Excluder, files_below
+from trainlint.discover import SUFFIXES, Excluder, files_below, files_in
 from trainlint.text import Text, Undecodable, decode
 
 if TYPE_CHECKING:
@@ -131,6 +131,8 @@ class Repository:
     def __init__(self, root: Path, exclude: Excluder) -> None:
         self.root = root
         self.exclude = exclude
+        self.whole = True
+        """Everything below the root belongs to it, else only what lies in the root itself."""
         self._sources: dict[str, Source] = {}
         self._scripts: dict[str, Document] = {}
         self._subjects: dict[str, list[Subject]] = {}
@@ -188,11 +190,12 @@ class Repository:
     @cached_property
     def files(self) -> list[Path]:
         """All YAML files of the workspace."""
-        return [file for file in files_below(self.root, SUFFIXES) if not self.exclude.excludes(file)]
+        return self.files_named(SUFFIXES)
 
     def files_named(self, suffixes: Sequence[str]) -> list[Path]:
         """All files of the workspace whose names end in one of these (scripts, requirements)."""
-        return [file for file in files_below(self.root, suffixes) if not self.exclude.excludes(file)]
+        found = files_below(self.root, suffixes) if self.whole else files_in(self.root, suffixes)
+        return [file for file in found if not self.exclude.excludes(file)]
 
     def subjects(self, program: Program) -> list[Subject]:
         """What a program recognises in the workspace's YAML files, by path and document."""
