@@ -316,6 +316,14 @@ def named_file(repository: Repository, invocation: Invocation, name: str) -> Pat
     return None
 
 
+def names_document(repository: Repository, invocation: Invocation, name: str, document: Document) -> bool:
+    """The file that a word of an invocation names is the one that holds this document."""
+    from trainlint.workspace import display_path
+
+    file = named_file(repository, invocation, name)
+    return file is not None and display_path(file) == document.path
+
+
 # finding them
 
 

@@ -12,7 +12,7 @@ from trainlint.facts.releases import Field as Spec
 from trainlint.facts.releases import releases
 from trainlint.findings import Severity
 from trainlint.fsdp import STATE_DICT_TYPES, WRAP_POLICIES, FsdpFacts, FsdpSetup, Words, nothing
-from trainlint.invocations import Command, named_file, repository_invocations
+from trainlint.invocations import Command, names_document, repository_invocations
 from trainlint.lax import Schema, as_boolean, as_number
 from trainlint.programs import InForce
 from trainlint.scalars import Dialect
@@ -356,13 +356,10 @@ def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
 
 def _overridden(subject: Subject, context: Context) -> frozenset[str]:
     """The settings that command lines which start from the file give besides (`--learning-rate 1e-5`)."""
-    from trainlint.workspace import display_path
-
     given: set[str] = set()
     for invocation in repository_invocations(context, CLI):
         names = [word.text for word in invocation.words if word.text.endswith((".yaml", ".yml"))]
-        file = named_file(context.repository, invocation, names[0]) if names else None
-        if file is not None and display_path(file) == subject.field.document.path:
+        if names and names_document(context.repository, invocation, names[0], subject.field.document):
             flags = (flag.name.text.lstrip("-").partition("=")[0] for flag in invocation.flags)
             given.update(
                 flag.replace("-", "_").removeprefix("no_").partition(".")[0].partition("__")[0] for flag in flags

@@ -22,7 +22,7 @@ from trainlint.facts.llamafactory import (
 from trainlint.facts.releases import Field as Spec
 from trainlint.facts.releases import releases
 from trainlint.fsdp import FsdpSetup, Training, nothing
-from trainlint.invocations import Command, named_file, repository_invocations
+from trainlint.invocations import Command, names_document, repository_invocations
 from trainlint.programs import InForce
 from trainlint.programs.transformers import (
     Arguments,
@@ -31,6 +31,7 @@ from trainlint.programs.transformers import (
     fsdp_config,
     fsdp_setup,
     launches,
+    release_below,
     training,
     views,
 )
@@ -211,7 +212,7 @@ def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
     seen = list(_seen(subject, context))
     launched = list(launches(subject, context))
     found: list[World] = []
-    for transformers in _transformers(subject, context, release):
+    for transformers in release_below(subject, context, GOES_WITH[release]):
         known = argument_facts(release, transformers, keys)
         config = fsdp_config(subject.field, known, context)
         arguments = Arguments(subject, known, config, deepspeed_config(subject, context))
@@ -246,30 +247,15 @@ def _training(config: LlamaFactoryConfig) -> Training:
 
 def _seen(subject: LlamaFactoryFile, context: Context) -> Iterator[tuple[str, set[str]]]:
     """The commands that read the file, with the settings that each gives besides (`learning_rate=1e-5`)."""
-    from trainlint.workspace import display_path
-
     for command in (CLI, SCRIPT):
         for invocation in repository_invocations(context, command):
             words = [word.known or "" for word in invocation.words]
             name = next((word for word in words if word.endswith((".yaml", ".yml"))), None)
-            file = named_file(context.repository, invocation, name) if name else None
-            if file is None or display_path(file) != subject.field.document.path:
+            if not name or not names_document(context.repository, invocation, name, subject.field.document):
                 continue
             given = {word.partition("=")[0].lstrip("-+") for word in words if "=" in word}
             names = [word.text for word in invocation.program]
             yield next((name for name in names if name in COMMANDS), "train"), given
-
-
-def _transformers(subject: LlamaFactoryFile, context: Context, release: str) -> Sequence[str]:
-    """The known releases of transformers below: as targeted, as pinned, else the one that goes with the release."""
-    from trainlint.pins import pinned_version, target_from_pins
-
-    known = releases("transformers")
-    target = context.settings.targets.get("transformers")
-    path = subject.field.document.path
-    if target is None and pinned_version(context, path, "transformers") is not None:
-        target = target_from_pins(context, path, "transformers", known.names)
-    return known.in_force(target.versions[-1] if target else GOES_WITH[release]).releases or (GOES_WITH[release],)
 
 
 def _carries_llamafactory(context: Context) -> bool:

@@ -561,17 +561,14 @@ def launches(file: ArgumentsFile, context: Context) -> Iterator[tuple[FsdpSetup,
 
     With each come the names of the arguments that the command line gives besides.
     """
-    from trainlint.invocations import named_file
+    from trainlint.invocations import names_document
     from trainlint.programs.accelerate import launched_setups
-    from trainlint.workspace import display_path
 
     for invocation, setup in launched_setups(context):
         words = [word.known or "" for word in invocation.rest]
-        for name in (word.rpartition("=")[2] for word in words):
-            found = named_file(context.repository, invocation, name) if name.endswith((".yaml", ".yml")) else None
-            if found is not None and display_path(found) == file.field.document.path:
-                yield setup, flag_names(words)
-                break
+        names = [word.rpartition("=")[2] for word in words if word.endswith((".yaml", ".yml"))]
+        if any(names_document(context.repository, invocation, name, file.field.document) for name in names):
+            yield setup, flag_names(words)
 
 
 def flag_names(words: Iterable[str]) -> set[str]:
@@ -601,6 +598,18 @@ def _without(trained: Training, given: set[str]) -> Training:
         quantization=kept(trained.quantization, "load_in_4bit"),
         quant_storage=kept(trained.quant_storage, "bnb_4bit_quant_storage"),
     )
+
+
+def release_below(file: ArgumentsFile, context: Context, otherwise: str) -> Sequence[str]:
+    """The known releases of transformers below a trainer that stands on it: as targeted, as pinned, or otherwise."""
+    from trainlint.pins import pinned_version, target_from_pins
+
+    known = releases("transformers")
+    target = context.settings.targets.get("transformers")
+    path = file.field.document.path
+    if target is None and pinned_version(context, path, "transformers") is not None:
+        target = target_from_pins(context, path, "transformers", known.names)
+    return known.in_force(target.versions[-1] if target else otherwise).releases or (known.names[0],)
 
 
 def fsdp_config(arguments: Field, facts: ArgumentFacts, context: Context) -> FsdpConfig | None:

@@ -15,7 +15,7 @@ from trainlint.facts.releases import releases
 from trainlint.facts.transformers import TABLES, ArgumentFacts
 from trainlint.facts.trl import FSDP_PROFILES, GOES_WITH, TRAINERS, trainer_tables, trl_facts
 from trainlint.fsdp import FsdpSetup, Training, nothing
-from trainlint.invocations import Command, named_file, repository_invocations
+from trainlint.invocations import Command, names_document, repository_invocations
 from trainlint.programs import InForce
 from trainlint.programs.transformers import (
     Arguments,
@@ -25,6 +25,7 @@ from trainlint.programs.transformers import (
     flag_names,
     fsdp_config,
     launches,
+    release_below,
     training,
     views,
 )
@@ -103,7 +104,7 @@ def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
     assert isinstance(subject, ArgumentsFile)
     trainer = _trainer(subject)
     found: list[World] = []
-    for transformers in _transformers(subject, context, release):
+    for transformers in release_below(subject, context, GOES_WITH[release]):
         known = trl_facts(release, transformers, trainer)
         config = fsdp_config(subject.field, known, context)
         arguments = TrlArguments(subject, known, config, deepspeed_config(subject, context))
@@ -114,15 +115,12 @@ def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:
 
 def _started(arguments: TrlArguments, context: Context, subject: ArgumentsFile) -> Iterator[tuple[FsdpSetup, set[str]]]:
     """The setups that the file's own `accelerate_config` names, or a `trl` command that starts from the file."""
-    from trainlint.workspace import display_path
-
     own = arguments.get("accelerate_config").text().known
     if own:
         yield from ((setup, set()) for setup in _profile(own, subject, context))
     for invocation in repository_invocations(context, COMMAND):
         name, config = invocation.flag("--config").known, invocation.flag("--accelerate_config").known
-        file = named_file(context.repository, invocation, name) if name and config else None
-        if file is not None and config and display_path(file) == subject.field.document.path:
+        if name and config and names_document(context.repository, invocation, name, subject.field.document):
             given = flag_names(flag.name.text for flag in invocation.flags)
             yield from ((setup, given) for setup in _profile(config, subject, context))
 
@@ -153,19 +151,6 @@ def _trainer(subject: ArgumentsFile) -> str | None:
     words = set(re.split(r"[^a-z]+", PurePath(subject.field.document.path).stem.lower()))
     named = [trainer for trainer in TRAINERS if trainer in words]
     return named[0] if len(named) == 1 else None
-
-
-def _transformers(subject: ArgumentsFile, context: Context, release: str) -> Sequence[str]:
-    """The known releases of transformers below TRL: as targeted, as pinned, else the one that goes with it."""
-    from trainlint.pins import pinned_version, target_from_pins
-
-    known = releases("transformers")
-    target = context.settings.targets.get("transformers")
-    path = subject.field.document.path
-    if target is None and pinned_version(context, path, "transformers") is not None:
-        target = target_from_pins(context, path, "transformers", known.names)
-    version = target.versions[-1] if target else GOES_WITH[release]
-    return known.in_force(version).releases or (known.names[0],)
 
 
 def _training(arguments: TrlArguments) -> Training:
