@@ -104,6 +104,12 @@ def test_footer(made: Report, expected: str) -> None:
         (replace(NODES, field="metadata.name"), "Kubeflow Trainer 2.3 refuses this (metadata.name)"),
         (replace(NODES, field="", program="axolotl", program_versions=()), "Axolotl refuses this"),
         (replace(NODES, field="", program="trainlint"), ""),
+        (
+            replace(
+                NODES, severity=Severity.WARNING, program="trl", program_versions=("1.16.0",), field="warmup_ratio"
+            ),
+            "TRL 1.16.0 may accept this (warmup_ratio)",
+        ),
     ],
 )
 def test_annotation(found: Finding, expected: str) -> None:

@@ -29,6 +29,8 @@ _PROGRAM_NAMES = {
     "trl": "TRL",
 }
 _VERDICTS = {Severity.ERROR: ("refuses", "refuse"), Severity.WARNING: ("accepts", "accept")}
+_MANY_READERS = {"transformers", "trl"}
+"""Programs whose files do not say which parser reads them: one may refuse what another takes."""
 _OF_A_JOB = {"runtimeref", "trainer", "initializer", "runtimepatches", "podspecoverrides", "podtemplateoverrides"}
 _OF_A_RUNTIME = {"mlpolicy", "podgrouppolicy", "template"}
 
@@ -78,6 +80,8 @@ def annotation(finding: Finding) -> str:
     verb, plural = _VERDICTS[finding.level]
     if maker is None and len(finding.program_versions) > 1:
         verb = plural
+    if finding.program in _MANY_READERS and finding.level is Severity.WARNING:
+        verb = f"may {_VERDICTS[finding.level][1]}"
     if maker is None:
         said = f"{_release(finding.program, finding)} {verb} {_thing(finding)}"
     else:

@@ -163,7 +163,8 @@ def field_without_effect(job: BuiltJob) -> Iterator[Finding]:
 
     spec.trainer goes into the container `node` of the job that is labelled as the trainer step, an initializer into
     the container of the job labelled as that step; numProcPerNode is read with torch, MPI and Flux alone; from 2.3
-    resourcesPerNode is read with an mlPolicy alone; an MPI runtime without a job called `node` ignores numNodes.
+    resourcesPerNode is read with an mlPolicy alone; an MPI runtime without a job called `node` ignores numNodes. An
+    initializer whose job or container is missing is left to admission, which refuses the TrainJob.
 
     Source: Kubeflow Trainer 2.0 and later.
     """
@@ -195,7 +196,10 @@ def field_without_effect(job: BuiltJob) -> Iterator[Finding]:
         yield trainer.get("numNodes").place.finding(f"numNodes has no effect: the runtime has no {what}", at_key=True)
     for step, name in INITIALIZERS.items():
         own = job.spec.at("initializer", step)
-        if own.exists and not any(pods.ancestor == name and pods.container(name) for pods in job.jobs):
+        named = [pods for pods in job.jobs if pods.name == name]
+        listed = [container for pods in named for container in (*pods.containers, *pods.init_containers)]
+        refused = not any(container.name == name for container in listed)
+        if own.exists and not refused and not any(pods.ancestor == name and pods.container(name) for pods in job.jobs):
             yield own.place.finding(
                 f"{step} has no effect: no job of the runtime with a container {name} is labelled as that step",
                 at_key=True,
