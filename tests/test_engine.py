@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import trainlint
 from trainlint.engine import lint
 from trainlint.programs.kubeflow import TrainJob
 from trainlint.report import Report, Target
@@ -253,3 +254,11 @@ def test_a_fault_of_ours_is_one_line_and_the_other_files_are_checked(
     (notice,) = report.notices
     assert "a.yaml: not wholly checked: internal error at test_engine.py" in notice
     assert "\n" not in notice
+
+
+def test_the_public_function(tmp_path: Path) -> None:
+    write(tmp_path, job=job())
+    report: trainlint.Report = trainlint.lint([tmp_path], trainlint.Overrides(select=("TT102",)))
+    assert found(report) == [("job.yaml", 6, "TT102")]
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = trainlint.nothing  # type: ignore[attr-defined]
