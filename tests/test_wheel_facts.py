@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trainlint.facts import releases as module
-from trainlint.facts.releases import PROGRAMS, InForce, Releases, release_in_force, releases, version_tuple
+from trainlint.facts.releases import PROGRAMS, InForce, Releases, releases, version_tuple
 
 SPAN = {"releases": ["1.0.0", "1.1.0", "1.2.0", "2.0.0"], "run": ["1.0.0", "2.0.0"]}
 
@@ -124,7 +124,6 @@ def test_runs_of_releases() -> None:
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        (None, ("2.0.0",)),
         ("1.1.0", ("1.1.0",)),
         ("1.1", ("1.1.0",)),
         ("1", ("1.2.0",)),
@@ -134,13 +133,13 @@ def test_runs_of_releases() -> None:
         ("2.0.3.post1", ("2.0.0",)),
     ],
 )
-def test_release_in_force(asked: str | None, expected: tuple[str, ...]) -> None:
-    assert facts().in_force(asked) == InForce(asked, expected, None)
+def test_release_in_force(asked: str, expected: tuple[str, ...]) -> None:
+    assert facts().in_force(asked) == InForce(expected, expected[0] if len(expected) == 1 else asked)
 
 
 def test_between_two_patches_of_a_minor_both_speak() -> None:
-    assert release_in_force("transformers", "4.57.3").releases == ("4.57.1", "4.57.6")
-    assert release_in_force("transformers", "4.57").releases == ("4.57.6",)
+    assert releases("transformers").in_force("4.57.3").releases == ("4.57.1", "4.57.6")
+    assert releases("transformers").in_force("4.57").releases == ("4.57.6",)
 
 
 def test_outside_of_the_known_releases_a_notice_says_so() -> None:
@@ -150,8 +149,3 @@ def test_outside_of_the_known_releases_a_notice_says_so() -> None:
     assert older.releases == word.releases == ()
     assert older.notice
     assert word.notice
-
-
-def test_in_force_among_the_releases_that_were_run() -> None:
-    known = facts()
-    assert known.in_force("1.1", among=known.run).releases == ("1.0.0", "2.0.0")

@@ -7,16 +7,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trainlint.discover import Candidate, Excluder, discover, is_workspace, workspace_of
 from trainlint.findings import Finding, Severity
-from trainlint.programs import InForce, Program, Subject, TellsReleases
+from trainlint.programs import Program, Subject, TellsReleases
 from trainlint.report import FileCounts, Report, Target
 from trainlint.rules import Rule, rules_of, selected
 from trainlint.settings import Overrides, Settings, SettingsError, read_settings, settings_file
 from trainlint.suppressions import Suppressed
 from trainlint.text import Text
 from trainlint.workspace import Context, Repository, Source, display_path, load
+
+if TYPE_CHECKING:
+    from trainlint.facts.releases import InForce
 
 _COMMENT_MARK = "trainlint: ignore"
 

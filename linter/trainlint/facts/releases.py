@@ -65,14 +65,15 @@ class Field:
 
 @dataclass(frozen=True)
 class InForce:
-    """The known releases that speak for the one asked for: a rule says only what all of them say.
+    """The known releases that speak for one version: what they all say is said.
 
-    `releases` is empty where the one asked for is older than all that are known, and two where it lies between them.
+    Usually one, which is then the `label`; two for a version between them; none for one older than the oldest known.
+    `notice` is what the user should know of the choice.
     """
 
-    asked: str | None
     releases: tuple[str, ...]
-    notice: str | None
+    label: str
+    notice: str = ""
 
 
 _BOUNDS = frozenset({"ge", "gt", "le", "lt", "min_length", "max_length", "pattern", "multiple_of"})
@@ -93,6 +94,29 @@ def version_tuple(version: str) -> tuple[int, ...]:
         if digits < len(text):
             break
     return tuple(parts)
+
+
+def speaking_for(program: str, names: Iterable[str], version: str) -> InForce:
+    """Which of a program's known releases speak for a version."""
+    known = {version_tuple(name): name for name in names}
+    asked = version_tuple(version)
+    if not asked:
+        return InForce((), version, f"{version} is no version of {program}: nothing that depends on it is said")
+    same = [name for name in known if name[: len(asked)] == asked]
+    if same:
+        return InForce((known[max(same)],), known[max(same)])
+    near = [name for name in known if name[:2] == asked[:2]]
+    below = max((name for name in near or known if name < asked), default=None)
+    above = min((name for name in near or known if name > asked), default=None)
+    if above is None and not near:
+        newest = known[max(known)]
+        notice = f"{program} {version} is newer than {newest}, the newest release that is known"
+        return InForce((newest,), newest, notice)
+    if below is None and not near:
+        notice = f"{program} {version} is older than {known[min(known)]}, the oldest release that is known"
+        return InForce((), version, notice)
+    speaking = tuple(known[name] for name in (below, above) if name is not None)
+    return InForce(speaking, speaking[0] if len(speaking) == 1 else version)
 
 
 class Releases:
@@ -118,37 +142,9 @@ class Releases:
     def tables(self) -> tuple[str, ...]:
         return tuple(self._tables)
 
-    def in_force(self, version: str | None = None, among: Iterable[str] | None = None) -> InForce:
-        """Which known releases speak for a version, which may be as short as `4.57`; for none, the newest does.
-
-        `among` limits the known releases, for example to those that were run.
-        """
-        known = {version_tuple(name): name for name in (self.names if among is None else among)}
-        newest = max(known)
-        if version is None:
-            return InForce(None, (known[newest],), None)
-        asked = version_tuple(version)
-        if not asked:
-            return InForce(
-                version, (), f"{version} is no version of {self.program}: nothing that depends on it is said"
-            )
-        same = [name for name in known if name[: len(asked)] == asked]
-        if same:
-            return InForce(version, (known[max(same)],), None)
-        minor = [name for name in known if name[:2] == asked[:2]]
-        below = max((name for name in minor if name < asked), default=None)
-        above = min((name for name in minor if name > asked), default=None)
-        if below is None and above is None:
-            below = max((name for name in known if name < asked), default=None)
-            above = min((name for name in known if name > asked), default=None)
-            if above is None:
-                notice = f"{self.program} {version} is newer than {known[newest]}, the newest release that is known"
-                return InForce(version, (known[newest],), notice)
-            if below is None:
-                oldest = known[min(known)]
-                notice = f"{self.program} {version} is older than {oldest}, the oldest release that is known"
-                return InForce(version, (), notice)
-        return InForce(version, tuple(known[name] for name in (below, above) if name is not None), None)
+    def in_force(self, version: str) -> InForce:
+        """Which known releases speak for a version, which may be as short as `4.57`."""
+        return speaking_for(self.program, self.names, version)
 
     def fields(self, table: str, release: str) -> Mapping[str, Field]:
         """A table in one release, with the names of its bases in this file."""
@@ -262,8 +258,3 @@ def releases(program: str) -> Releases:
 
     text = Path(__file__).with_name(f"{program}.json").read_text(encoding="utf-8")
     return Releases(program, json.loads(text))
-
-
-def release_in_force(program: str, version: str | None = None) -> InForce:
-    """Which known releases of a program speak for a version."""
-    return releases(program).in_force(version)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 if TYPE_CHECKING:
     from trainlint.document import Document
+    from trainlint.facts.releases import InForce
     from trainlint.report import Target
     from trainlint.values import Field
     from trainlint.workspace import Context
@@ -33,19 +34,6 @@ class Subject(Protocol):
     @property
     def field(self) -> Field:
         """The mapping that holds the subject."""
-
-
-@dataclass(frozen=True)
-class InForce:
-    """The known releases that speak for one version: what they all say is said.
-
-    Usually one; two for a version between them; none for one older than the oldest known. `notice` is what the user
-    should know of the choice.
-    """
-
-    releases: tuple[str, ...]
-    label: str
-    notice: str = ""
 
 
 class ProgramModule(Protocol):

@@ -26,11 +26,10 @@ from trainlint.facts.accelerate import (
     AccelerateFacts,
     accelerate_facts,
 )
-from trainlint.facts.releases import releases
+from trainlint.facts.releases import InForce, releases
 from trainlint.fsdp import PREFETCHES, STATE_DICT_TYPES, STRATEGIES, WRAP_POLICIES, FsdpSetup
 from trainlint.invocations import Command, Flag, Invocation, named_file, repository_invocations
 from trainlint.pins import target_from_pins
-from trainlint.programs import InForce
 from trainlint.report import Target
 from trainlint.scalars import Dialect, Plain
 from trainlint.values import Absent, Field, Known, Unknown, Value, WrongType
@@ -432,9 +431,7 @@ def default_target(subject: Subject, context: Context) -> Target:
 
 def in_force(version: str) -> InForce:
     """The known release of a version, or both its neighbours."""
-    found = releases("accelerate").in_force(version)
-    label = found.releases[0] if len(found.releases) == 1 else version
-    return InForce(found.releases, label, found.notice or "")
+    return releases("accelerate").in_force(version)
 
 
 def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:

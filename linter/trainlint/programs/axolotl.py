@@ -9,12 +9,11 @@ from trainlint.conditions import UNREAD, Data, Unread, data_of, is_true
 from trainlint.document import Document
 from trainlint.facts.axolotl import ATTENTION_FLAGS, PACKING_ATTENTIONS, AxolotlFacts, facts_of
 from trainlint.facts.releases import Field as Spec
-from trainlint.facts.releases import releases
+from trainlint.facts.releases import InForce, releases
 from trainlint.findings import Severity
 from trainlint.fsdp import STATE_DICT_TYPES, WRAP_POLICIES, FsdpFacts, FsdpSetup, Words, nothing
 from trainlint.invocations import Command, names_document, repository_invocations
 from trainlint.lax import Schema, as_boolean, as_number
-from trainlint.programs import InForce
 from trainlint.scalars import Dialect
 from trainlint.values import Absent, Field, Known, Unknown, Value, WrongType
 
@@ -386,6 +385,4 @@ def default_target(subject: Subject, context: Context) -> Target:
 
 def in_force(version: str) -> InForce:
     """The known release that stands for a version, two for one between them."""
-    found = releases("axolotl").in_force(version)
-    label = found.releases[0] if len(found.releases) == 1 else version
-    return InForce(found.releases, label, found.notice or "")
+    return releases("axolotl").in_force(version)

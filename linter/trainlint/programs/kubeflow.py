@@ -20,7 +20,7 @@ from trainlint.facts.kubeflow import (
     TORCHTUNE_COMMAND,
     KubeflowFacts,
 )
-from trainlint.programs import InForce
+from trainlint.facts.releases import InForce
 from trainlint.quantities import parse_quantity, whole
 from trainlint.report import Target
 from trainlint.scalars import Dialect

@@ -20,10 +20,9 @@ from trainlint.facts.llamafactory import (
     facts_of,
 )
 from trainlint.facts.releases import Field as Spec
-from trainlint.facts.releases import releases
+from trainlint.facts.releases import InForce, releases
 from trainlint.fsdp import FsdpSetup, Training, nothing
 from trainlint.invocations import Command, names_document, repository_invocations
-from trainlint.programs import InForce
 from trainlint.programs.transformers import (
     Arguments,
     ArgumentsFile,
@@ -277,5 +276,4 @@ def default_target(subject: Subject, context: Context) -> Target:
 
 def in_force(version: str) -> InForce:
     """The known release that stands for a version, two for one between them."""
-    found = releases("llamafactory").in_force(version)
-    return InForce(found.releases, version, found.notice or "")
+    return releases("llamafactory").in_force(version)

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 from trainlint.conditions import UNREAD, Data, data_of
 from trainlint.document import Document
-from trainlint.facts.releases import release_in_force, releases
+from trainlint.facts.releases import InForce, releases
 from trainlint.facts.soup import TRAIN, SoupFacts, facts_of
 from trainlint.invocations import Invocation, Word, invocations_in, named_file, repository_invocations
 from trainlint.lax import as_boolean, as_number
 from trainlint.pins import Pin, pinned_version, target_from_pins
-from trainlint.programs import InForce
 from trainlint.report import Target
 from trainlint.scalars import Dialect, Plain
 from trainlint.values import Absent, Field, Known, Unknown, Value
@@ -338,9 +337,7 @@ def default_target(subject: Subject, context: Context) -> Target:
 
 def in_force(version: str) -> InForce:
     """The known release of a version, those around it for one between."""
-    found = release_in_force("soup", version)
-    label = found.releases[0] if len(found.releases) == 1 else version
-    return InForce(found.releases, label, found.notice or "")
+    return releases("soup").in_force(version)
 
 
 def _switched(value: Value[str]) -> Value[str]:

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 from trainlint.document import Document
 from trainlint.document import Mapping as MappingNode
 from trainlint.facts.kubeflow import LORA_ARG
-from trainlint.facts.releases import Releases
+from trainlint.facts.releases import InForce, speaking_for
 from trainlint.facts.torchtune import (
     KUBEFLOW_IMAGE,
     RELEASES,
@@ -32,7 +32,6 @@ from trainlint.findings import Finding, Severity
 from trainlint.invocations import Command, Invocation, Word, invocations_in, named_file, repository_invocations
 from trainlint.omegaconf import Node
 from trainlint.pins import pinned_version, target_from_pins
-from trainlint.programs import InForce
 from trainlint.report import Target
 from trainlint.scalars import Dialect
 from trainlint.tune import Arg, TuneRun, config_word, filled_in
@@ -208,10 +207,7 @@ def default_target(subject: Subject, context: Context) -> Target:
 
 def in_force(version: str) -> InForce:
     """The known release of a version, those around it for one between."""
-    known = Releases("torchtune", {"releases": list(RELEASES), "run": [RELEASES[-1]], "values": {}, "tables": {}})
-    found = known.in_force(version)
-    label = found.releases[0] if len(found.releases) == 1 else version
-    return InForce(found.releases, label, found.notice or "")
+    return speaking_for("torchtune", RELEASES, version)
 
 
 def worlds(subject: Subject, context: Context, release: str) -> Sequence[World]:

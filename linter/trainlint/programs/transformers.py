@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.document import Document, Scalar, Unparsable, documents
-from trainlint.facts.releases import releases
+from trainlint.facts.releases import InForce, releases
 from trainlint.facts.transformers import (
     FALSE_WORDS,
     SHARDING_OPTIONS,
@@ -22,7 +22,6 @@ from trainlint.facts.transformers import (
 )
 from trainlint.findings import Edit, Finding, Fix, Related, Severity
 from trainlint.fsdp import STATE_DICT_TYPES, FsdpRun, FsdpSetup, Training, nothing
-from trainlint.programs import InForce
 from trainlint.report import Target
 from trainlint.scalars import Dialect
 from trainlint.text import Text, Undecodable
@@ -517,8 +516,7 @@ def facts(release: str) -> ArgumentFacts:
 
 def in_force(version: str) -> InForce:
     """The known releases that stand for a version."""
-    found = releases("transformers").in_force(version)
-    return InForce(found.releases, version, found.notice or "")
+    return releases("transformers").in_force(version)
 
 
 def default_target(subject: Subject, context: Context) -> Target:

@@ -11,12 +11,11 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from trainlint.document import Document, of_data
-from trainlint.facts.releases import releases
+from trainlint.facts.releases import InForce, releases
 from trainlint.facts.transformers import TABLES, ArgumentFacts
 from trainlint.facts.trl import FSDP_PROFILES, GOES_WITH, TRAINERS, trainer_tables, trl_facts
 from trainlint.fsdp import FsdpSetup, Training, nothing
 from trainlint.invocations import Command, names_document, repository_invocations
-from trainlint.programs import InForce
 from trainlint.programs.transformers import (
     Arguments,
     ArgumentsFile,
@@ -88,8 +87,7 @@ def facts(release: str) -> ArgumentFacts:
 
 def in_force(version: str) -> InForce:
     """The known releases that stand for a version."""
-    found = releases("trl").in_force(version)
-    return InForce(found.releases, version, found.notice or "")
+    return releases("trl").in_force(version)
 
 
 def default_target(subject: Subject, context: Context) -> Target:
