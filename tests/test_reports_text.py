@@ -69,6 +69,7 @@ def test_concise() -> None:
         (EMPTY, "All 41 files are clean."),
         (Report(files=FileCounts(discovered=1)), "The file is clean."),
         (Report(), "Found no YAML files."),
+        (Report(files=FileCounts(discovered=2), crashed=True), "Found nothing, and not everything was checked."),
         (report(SUPPRESSED, SUPPRESSED), "All 41 files are clean (2 suppressed)."),
         (
             FULL,

@@ -67,7 +67,7 @@ class Run:
                     findings.extend(comments.apply(found))
                     if path == source.path:
                         findings.extend(self._unused(candidate, path, comments))
-        findings = list(dict.fromkeys(findings))
+        findings = _united(findings)
         self._notice_other_releases()
         return Report(
             findings=tuple(sorted(findings, key=lambda f: (f.span, f.rule, f.message))),
@@ -246,6 +246,16 @@ class Run:
 
     def _notice(self, text: str) -> None:
         self._notices[text] = None
+
+
+def _united(findings: Sequence[Finding]) -> list[Finding]:
+    """Each finding once: what two subjects say of one place is one mistake, with the related places of both."""
+    found: dict[Finding, Finding] = {}
+    for finding in findings:
+        alone = replace(finding, related=())
+        known = found.setdefault(alone, finding)
+        found[alone] = replace(known, related=tuple(dict.fromkeys((*known.related, *finding.related))))
+    return list(found.values())
 
 
 def fault(error: Exception) -> str:

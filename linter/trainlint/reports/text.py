@@ -67,6 +67,8 @@ def footer(report: Report) -> str:
     if counts:
         affected = len({finding.path for finding in active})
         return f"Found {_joined(counts)} in {affected} of {_counted(max(files, affected), 'file')}{aside}."
+    if report.crashed:
+        return f"Found nothing, and not everything was checked{aside}."
     if files > 1:
         return f"All {files} files are clean{aside}."
     return f"The file is clean{aside}." if files else f"Found no YAML files{aside}."
