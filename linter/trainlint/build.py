@@ -319,14 +319,6 @@ class RuntimeAsIs:
         self.sample = BuiltJob(job, runtime, release, sample=True)
 
 
-class Namesake:
-    """A runtime with the name that a job asks for, of the kind that it does not ask for."""
-
-    def __init__(self, job: TrainJob, runtime: Runtime) -> None:
-        self.job = job
-        self.runtime = runtime
-
-
 class _Builder:
     """The steps of the controller, on parts that are this build's own."""
 

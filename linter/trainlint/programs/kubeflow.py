@@ -531,6 +531,14 @@ class TrainJob(TrainerObject):
         return None if dora is None or quantized is None else True
 
 
+class Namesake:
+    """A runtime with the name that a job asks for, of the kind that it does not ask for."""
+
+    def __init__(self, job: TrainJob, runtime: Runtime) -> None:
+        self.job = job
+        self.runtime = runtime
+
+
 def _switched_on(arg: str, key: str) -> bool:
     name, equals, value = arg.partition("=")
     return bool(equals) and key in name and value.strip().lower() == "true"
@@ -714,8 +722,6 @@ def _built(job: TrainJob, release: str) -> World:
 
 def _namesakes(job: TrainJob, context: Context) -> World:
     """Runtimes of the other kind that the job could mean: it says no kind, or the one it says is not known."""
-    from trainlint.build import Namesake
-
     name, kind = job.runtime_name.known, job.runtime_kind.known
     if (
         name is None

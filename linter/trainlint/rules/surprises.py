@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint import names
-from trainlint.build import INITIALIZERS, NODE, Build, BuiltJob, Namesake, Pods
+from trainlint.build import INITIALIZERS, NODE, Build, BuiltJob, Pods
 from trainlint.facts.kubeflow import RELEASES
 from trainlint.facts.start import ACCELERATORS, BUILDS, TRAINER_FIELDS
 from trainlint.findings import Finding, Severity
 from trainlint.parts import Part, Source
+from trainlint.programs.kubeflow import Namesake
 from trainlint.quantities import whole
 from trainlint.rules import rule
 
