@@ -924,6 +924,9 @@ def windows_pod(job: BuiltJob) -> Iterator[Finding]:
 def container_port(job: BuiltJob) -> Iterator[Finding]:
     """Two ports of a container share a name, or two containers a port of the host.
 
+    A name stands for one port in Services and probes, and a node has each of its ports once for each protocol and
+    address. Give each port a name and a hostPort of its own, or leave hostPort out.
+
     Source: Kubernetes 1.36, validation of Jobs.
     """
     for pods in job.made:

@@ -603,6 +603,9 @@ def ppo_batches(settings: Settings) -> Iterator[Finding]:
 def quantizer_missing(settings: Settings) -> Iterator[Finding]:
     """Quantization-aware training has no quantizer.
 
+    The recipe asks for it before anything is trained. The shipped configs have a section `quantizer` with the component
+    `torchtune.training.quantization.Int8DynActInt4WeightQATQuantizer` and a `groupsize`.
+
     Source: _setup_model of qat_distributed and qat_lora_finetune_distributed, torchtune 0.4.0 to 0.6.1.
     """
     quantizer = settings.at("quantizer")
@@ -682,6 +685,9 @@ def not_a_number(settings: Settings) -> Iterator[Finding]:
 def profiler_component(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The profiler section names another component than the recipes take.
 
+    Recipes compare the name with that of their own profiler and raise at any other. Write
+    `torchtune.training.setup_torch_profiler`, or leave the section out.
+
     Source: _setup_profiler of the recipes, torchtune 0.4.0 to 0.6.1.
     """
     component = settings.at("profiler._component_")
@@ -695,6 +701,8 @@ def profiler_component(settings: Settings, facts: TorchtuneFacts) -> Iterator[Fi
 @rule("TT324", "config-as-a-key")
 def config_as_a_key(settings: Settings) -> Iterator[Finding]:
     """A config has a key `config`, which tune run uses itself.
+
+    The parser keeps the path of the config under that name, and refuses a config that has it too. Rename the key.
 
     Source: the recipes' argument parser, torchtune 0.4.0 to 0.6.1.
     """
