@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from trainlint.document import of_data
+from trainlint.facts.admission import INITIALIZERS
 from trainlint.facts.kubeflow import ANCESTOR_LABEL, RELEASES, TORCHTUNE_COMMAND
 from trainlint.facts.schemas import schema
 from trainlint.facts.start import (
@@ -33,7 +34,6 @@ from trainlint.values import Absent, Field, Known, Unknown, Value
 NODE = "node"
 LAUNCHER = "launcher"
 TRAINER = "trainer"
-INITIALIZERS = {"dataset": "dataset-initializer", "model": "model-initializer"}
 NAME_LIMIT = 63
 RANDOM_SUFFIX = 5
 """Characters that the API server appends to a generateName."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from trainlint.facts.schemas import SchemaNode
 
 if TYPE_CHECKING:
-    from trainlint.facts.schemas import _Row
+    from trainlint.facts.schemas import Row
 
 CEL_RULES: Mapping[str, str] = {
     "399f9516": "immutable",
@@ -66,6 +66,8 @@ RESERVED_XGBOOST_ENV = frozenset({"DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC
 FLUX_INSTALLER = "flux-installer"
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 HIGHEST_PRIORITIES = ("system-cluster-critical", "system-node-critical")
+"""The priority classes that every cluster has."""
+
 SUPPORT_LABEL = "trainer.kubeflow.org/support"
 WEBHOOK_LABEL = "trainer.kubeflow.org/webhook-validation"
 
@@ -116,6 +118,8 @@ class AdmissionFacts:
     """With Flux the TrainJob's numProcPerNode must be at least 1, not the runtime's alone."""
     support_label: bool
     """A runtime that is labelled as deprecated draws a warning."""
+    empty_runtime_name: bool
+    """An empty `runtimeRef.name` passes the structure, and no runtime of that name is found."""
 
 
 _2_0 = AdmissionFacts(
@@ -133,6 +137,7 @@ _2_0 = AdmissionFacts(
     reserved_mpi_env=False,
     flux_counts_job=False,
     support_label=False,
+    empty_runtime_name=True,
 )
 _2_1 = replace(
     _2_0,
@@ -141,6 +146,7 @@ _2_1 = replace(
     one_override_per_job=False,
     pull_secrets=True,
     support_label=True,
+    empty_runtime_name=False,
 )
 _2_2 = replace(
     _2_1,
@@ -161,7 +167,7 @@ _2_3 = replace(
 ADMISSION: Mapping[str, AdmissionFacts] = {"2.0": _2_0, "2.1": _2_1, "2.2": _2_2, "2.3": _2_3}
 
 
-_OBJECT_META: list[_Row] = [
+_OBJECT_META: list[Row] = [
     {"type": "string"},
     {"type": "string", "format": "date-time"},
     {"type": "integer", "format": "int64"},

@@ -159,32 +159,23 @@ class AxolotlFacts:
 
     def since(self, release: str) -> bool:
         """This release is that one or a later."""
-        order = releases("axolotl").names
-        return order.index(release) <= order.index(self.release)
+        return releases("axolotl").since(release, self.release)
 
 
 def facts_of(release: str) -> AxolotlFacts:
     """The facts of one known release."""
     known = releases("axolotl")
-    order = known.names
-
-    def since(first: str) -> bool:
-        return not first or order.index(first) <= order.index(release)
-
-    def gathered(table: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-        return tuple(word for first, words in table.items() if since(first) for word in words)
-
     model = known.keys("FSDPConfig", release)
     return AxolotlFacts(
         release=release,
-        fsdp1=not since(FSDP1_REMOVED),
+        fsdp1=not known.since(FSDP1_REMOVED, release),
         fsdp_model=bool(model),
-        prefix_stripped=since("0.12.2"),
-        fsdp_keys=frozenset({*model, "version", "fsdp_version"} if model else gathered(FSDP_ENV_KEYS)),
-        ignored_keys=IGNORED_UNDER_FSDP2 if since(FSDP1_REMOVED) else (),
-        refused_keys=REFUSED_UNDER_FSDP2 if since(FSDP1_REMOVED) else {},
-        attentions=gathered(ATTENTIONS),
-        compile_options=since(COMPILE_OPTIONS_SINCE),
-        registered_adapters=since("0.17.0"),
-        limits=limits_in_force("axolotl", release, order),
+        prefix_stripped=known.since("0.12.2", release),
+        fsdp_keys=frozenset({*model, "version", "fsdp_version"} if model else known.gathered(FSDP_ENV_KEYS, release)),
+        ignored_keys=IGNORED_UNDER_FSDP2 if known.since(FSDP1_REMOVED, release) else (),
+        refused_keys=REFUSED_UNDER_FSDP2 if known.since(FSDP1_REMOVED, release) else {},
+        attentions=known.gathered(ATTENTIONS, release),
+        compile_options=known.since(COMPILE_OPTIONS_SINCE, release),
+        registered_adapters=known.since("0.17.0", release),
+        limits=limits_in_force("axolotl", release, known.names),
     )

@@ -100,22 +100,15 @@ class LlamaFactoryFacts:
 def facts_of(release: str) -> LlamaFactoryFacts:
     """The facts of one known release."""
     known = releases("llamafactory")
-    order = known.names
-
-    def since(first: str) -> bool:
-        return not first or order.index(first) <= order.index(release)
-
-    def gathered(table: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-        return tuple(word for first, words in table.items() if since(first) for word in words)
 
     return LlamaFactoryFacts(
         release=release,
         tables={name: known.fields(name, release) for name in (*TRAINING_TABLES, "EvaluationArguments")},
-        finetuning_types=gathered(FINETUNING_TYPES),
-        bnb=[name for first, name in BNB.items() if since(first)][-1],
-        ppo_reporters=gathered(PPO_REPORTERS),
-        split_texts=tuple(name for name, first in SPLIT_TEXTS.items() if since(first)),
-        limits=limits_in_force("llamafactory", release, order),
+        finetuning_types=known.gathered(FINETUNING_TYPES, release),
+        bnb=[name for first, name in BNB.items() if known.since(first, release)][-1],
+        ppo_reporters=known.gathered(PPO_REPORTERS, release),
+        split_texts=tuple(name for name, first in SPLIT_TEXTS.items() if known.since(first, release)),
+        limits=limits_in_force("llamafactory", release, known.names),
     )
 
 

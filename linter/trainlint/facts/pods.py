@@ -252,9 +252,6 @@ DIVISORS: Mapping[str, tuple[str, ...]] = {
 }
 """What the amount of a resource can be divided by."""
 
-SYSTEM_PRIORITIES = ("system-cluster-critical", "system-node-critical")
-"""Priority classes that every cluster has."""
-
 FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 """Finalizers of pods without a domain."""
 

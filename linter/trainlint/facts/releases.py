@@ -146,6 +146,14 @@ class Releases:
         """Which known releases speak for a version, which may be as short as `4.57`."""
         return speaking_for(self.program, self.names, version)
 
+    def since(self, first: str, release: str) -> bool:
+        """A release is `first` or a later one; so is any where `first` is empty."""
+        return not first or self._order[first] <= self._order[release]
+
+    def gathered(self, words: Mapping[str, tuple[str, ...]], release: str) -> tuple[str, ...]:
+        """The words that a release has, of those listed by the first release that has them."""
+        return tuple(word for first, added in words.items() if self.since(first, release) for word in added)
+
     def fields(self, table: str, release: str) -> Mapping[str, Field]:
         """A table in one release, with the names of its bases in this file."""
         key = table, release

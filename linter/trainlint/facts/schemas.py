@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Kind: TypeAlias = Literal["TrainJob", "TrainingRuntime"]
     NodeType: TypeAlias = Literal["object", "array", "string", "integer", "number", "boolean", "int-or-string", "any"]
 
-    class _Row(TypedDict, total=False):
+    class Row(TypedDict, total=False):
         type: NodeType
         format: str
         properties: dict[str, int]
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         version: str
         modules: dict[str, str]
         roots: dict[Kind, int]
-        nodes: list[_Row]
+        nodes: list[Row]
 
     class _Runtimes(TypedDict):
         version: str
@@ -82,7 +82,7 @@ class SchemaNode:
         "values",
     )
 
-    def __init__(self, row: _Row, done: list[SchemaNode]) -> None:
+    def __init__(self, row: Row, done: list[SchemaNode]) -> None:
         items, values = row.get("items"), row.get("values")
         self.type: NodeType = row["type"]
         self.format: str | None = row.get("format")

@@ -400,11 +400,8 @@ class SoupFacts:
 
     def has_option(self, name: str) -> bool:
         """The option exists in this release's `soup train`."""
-        order = releases("soup").names
         since = VALUE_OPTIONS.get(name)
-        return name in SWITCHES or (
-            since is not None and (not since or order.index(since) <= order.index(self.release))
-        )
+        return name in SWITCHES or (since is not None and releases("soup").since(since, self.release))
 
 
 @cache
@@ -422,7 +419,6 @@ _SEVERITIES = {"error": Severity.ERROR, "warn": Severity.WARNING}
 def facts_of(release: str) -> SoupFacts:
     """The facts of one known release."""
     known = releases("soup")
-    order = known.names.index(release)
     return SoupFacts(
         release=release,
         unknown_key=_SEVERITIES.get(str(known.value("unknown_key", release))),
@@ -430,10 +426,10 @@ def facts_of(release: str) -> SoupFacts:
         staged=known.fields("staged", release),
         presets=known.fields("fsdp_presets", release),
         deepspeed_presets=tuple(known.fields("deepspeed_presets", release)),
-        storage_follows_compute=order >= known.names.index("0.74.0"),
-        unquantized_tasks=UNQUANTIZED_TASKS if order >= known.names.index("0.76.1") else (),
+        storage_follows_compute=known.since("0.74.0", release),
+        unquantized_tasks=UNQUANTIZED_TASKS if known.since("0.76.1", release) else (),
         bitsandbytes_dropped=release == "0.76.1",
-        optimizers=OPTIMIZERS if order >= known.names.index("0.76.1") else OPTIMIZERS | OLD_OPTIMIZERS,
+        optimizers=OPTIMIZERS if known.since("0.76.1", release) else OPTIMIZERS | OLD_OPTIMIZERS,
         needs=tuple(_needs(release)),
         strict=frozenset(
             name

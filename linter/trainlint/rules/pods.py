@@ -16,6 +16,7 @@ from functools import wraps
 from trainlint import names
 from trainlint.build import Build, BuiltJob, Container, Pods
 from trainlint.facts import pods as facts
+from trainlint.facts.admission import HIGHEST_PRIORITIES
 from trainlint.findings import Finding, did_you_mean, some_of
 from trainlint.parts import Part
 from trainlint.quantities import parse_quantity, whole
@@ -1080,7 +1081,7 @@ def unknown_priority_class(job: BuiltJob) -> Iterator[Finding]:
         return
     for pods in job.made:
         name = pods.spec.get("priorityClassName")
-        if name.text and name.text not in (*known, *facts.SYSTEM_PRIORITIES):
+        if name.text and name.text not in (*known, *HIGHEST_PRIORITIES):
             yield job.finding(
                 name, f"the cluster has no priority class {name.text}", help=did_you_mean(name.text, known)
             )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint import names
-from trainlint.build import INITIALIZERS, NODE, Build, BuiltJob, Pods
+from trainlint.build import NODE, Build, BuiltJob, Pods
+from trainlint.facts.admission import INITIALIZERS
 from trainlint.facts.kubeflow import RELEASES
 from trainlint.facts.start import ACCELERATORS, BUILDS, TRAINER_FIELDS
 from trainlint.findings import Finding, Severity
