@@ -499,7 +499,7 @@ def job_set_rule(manifest: Manifest) -> Iterator[Finding]:
 
 
 @rule("TJ101", "runtime-not-found")
-def runtime_not_found(job: TrainJob) -> Iterator[Finding]:
+def runtime_not_found(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The runtime that the job names does not exist.
 
     It is looked up by kind (ClusterTrainingRuntime unless `runtimeRef.kind` says otherwise) and name, a TrainingRuntime
@@ -515,7 +515,10 @@ def runtime_not_found(job: TrainJob) -> Iterator[Finding]:
     kind = str(job.runtime_kind)
     if kind not in RUNTIME_KINDS or not job.runtime_group.is_(GROUP):
         return
-    if job.runtime_missing:
+    if job.runtime_name.is_(""):
+        if ADMISSION[facts.release].empty_runtime_name:
+            yield job.runtime_name.finding(f"no {kind} has an empty name", field="spec.runtimeRef")
+    elif job.runtime_missing:
         yield job.runtime_name.finding(
             f"there is no {kind} {job.runtime_name} when this job is applied",
             help="define the runtime before the job, or name one that the release ships",

@@ -67,12 +67,12 @@ def generated_name_too_long(job: BuiltJob) -> Iterator[Finding]:
 
     Each pod is called NAME-JOB-0-INDEX and six more characters, so that the longest good name of a TrainJob depends on
     the runtime's longest job name and the number of nodes: 48 characters with torch-distributed, 44 with
-    deepspeed-distributed, 33 with the torchtune runtimes. Admission takes up to 63.
+    deepspeed-distributed, 33 with the torchtune runtimes. Admission takes up to 63 and refuses longer ones.
 
     Source: JobSet 0.12, validation of JobSets.
     """
     length = job.name_length
-    if length is None:
+    if length is None or length > NAME_LIMIT:
         return
     longest, limit = _longest_name(job)
     if longest is not None and length > limit:
