@@ -356,7 +356,7 @@ def fsdp_setup(config: AccelerateConfig, facts: AccelerateFacts) -> FsdpSetup:
         facts=facts.fsdp,
         switch=config.runs.field,
         section=config.fsdp_config,
-        sharding=_sharding(config),
+        sharding=_sharding(config, facts),
         version=_integer(setting("version")),
         strategy=_Enumeration(STRATEGIES, STRATEGIES, any_case, STRATEGY_MEMBERS).read(setting("sharding_strategy")),
         reshard=_reshard(setting("reshard_after_forward")),
@@ -385,11 +385,13 @@ def _prefetch(setting: Callable[[str], Field], facts: AccelerateFacts) -> Field:
     return old if known and not old.is_absent else setting("backward_prefetch")
 
 
-def _sharding(config: AccelerateConfig) -> Value[bool]:
+def _sharding(config: AccelerateConfig, facts: AccelerateFacts) -> Value[bool]:
     """Absent where nothing is distributed, so that left over settings are no contradiction."""
     runs = config.runs
     if config.sagemaker or not runs.known or runs.is_("NO"):
         return Unknown(runs.field) if runs.unknown else Absent(runs.field)
+    if runs.known_and_not_in(facts.distributed_types):
+        return Unknown(runs.field)
     return runs.map(lambda word: word == "FSDP")
 
 
