@@ -191,7 +191,7 @@ class Releases:
 
     def since_until(self, table: str, name: str) -> tuple[str | None, str | None]:
         """The first and the last release whose table has the name: None for the oldest and the newest known."""
-        having = [release for release in self.names if name in self.fields(table, release)]
+        having = [release for release in self.names if name in self.keys(table, release)]
         if not having:
             raise KeyError(name)
         first, last = having[0], having[-1]
