@@ -143,3 +143,13 @@ def test_each_limit_can_hold_in_its_releases() -> None:
         for word in limit.when.split():
             keys = word.lstrip("!").split("=")[0].rstrip("?!").split(">")[0].split("<")[0].split("~")[0].split("#")[0]
             assert {key.split(".")[0] for key in keys.split("|")} <= names | derived, limit.when
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"), [("offload_param", "offload_params"), ("fsdp_offload_param", "fsdp_offload_params")]
+)
+def test_a_misspelt_key_is_mended_in_its_own_spelling(key: str, meant: str, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(f"{BASE}fsdp_version: 2\nfsdp_config:\n  {key}: true\n", encoding="utf-8")
+    findings = lint([config], Overrides(isolated=True)).findings
+    assert [finding.help for finding in findings if finding.rule == "FS001"] == [f'did you mean "{meant}"?']

@@ -33,9 +33,11 @@ def unread_fsdp_key(setup: FsdpSetup) -> Iterator[Finding]:
     if facts.unknown_key is None or not setup.on:
         return
     for entry in setup.section.entries():
-        name = entry.name if entry.name.startswith(facts.optional_prefix) else facts.optional_prefix + entry.name
+        bare = not entry.name.startswith(facts.optional_prefix)
+        name = facts.optional_prefix + entry.name if bare else entry.name
         if name not in facts.keys:
-            advice = facts.key_advice.get(name) or did_you_mean(name, facts.keys)
+            known = {key.removeprefix(facts.optional_prefix) for key in facts.keys} if bare else facts.keys
+            advice = facts.key_advice.get(name) or did_you_mean(entry.name, known)
             yield entry.finding(
                 f"{entry.name} is not read", help=advice or "remove it", severity=facts.unknown_key, at_key=True
             )

@@ -224,6 +224,8 @@ def _almost_parameters(section: Node, name: str, unknown: list[str], unset: list
 
 def _parameter_help(settings: Settings, section: Node, key: str, unset: list[str]) -> str:
     if settings.job and key in LORA_PARAMETERS and section.key == "model":
+        if "model.lora_attn_modules" in settings.overridden:
+            return "a full fine-tune was chosen: only with command: [tune, run] and one node is LoRA chosen by the args"
         return "a full fine-tune was chosen: model.lora_attn_modules=[…] in args makes Kubeflow Trainer choose LoRA"
     if hint := did_you_mean(key, unset):
         return hint
