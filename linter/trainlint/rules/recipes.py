@@ -259,7 +259,8 @@ def missing_parameter(settings: Settings, facts: TorchtuneFacts) -> Iterator[Fin
             continue
         supplied = SUPPLIED.get("checkpointer" if name.endswith("checkpointer") else name, ())
         for parameter in signature.parameters:
-            if parameter in signature.required and parameter not in supplied and not section.get(parameter).present:
+            lacks = parameter in signature.required and parameter not in supplied and not section.get(parameter).present
+            if lacks and not _is_misspelt(parameter, section, facts):
                 place = section.get("_component_") if settings.certain else section
                 yield place.field.finding(
                     f"{path.rpartition('.')[2]} requires {parameter}",
@@ -269,13 +270,14 @@ def missing_parameter(settings: Settings, facts: TorchtuneFacts) -> Iterator[Fin
 
 
 @rule("TT306", "missing-setting")
-def missing_setting(settings: Settings) -> Iterator[Finding]:
+def missing_setting(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The recipe reads a setting that the config does not have.
 
     Recipes read most settings without a default, so that a config from which one was removed (also by `~key` on the
     command line) raises a ConfigAttributeError; null is a value like others. Which recipe a file is for is told by a
     `tune run` in the repository; else by its shape, where hardly anything else is missing or left over, and then only
-    what the recipe reads as it is constructed counts.
+    what the recipe reads as it is constructed counts. A key that its component does not take and that is almost the
+    missing one is a misspelling, reported as TT304 alone.
 
     Source: the recipes of torchtune 0.4.0 to 0.6.1.
     """
@@ -284,13 +286,24 @@ def missing_setting(settings: Settings) -> Iterator[Finding]:
     for key in settings.recipe.required if settings.certain else settings.recipe.start:
         node = settings.at(key)
         section = settings.at(key.rpartition(".")[0]) if "." in key else settings.root
-        if not node.present and section.present:
+        if not node.present and section.present and not _is_misspelt(key, section, facts):
             removed = settings.removed.get(key)
             yield settings.refusal(
                 node if removed is None else Node(removed, None, key),
                 message=f"{settings.recipe.name} reads {key}, which is missing",
                 help=f"add {key}" if removed is None else f"drop ~{key}",
             )
+
+
+def _is_misspelt(key: str, section: Node, facts: TorchtuneFacts) -> bool:
+    """The section has a key that its component refuses and that is almost this one."""
+    path = _component(section) if section.mapping is not None else None
+    signature = facts.component(path).signature if path else None
+    if signature is None or signature.keywords:
+        return False
+    wanted = [key.rpartition(".")[2]]
+    foreign = [name for name in section.entries if name not in signature.parameters and section.get(name).own]
+    return any(name != "_component_" and nearest(name, wanted) for name in foreign)
 
 
 @rule("TT307", "section-without-component")
