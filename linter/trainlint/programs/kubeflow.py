@@ -25,7 +25,7 @@ from trainlint.quantities import parse_quantity, whole
 from trainlint.report import Target
 from trainlint.scalars import Dialect
 from trainlint.schema import Defect, Problem, Reading, Walk, releases_with
-from trainlint.values import Absent, Field, Known, Unknown, Value
+from trainlint.values import Absent, Field, Value
 
 if TYPE_CHECKING:
     from trainlint.facts.schemas import Kind
@@ -483,28 +483,25 @@ class TrainJob(TrainerObject):
         return self.runtime.resources if self.runtime else None
 
     @property
-    def gpus(self) -> Value[int]:
-        """The GPUs per node that the torch plugin counts; Unknown where its answer would be random.
+    def has_one_gpu(self) -> bool | None:
+        """The torch plugin counts one GPU per node; None where its answer is random or the amounts are not known.
 
         It takes the first resource whose name contains `gpu`, of the requests or, where that gives none, the limits;
         with several such names the order of a Go map decides. Source: GetNumGPUPerNode of the controller.
         """
         resources = self.resources
-        at = resources or self.trainer
         if self.runtime is None and self.trainer.get("resourcesPerNode").is_absent:
-            return Unknown(at)
+            return None
         if resources is None:
-            return Known(at, 0)
-        if resources.is_unknown:
-            return Unknown(at)
+            return False
         requested = _gpu_counts(resources.get("requests"))
         limited = _gpu_counts(resources.get("limits"))
-        if requested is None or limited is None:
-            return Unknown(at)
-        outcomes = {count for count in requested if count != 0}
-        if 0 in requested:
-            outcomes |= {count if count > 0 else 0 for count in limited}
-        return Known(at, outcomes.pop()) if len(outcomes) == 1 else Unknown(at)
+        if resources.is_unknown or requested is None or limited is None:
+            return None
+        outcomes = {count for count in requested if count != 0} | (limited if 0 in requested else set())
+        if 1 in outcomes and len(outcomes) > 1:
+            return None
+        return 1 in outcomes
 
     def any_arg(self, test: Callable[[str], bool]) -> bool | None:
         """Some argument passes the test; None when an argument that is not known could."""
@@ -590,7 +587,7 @@ def recipe_and_config(
         single: bool | None = nodes == 1 and procs.is_(1)
     else:
         lora, quantized = job.uses_lora, job.uses_qlora(facts)
-        single = nodes == 1 and (procs.is_(1) or (job.gpus.is_(1) if job.gpus.known is not None else None))
+        single = nodes == 1 and (procs.is_(1) or job.has_one_gpu)
     if nodes > 1:
         return _full(model, "_full_multinode")
     if nodes < 1:

@@ -96,8 +96,8 @@ def qlora_unsupported_model(job: TrainJob, facts: KubeflowFacts) -> Iterator[Fin
 
 
 def _qlora_unsupported_model(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
-    recipe = admitted_recipe(job, facts)
-    if recipe and recipe.quantized and job.torchtune_model.is_(*facts.models_without_qlora):
+    one_node = job.num_nodes.or_when_absent(1).is_(1)
+    if one_node and job.uses_qlora(facts) and job.torchtune_model.is_(*facts.models_without_qlora):
         yield job.runtime_name.finding(
             f"torchtune has no QLoRA config for {job.torchtune_model}",
             help=f"drop {QUANTIZE_ARG} from spec.trainer.args to train with LoRA",
