@@ -120,3 +120,13 @@ def test_excluder(tmp_path: Path, pattern: str, file: str, excluded: bool) -> No
 
 def test_an_excluder_says_nothing_of_files_elsewhere(tmp_path: Path) -> None:
     assert not Excluder(["*.yaml"], tmp_path / "a").excludes(tmp_path / "b/x.yaml")
+
+
+def test_a_new_folder_named_in_a_work_tree(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    write(tmp_path, "old/a.yaml")
+    git(tmp_path, "add", ".")
+    write(tmp_path, "new/b.yaml", "new/deep/C.YML", "old/d.yaml")
+    assert names(tmp_path / "new", base=tmp_path) == ["new/b.yaml", "new/deep/C.YML"]
+    assert names(tmp_path / "new/deep", base=tmp_path) == ["new/deep/C.YML"]
+    assert names(tmp_path, base=tmp_path) == ["new/b.yaml", "new/deep/C.YML", "old/a.yaml", "old/d.yaml"]

@@ -111,7 +111,8 @@ def _git_files(folder: Path, suffixes: Sequence[str]) -> list[Path] | None:
         return None
     # A repository's own configuration could name a program to run as its file system monitor.
     git = ["git", "-C", str(folder), "-c", "core.fsmonitor=false", "-c", "core.quotePath=false"]
-    patterns = [f":(icase)*{suffix}" for suffix in suffixes]
+    # Not `:(icase)`, with which git lists nothing from inside a folder of which it tracks no file.
+    patterns = [f"*{_in_any_case(suffix)}" for suffix in suffixes]
     try:
         listing = subprocess.run(
             [*git, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns],
@@ -126,6 +127,10 @@ def _git_files(folder: Path, suffixes: Sequence[str]) -> list[Path] | None:
         return None
     files = (folder / os.fsdecode(name) for name in listing.split(b"\0") if name)
     return [file for file in files if os.path.isfile(file)]
+
+
+def _in_any_case(suffix: str) -> str:
+    return "".join(f"[{letter.lower()}{letter.upper()}]" if letter.isalpha() else letter for letter in suffix)
 
 
 def _walk(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
