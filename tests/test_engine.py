@@ -192,6 +192,14 @@ def test_excludes(tmp_path: Path) -> None:
     assert lint([tmp_path / "gen.yaml"], Overrides(force_exclude=True)).findings == ()
 
 
+def test_a_named_folder_is_walked_though_settings_exclude_it(tmp_path: Path) -> None:
+    write(tmp_path / "build" / "deep", job=job())
+    (tmp_path / "trainlint.toml").write_text('exclude = ["build/"]\n', encoding="utf-8")
+    assert lint([tmp_path]).findings == ()
+    assert found(lint([tmp_path / "build"])) == [("job.yaml", 6, "TT102")]
+    assert lint([tmp_path / "build"], Overrides(force_exclude=True)).findings == ()
+
+
 def test_a_walk_keeps_to_the_excludes_of_where_it_began(tmp_path: Path) -> None:
     (tmp_path / "trainlint.toml").write_text('exclude = ["inner/"]\n', encoding="utf-8")
     write(tmp_path / "inner", job=job())

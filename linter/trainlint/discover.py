@@ -26,13 +26,18 @@ class MissingPath(ValueError):
 class Candidate:
     """A file to look at: its path, the workspace that it belongs to, and how it was come upon.
 
-    `start` is the workspace of the path that led to it, `named` says that this path is the file itself.
+    `path` is what the user named and led to it, `start` the workspace of that.
     """
 
     file: Path
     workspace: Path
     start: Path
-    named: bool = False
+    path: Path
+
+    @property
+    def named(self) -> bool:
+        """The user named the file itself."""
+        return self.path == self.file
 
 
 def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
@@ -48,9 +53,9 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
     for path in paths:
         if os.path.isdir(path):
             found: Iterable[Path] = files_below(path)
-            named, top = False, path
+            top = path
         elif os.path.exists(path):
-            found, named, top = (path,), True, path.parent
+            found, top = (path,), path.parent
         else:
             raise MissingPath(f"{path}: no such file or folder")
         top = Path(os.path.abspath(top))
@@ -59,7 +64,7 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
             key = os.path.abspath(file)
             if key not in seen:
                 seen.add(key)
-                yield Candidate(file, workspaces.of(Path(os.path.dirname(key)), top), start, named)
+                yield Candidate(file, workspaces.of(Path(os.path.dirname(key)), top), start, path)
 
 
 def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> Iterator[Path]:
@@ -153,8 +158,8 @@ class Excluder:
         self.patterns = patterns
         self._spec: GitIgnoreSpec | None = None
 
-    def excludes(self, file: Path) -> bool:
-        """Some pattern matches the file or a folder on its way."""
+    def excludes(self, path: Path) -> bool:
+        """Some pattern matches the file or folder, or a folder on its way."""
         if not self.patterns:
             return False
         if self._spec is None:
@@ -162,7 +167,7 @@ class Excluder:
 
             self._spec = GitIgnoreSpec.from_lines(self.patterns)
         try:
-            relative = Path(os.path.abspath(file)).relative_to(self.base)
+            relative = Path(os.path.abspath(path)).relative_to(self.base).as_posix()
         except ValueError:
             return False
-        return self._spec.match_file(relative.as_posix())
+        return self._spec.match_file(f"{relative}/" if os.path.isdir(path) else relative)

@@ -105,7 +105,7 @@ class Run:
             file, data = stdin
             folder = file.parent if file.is_absolute() else Path.cwd()
             workspace = workspace_of((folder / file).parent, folder)
-            candidate = Candidate(file, workspace, workspace, named=True)
+            candidate = Candidate(file, workspace, workspace, file)
             if not self._excluded(candidate):
                 candidates.insert(0, candidate)
                 self._context(workspace).repository.adopt(file, load(file, data))
@@ -123,12 +123,11 @@ class Run:
             self._context(workspace).repository.whole = walked or is_workspace(workspace)
 
     def _excluded(self, candidate: Candidate) -> bool:
-        if candidate.named and not self.overrides.force_exclude:
-            return False
-        return any(
-            self._context(workspace).repository.exclude.excludes(candidate.file)
-            for workspace in {candidate.workspace, candidate.start}
-        )
+        """Settings leave the file out; what was named, and what lies in a folder that was, only if that is forced."""
+        excluders = [self._context(w).repository.exclude for w in {candidate.workspace, candidate.start}]
+        if not self.overrides.force_exclude:
+            excluders = [excluder for excluder in excluders if not excluder.excludes(candidate.path)]
+        return any(excluder.excludes(candidate.file) for excluder in excluders)
 
     def _context(self, workspace: Path) -> Context:
         if workspace not in self._contexts:
