@@ -92,6 +92,13 @@ def test_merge(base: Json, patch: Json, merged: Json) -> None:
     assert plain(merge(part(base), part(patch))) == merged
 
 
+@pytest.mark.parametrize("name", [{"a": "b"}, ["a"]])
+def test_items_that_no_key_tells_apart_are_unclear(name: Json) -> None:
+    """A name of a wrong type is for admission to refuse: what the merge would come to is not known."""
+    merged = merge(part({"containers": [{"name": "node"}]}), part({"containers": [{"name": name}]}))
+    assert merged.get("containers").is_unclear
+
+
 def test_a_merged_value_keeps_the_place_that_gave_it() -> None:
     """A patch's value is reported at the patch, an untouched one at the runtime."""
     base, patch = part({"a": 1, "b": 2}), part({"b": 3})
