@@ -222,3 +222,18 @@ def test_templates_are_unclear() -> None:
     assert container is not None
     assert container.get("image").is_unclear
     assert container.get("image").exists
+
+
+def test_variables_replace_the_first_of_their_name_and_follow_the_others() -> None:
+    """A name that is not known replaces nothing."""
+    pod: dict[str, Json] = {
+        "containers": [
+            {"name": "node", "image": "a", "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}
+        ]
+    }
+    own: Json = [{"name": "B", "value": "3"}, {"name": "A", "value": "4"}, {"name": "B", "value": "5"}]
+    job = built({"trainer": {"env": own}}, runtime({"torch": {}}, pod))
+    container = job.jobs[0].container("node")
+    assert container is not None
+    found = [(plain(env.get("name")), plain(env.get("value"))) for env in container.get("env").items()]
+    assert found[:3] == [("A", "4"), ("A", "2"), ("B", "5")]

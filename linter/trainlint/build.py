@@ -25,7 +25,7 @@ from trainlint.facts.start import (
 )
 from trainlint.findings import Finding, Severity
 from trainlint.names import Check
-from trainlint.parts import UNCLEAR, Content, Decoding, Part, Source, merge, read
+from trainlint.parts import UNCLEAR, Content, Decoding, Part, Source, is_no_key, merge, read
 from trainlint.programs.kubeflow import GROUP, VERSION, Runtime, TrainJob, recipe_and_config
 from trainlint.quantities import whole
 from trainlint.scalars import Dialect
@@ -960,8 +960,22 @@ def _same_port(one: Part, other: Part) -> bool:
 
 
 def _upsert_env(container: Part, env: Iterable[Part]) -> None:
+    listed = container.child("env", [])
+    if not isinstance(listed.content, list):
+        return
+    positions: dict[Content, int] = {}
+    for index, other in enumerate(listed.content):
+        if not is_no_key(other.get("name")):
+            positions.setdefault(other.get("name").content, index)
     for item in env:
-        _upsert(container, "env", item, lambda a, b: _same(a, b, "name"))
+        name = item.get("name")
+        if is_no_key(name):
+            _upsert(container, "env", item, lambda a, b: _same(a, b, "name"))
+        elif name.content in positions:
+            listed.content[positions[name.content]] = item
+        else:
+            positions[name.content] = len(listed.content)
+            listed.content.append(item)
 
 
 def _without(part: Part, key: str) -> Part:

@@ -314,13 +314,13 @@ def merge(base: Part, patch: Part, key: str = "") -> Part:
     return patch
 
 
-def _is_no_key(part: Part) -> bool:
+def is_no_key(part: Part) -> bool:
     """Items cannot be told apart by a value that is not known, a mapping or a list."""
     return part.is_unclear or isinstance(part.content, (dict, list))
 
 
 def _merge_items(base: Sequence[Part], patch: Sequence[Part], key: str) -> Content:
-    if any(item.is_unclear or _is_no_key(item.get(key)) for item in (*base, *patch)):
+    if any(item.is_unclear or is_no_key(item.get(key)) for item in (*base, *patch)):
         return UNCLEAR
     order = {item.get(key).content: index for index, item in enumerate(base)}
     merged = {item.get(key).content: item for item in base}
