@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
+from trainlint import names
 from trainlint.facts.admission import (
     ADMISSION,
     FLUX_INSTALLER,
@@ -43,14 +44,8 @@ from trainlint.values import Field, Value, is_template
 if TYPE_CHECKING:
     from trainlint.facts.schemas import Kind
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _JOB_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
-_QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
-_URL_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", re.ASCII)
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.+", re.ASCII)
-_LONGEST_LABEL = 63
-_LONGEST_SUBDOMAIN = 253
 _LONGEST_GENERATED = 58
 _LARGEST_ANNOTATIONS = 256 * 1024
 
@@ -238,7 +233,7 @@ def object_name(manifest: Manifest) -> Iterator[Finding]:
     if manifest.partial:
         return
     name, prefix = manifest.name, manifest.field.at("metadata", "generateName").text()
-    if prefix.known_and(lambda start: start != "" and not _is_subdomain(_masked(start))):
+    if prefix.known_and(lambda start: start != "" and names.subdomain(_masked(start)) != ""):
         yield prefix.finding("generateName starts no valid name", help=_NAME_HELP, field="metadata.generateName")
     given, text = name, name.known
     if name.absent or text == "":
@@ -251,12 +246,12 @@ def object_name(manifest: Manifest) -> Iterator[Finding]:
 
 
 def _problem_of_name(name: str, *, job: bool) -> str:
-    if not _is_subdomain(name):
+    if names.subdomain(name):
         return "is no lower case DNS name"
     if job and not _JOB_NAME.fullmatch(name):
         return "holds a dot" if "." in name else "must start with a letter"
-    if job and len(name) > _LONGEST_LABEL:
-        return f"has {len(name)} characters, at most {_LONGEST_LABEL} are allowed"
+    if job and len(name) > names.LABEL_LENGTH:
+        return f"has {len(name)} characters, at most {names.LABEL_LENGTH} are allowed"
     return ""
 
 
@@ -266,10 +261,6 @@ def _masked(start: str) -> str:
 
 
 _NAME_HELP = "use lower case letters, digits and dashes, with a letter first"
-
-
-def _is_subdomain(text: str) -> bool:
-    return len(text) <= _LONGEST_SUBDOMAIN and _SUBDOMAIN.fullmatch(text) is not None
 
 
 def _shortened(text: str) -> str:
@@ -286,15 +277,11 @@ def namespace_name(manifest: Manifest) -> Iterator[Finding]:
     Source: k8s.io/apimachinery, validation of object metadata.
     """
     namespace = manifest.field.at("metadata", "namespace").text()
-    if not manifest.cluster_scoped and namespace.known_and(lambda text: text != "" and not _is_label(text)):
+    if not manifest.cluster_scoped and namespace.known_and(lambda text: text != "" and names.label(text) != ""):
         yield namespace.finding(
             f"{_shortened(str(namespace))} is no name of a namespace",
             help="use lower case letters, digits and dashes, 63 at most",
         )
-
-
-def _is_label(text: str) -> bool:
-    return len(text) <= _LONGEST_LABEL and _LABEL.fullmatch(text) is not None
 
 
 @rule("TJ023", "label-or-annotation")
@@ -308,15 +295,15 @@ def label_or_annotation(manifest: Manifest) -> Iterator[Finding]:
     """
     metadata = manifest.field.get("metadata")
     for label in metadata.get("labels").entries():
-        if not is_template(label.name) and not _is_qualified(label.name):
+        if not is_template(label.name) and names.key(label.name):
             yield label.finding(f"{label.name!r} is no label key", help=_KEY_HELP, field="metadata.labels", at_key=True)
-        elif label.text().known_and(lambda value: value != "" and not _is_qualified_part(value)):
+        elif label.text().known_and(lambda value: names.label_value(value) != ""):
             message = f"{_shortened(str(label.text()))!r} is no label value"
             yield label.finding(message, help="use letters, digits, -, _ and ., 63 at most", field="metadata.labels")
     size = 0
     for annotation in metadata.get("annotations").entries():
         size += len(f"{annotation.name}{annotation.text().known or ''}".encode("utf-8", "replace"))
-        if not is_template(annotation.name) and not _is_qualified(annotation.name.lower()):
+        if not is_template(annotation.name) and names.annotation_key(annotation.name):
             message = f"{annotation.name!r} is no annotation key"
             yield annotation.finding(message, help=_KEY_HELP, field="metadata.annotations", at_key=True)
     if size > _LARGEST_ANNOTATIONS:
@@ -325,15 +312,6 @@ def label_or_annotation(manifest: Manifest) -> Iterator[Finding]:
 
 
 _KEY_HELP = "write NAME or PREFIX/NAME, such as example.com/team"
-
-
-def _is_qualified(key: str) -> bool:
-    prefix, slash, name = key.rpartition("/")
-    return _is_qualified_part(name) and (not slash or _is_subdomain(prefix))
-
-
-def _is_qualified_part(text: str) -> bool:
-    return len(text) <= _LONGEST_LABEL and _QUALIFIED.fullmatch(text) is not None
 
 
 @rule("TJ024", "owner-or-finalizer")
@@ -361,7 +339,7 @@ def owner_or_finalizer(manifest: Manifest) -> Iterator[Finding]:
         yield controller.finding("only one owner may be the controller", field="metadata.ownerReferences")
     finalizers = [item.text() for item in metadata.get("finalizers").items()]
     for finalizer in finalizers:
-        if finalizer.known_and(lambda text: not _is_qualified(text)):
+        if finalizer.known_and(lambda text: names.key(text) != ""):
             yield finalizer.finding(f"{finalizer!s} is no qualified name", help=_KEY_HELP, field="metadata.finalizers")
     exclusive = [finalizer for finalizer in finalizers if finalizer.is_("orphan", "foregroundDeletion")]
     if len({str(finalizer) for finalizer in exclusive}) > 1:
@@ -416,9 +394,9 @@ def several_policies(manifest: Manifest) -> Iterator[Finding]:
     for policy in manifest.places("one-policy"):
         given = [policy.get(name) for name in POLICIES if not policy.get(name).is_absent]
         if len(given) > 1:
-            names = " and ".join(field.name for field in given)
+            policies = " and ".join(field.name for field in given)
             yield given[1].finding(
-                f"{names} are configured, only one policy is allowed", field="spec.mlPolicy", at_key=True
+                f"{policies} are configured, only one policy is allowed", field="spec.mlPolicy", at_key=True
             )
 
 
@@ -464,10 +442,10 @@ def injected_node_container(manifest: Manifest) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.3, CEL rule on `spec.mlPolicy.torch.envInjection.targets`.
     """
-    for names in manifest.places("injected-node"):
-        for item in names.items():
+    for injected in manifest.places("injected-node"):
+        for item in injected.items():
             if item.text().is_("node"):
-                yield item.finding("node gets these variables anyway", help="remove it", field=names.field_path)
+                yield item.finding("node gets these variables anyway", help="remove it", field=injected.field_path)
 
 
 @rule("TJ037", "job-set-rule")
@@ -609,8 +587,8 @@ def _initializer_lacks(job: MergedJob | None, name: str, *, mounts: bool) -> str
         return ""
     if name not in containers and name not in initial:
         return f"container {name} in its job {name}"
-    names = job.mounts(name)
-    if mounts and not any(mount.is_(INITIALIZER_MOUNT) or mount.unknown for mount in names):
+    mounted = job.mounts(name)
+    if mounts and not any(mount.is_(INITIALIZER_MOUNT) or mount.unknown for mount in mounted):
         return f"mount of a volume {INITIALIZER_MOUNT} in its container {name}"
     return ""
 
@@ -689,17 +667,12 @@ def patch_manager(job: TrainJob) -> Iterator[Finding]:
     """
     for patch in job.runtime_patches if job.runtime else ():
         manager = patch.get("manager").text()
-        if manager.known_and(lambda text: not _is_domain_path(text)):
+        if manager.known_and(lambda text: names.domain_path(text) != ""):
             yield manager.finding(
                 f"the manager {manager!s} is no domain and path",
                 help="write example.com/NAME",
                 field="spec.runtimePatches.manager",
             )
-
-
-def _is_domain_path(text: str) -> bool:
-    domain, slash, path = text.partition("/")
-    return bool(slash) and _is_subdomain(domain) and _URL_PATH.fullmatch(path) is not None
 
 
 @rule("TJ116", "nameless-pull-secret")
@@ -943,9 +916,9 @@ def runtime_container(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Findin
         listed = job.pod_spec.get("containers")
         if wanted is None or listed.is_unknown or job.container(wanted):
             continue
-        names = [container.name for container in job.containers]
-        if not any(name.unknown for name in names):
-            at = names[0].field if names else listed
+        called = [container.name for container in job.containers]
+        if not any(name.unknown for name in called):
+            at = called[0].field if called else listed
             yield at.finding(
                 f"the job {job.name} has no container {wanted}, where {job.ancestor} goes",
                 help=f"name the main container {wanted}",
