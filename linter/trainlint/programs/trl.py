@@ -138,10 +138,9 @@ def _profile(name: str, subject: ArgumentsFile, context: Context) -> Iterator[Fs
     paths = {display_path(base / name) for base in (context.repository.root, holder) if os.path.isfile(base / name)}
     for theirs in context.subjects("accelerate"):
         if isinstance(theirs, accelerate.AccelerateConfig) and theirs.field.document.path in paths:
-            target = context.settings.targets.get("accelerate") or accelerate.default_target(theirs, context)
-            known = accelerate.in_force(target.versions[-1]).releases
-            if known:
-                yield accelerate.fsdp_setup(theirs, accelerate_facts(known[-1]))
+            setup = accelerate.setup_as_checked(theirs, context)
+            if setup is not None:
+                yield setup
 
 
 def _trainer(subject: ArgumentsFile) -> str | None:
