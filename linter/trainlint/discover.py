@@ -158,8 +158,8 @@ class Excluder:
         self.patterns = patterns
         self._spec: GitIgnoreSpec | None = None
 
-    def excludes(self, path: Path) -> bool:
-        """Some pattern matches the file or folder, or a folder on its way."""
+    def excludes(self, path: Path, *, folder: bool = False) -> bool:
+        """Some pattern matches the file (or the folder, if it is one), or a folder on its way."""
         if not self.patterns:
             return False
         if self._spec is None:
@@ -170,4 +170,4 @@ class Excluder:
             relative = Path(os.path.abspath(path)).relative_to(self.base).as_posix()
         except ValueError:
             return False
-        return self._spec.match_file(f"{relative}/" if os.path.isdir(path) else relative)
+        return self._spec.match_file(f"{relative}/" if folder else relative)

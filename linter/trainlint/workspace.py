@@ -135,6 +135,7 @@ class Repository:
         """Everything below the root belongs to it, else only what lies in the root itself."""
         self._sources: dict[str, Source] = {}
         self._scripts: dict[str, Document] = {}
+        self._listed: dict[tuple[str, ...], list[Path]] = {}
         self._subjects: dict[str, list[Subject]] = {}
 
     def source(self, file: Path) -> Source:
@@ -187,15 +188,18 @@ class Repository:
         """Take a file's content from elsewhere than the disk (standard input)."""
         self._sources[os.path.abspath(file)] = source
 
-    @cached_property
+    @property
     def files(self) -> list[Path]:
         """All YAML files of the workspace."""
         return self.files_named(SUFFIXES)
 
     def files_named(self, suffixes: Sequence[str]) -> list[Path]:
         """All files of the workspace whose names end in one of these (scripts, requirements)."""
-        found = files_below(self.root, suffixes) if self.whole else files_in(self.root, suffixes)
-        return [file for file in found if not self.exclude.excludes(file)]
+        key = tuple(suffixes)
+        if key not in self._listed:
+            found = files_below(self.root, key) if self.whole else files_in(self.root, key)
+            self._listed[key] = [file for file in found if not self.exclude.excludes(file)]
+        return self._listed[key]
 
     def subjects(self, program: Program) -> list[Subject]:
         """What a program recognises in the workspace's YAML files, by path and document."""
