@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.discover import Candidate, Excluder, discover, is_workspace, workspace_of
 from trainlint.findings import Finding, Severity
-from trainlint.programs import Program, Subject, TellsReleases
+from trainlint.programs import Program, Subject, TellsReleases, World
 from trainlint.report import FileCounts, Report, Target
 from trainlint.rules import Rule, rules_of, selected
 from trainlint.settings import Overrides, Settings, SettingsError, read_settings, settings_file
@@ -21,8 +21,6 @@ from trainlint.workspace import Context, Repository, Source, display_path, load
 
 if TYPE_CHECKING:
     from trainlint.facts.releases import InForce
-
-_COMMENT_MARK = "trainlint: ignore"
 
 
 def lint(paths: Sequence[Path], overrides: Overrides | None = None, stdin: tuple[Path, bytes] | None = None) -> Report:
@@ -55,18 +53,20 @@ class Run:
             discovered += 1
             if source.text is None:
                 continue
-            by_path: dict[str, list[Finding]] = {source.path: []} if _COMMENT_MARK in source.text.content else {}
+            by_path: dict[str, list[Finding]] = {source.path: []}
             for finding in self._guarded(candidate, source):
                 by_path.setdefault(finding.path, []).append(finding)
             repository = self._context(candidate.workspace).repository
             for path, found in by_path.items():
                 text = source.text if path == source.path else repository.text_of(path)
                 if text is not None:
-                    texts[path] = text
                     comments = Suppressed(text)
-                    findings.extend(comments.apply(found))
+                    reported = list(comments.apply(found))
                     if path == source.path:
-                        findings.extend(self._unused(candidate, path, comments))
+                        reported.extend(self._unused(candidate, path, comments))
+                    if reported:
+                        texts[path] = text
+                        findings.extend(reported)
         findings = _united(findings)
         self._notice_other_releases()
         return Report(
@@ -118,15 +118,15 @@ class Run:
 
     def _limit(self, candidates: Sequence[Candidate]) -> None:
         """Look only beside a file that was named where nothing marks a workspace: its folder may hold anything."""
-        for workspace in {candidate.workspace for candidate in candidates if candidate.named}:
-            walked = any(c.workspace == workspace and not c.named for c in candidates)
-            self._context(workspace).repository.whole = walked or is_workspace(workspace)
+        walked = {candidate.workspace for candidate in candidates if not candidate.named}
+        for workspace in {candidate.workspace for candidate in candidates} - walked:
+            self._context(workspace).repository.whole = is_workspace(workspace)
 
     def _excluded(self, candidate: Candidate) -> bool:
         """Settings leave the file out; what was named, and what lies in a folder that was, only if that is forced."""
         excluders = [self._context(w).repository.exclude for w in {candidate.workspace, candidate.start}]
         if not self.overrides.force_exclude:
-            excluders = [excluder for excluder in excluders if not excluder.excludes(candidate.path)]
+            excluders = [e for e in excluders if not e.excludes(candidate.path, folder=not candidate.named)]
         return any(excluder.excludes(candidate.file) for excluder in excluders)
 
     def _context(self, workspace: Path) -> Context:
@@ -167,9 +167,8 @@ class Run:
         end = len(source.text.line(trouble.line)) + 1 if trouble.line <= source.text.line_count else trouble.column
         file = BrokenFile(source.path, trouble, min(end, trouble.column + 1))
         program = "trainlint" if trouble.templated else owner.name
-        for rule in selected(rules_of(["own"]), context.settings.select, context.settings.ignore):
-            if isinstance(file, rule.subject):
-                yield from (_stamped(f, rule, program, None) for f in rule.run(file, None))
+        rules = selected(rules_of(["own"]), context.settings.select, context.settings.ignore)
+        yield from _found(rules, [file], program)
 
     def _unused(self, candidate: Candidate, path: str, comments: Suppressed) -> Iterator[Finding]:
         """Comments that suppress nothing, unless what they name was not looked for in this run."""
@@ -186,10 +185,7 @@ class Run:
             kept = tuple(w for w in words if not any(w.upper() == r.code or w.lower() == r.name for r in left_out))
             if words and not kept:
                 continue
-            comment = UnusedSuppression(path, suppression, kept)
-            for rule in looked_for:
-                if rule.subject is UnusedSuppression:
-                    yield from (_stamped(f, rule, "trainlint", None) for f in rule.run(comment, None))
+            yield from _found(looked_for, [UnusedSuppression(path, suppression, kept)], "trainlint")
 
     def _verdicts(self, context: Context, program: Program, subject: Subject) -> Iterator[Finding]:
         """What every targeted release says of a subject; equal findings become one that names its releases."""
@@ -211,7 +207,7 @@ class Run:
     def _try_other_releases(self, context: Context, program: Program, subject: Subject) -> None:
         """Where no one chose a release: which other one, whose fields a refused subject has, would accept it."""
         module = program.load()
-        target = context.settings.targets.get(program.name) or module.default_target(subject, context)
+        target = _target(context, program, subject)
         if target.origin != "default" or not isinstance(module, TellsReleases):
             return
         for release in module.other_releases(subject, target.versions[0]):
@@ -229,7 +225,7 @@ class Run:
 
     def _releases(self, context: Context, program: Program, subject: Subject) -> Iterator[InForce]:
         module = program.load()
-        target = context.settings.targets.get(program.name) or module.default_target(subject, context)
+        target = _target(context, program, subject)
         known = self._targets.get(program.name)
         if known is None:
             self._targets[program.name] = target
@@ -267,6 +263,10 @@ def fault(error: Exception) -> str:
     return f"internal error at {place}, please report it: {type(error).__name__}: {what}"
 
 
+def _target(context: Context, program: Program, subject: Subject) -> Target:
+    return context.settings.targets.get(program.name) or program.load().default_target(subject, context)
+
+
 def _judge(context: Context, program: Program, subject: Subject, release: str) -> bool:
     """Whether a definition that a subject rests on is itself accepted."""
     rules = [rule for rule in rules_of(program.rule_sets) if rule.program in (None, program.name)]
@@ -281,17 +281,25 @@ def _release_findings(
     module = program.load()
     facts = module.facts(release)
     return _said_by_all(
-        [
-            [
-                _stamped(finding, rule, program.name, release)
-                for rule in rules
-                for view in world
-                if isinstance(view, rule.subject)
-                for finding in rule.run(view, facts)
-            ]
-            for world in module.worlds(subject, context, release)
-        ]
+        [list(_found(rules, world, program.name, release, facts)) for world in module.worlds(subject, context, release)]
     )
+
+
+def _found(
+    rules: Iterable[Rule], views: World, program: str, release: str | None = None, facts: object = None
+) -> Iterator[Finding]:
+    """What the rules say of those views that they look at, with what rule, program and release settle."""
+    for rule in rules:
+        for view in views:
+            if isinstance(view, rule.subject):
+                for finding in rule.run(view, facts):
+                    yield finding.stamped(
+                        rule=rule.code,
+                        name=rule.name,
+                        severity=rule.severity,
+                        program=rule.program or program,
+                        version=release,
+                    )
 
 
 def _said_by_all(alternatives: Sequence[list[Finding]]) -> list[Finding]:
@@ -300,9 +308,3 @@ def _said_by_all(alternatives: Sequence[list[Finding]]) -> list[Finding]:
         return list(alternatives[0]) if alternatives else []
     others = [{(f.rule, f.span, f.level) for f in findings} for findings in alternatives[1:]]
     return [f for f in alternatives[0] if all((f.rule, f.span, f.level) in other for other in others)]
-
-
-def _stamped(finding: Finding, rule: Rule, program: str, version: str | None) -> Finding:
-    return finding.stamped(
-        rule=rule.code, name=rule.name, severity=rule.severity, program=rule.program or program, version=version
-    )
