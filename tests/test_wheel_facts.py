@@ -10,7 +10,7 @@ import pytest
 from trainlint.facts import releases as module
 from trainlint.facts.releases import PROGRAMS, InForce, Releases, releases, version_tuple
 
-SPAN = {"releases": ["1.0.0", "1.1.0", "1.2.0", "2.0.0"], "run": ["1.0.0", "2.0.0"]}
+SPAN = {"releases": ["1.0.0", "1.1.0", "1.2.0", "2.0.0"], "run": ["1.0.0", "2.0.0"], "dates": {}}
 
 
 def facts(**tables: object) -> Releases:

@@ -1,15 +1,16 @@
 """What each release of a trainer accepts, read from the packages that it was released as.
 
-Source: tools/wheel_facts.py, which writes `<program>.json` beside this file. Such a file holds
+Source: tools/wheel_facts, which writes `<program>.json` beside this file. Such a file holds
 
     {"source": "the modules read", "releases": ["0.27.2", ...], "run": [the releases that were also run],
-     "values": {key: history}, "tables": {table: {name: history}}}
+     "dates": {release: the day it was made}, "values": {key: history}, "tables": {table: {name: history}}}
 
 A history is one variant, or a list of them. A variant is an object of attributes; its `in` names the releases that it
 holds for as runs with open ends (`..0.34.2`, `1.4.0..1.6.0`, `1.6.0..`, several joined by commas), and is left out
 where it holds for all. A value's variant has the attribute `value`; a table's has those of `Field`. The value
 `bases:TABLE` names the tables (of this file or, as `TrainingArguments`, of another program's) whose names the table has
-as well; `requires:PACKAGE` is the version range that the release asks for.
+as well; `requires:PACKAGE` is the version range that the release asks for (on Linux; "" where any will do), and
+`optional:PACKAGE` the one that its extras ask for, or most of them.
 
 A table is a class by its name, or
 `choices:X`                 the values that X (an enum or an option) may have
@@ -127,6 +128,8 @@ class Releases:
         self.names = _texts(data["releases"])
         self.run = _texts(data["run"])
         """The releases that were run too, not only read."""
+        self.dates = {name: str(day) for name, day in data["dates"].items()}  # type: ignore[union-attr]
+        """The day that each release was made on."""
         self._order = {name: index for index, name in enumerate(self.names)}
         self._values: dict[str, History] = data["values"]  # type: ignore[assignment]
         self._tables: dict[str, dict[str, History]] = data["tables"]  # type: ignore[assignment]
