@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 
 from wheel_facts.history import Attributes, Json, Table
@@ -279,6 +280,26 @@ def functions(module: ast.Module, *names: str) -> Iterator[ast.FunctionDef]:
     for node in ast.walk(module):
         if isinstance(node, ast.FunctionDef) and (not names or node.name in names):
             yield node
+
+
+def function_texts(package: Package, pattern: str) -> dict[str, str]:
+    """The functions and methods of the modules that match, by `module.py:Class.name`: their text, decorators included."""
+
+    def inside(body: list[ast.stmt], outer: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+        for node in statements(body):
+            if isinstance(node, ast.ClassDef):
+                yield from inside(node.body, f"{outer}{node.name}.")
+            elif isinstance(node, ast.FunctionDef):
+                yield outer + node.name, node
+
+    found = {}
+    for module in package.names(pattern):
+        lines = package.text(module).splitlines()
+        for name, node in inside(package.module(module).body, ""):
+            first = min(part.lineno for part in (node, *node.decorator_list))
+            text = "\n".join(line.rstrip() for line in lines[first - 1 : node.end_lineno])
+            found[f"{module}:{name}"] = textwrap.dedent(text)
+    return found
 
 
 def attributes_of(tree: ast.AST, owner: str) -> set[str]:
