@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import wheel_facts.__main__ as tool
-from trainlint.facts.releases import Releases, releases
+from trainlint.training.declarations import Declarations, declarations
 from wheel_facts.history import History, Json, Release, decode, dumps, encode
 from wheel_facts.package import Package
 from wheel_facts.readers import PROGRAMS
@@ -125,7 +125,7 @@ def test_a_release_that_is_added_to_the_others_makes_what_all_together_make(name
 
 @each_program
 def test_every_release_has_its_day_and_what_it_requires(name: str) -> None:
-    known = releases(name)
+    known = declarations(name)
     assert list(known.dates) == list(known.names)
     assert all(len(day) == len("2026-10-02") and day >= "2023" for day in known.dates.values())
     for release in known.names:
@@ -137,10 +137,10 @@ def test_every_release_has_its_day_and_what_it_requires(name: str) -> None:
 def test_a_release_is_added_from_a_file_without_the_packages_of_the_others(
     facts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = releases("transformers")
+    before = declarations("transformers")
     package = wheel(tmp_path / "from")
     run(monkeypatch, "transformers", "--release", "9.1.0", "--from", str(package), "--cache", str(tmp_path / "none"))
-    after = Releases("transformers", json.loads((facts / "transformers.json").read_bytes()))
+    after = Declarations("transformers", json.loads((facts / "transformers.json").read_bytes()))
     assert after.names == (*before.names, "9.1.0")
     assert after.dates["9.1.0"] == "2027-01-02"
     assert after.keys("TrainingArguments", "9.1.0") == {"output_dir", "made_up", "bf16"}
@@ -209,7 +209,7 @@ def test_what_is_newer_is_listed(
     )
     monkeypatch.setattr(Registry, "of_pip", lambda: registry)
     run(monkeypatch, "transformers", "--newer")
-    assert capsys.readouterr().out == f"transformers {releases('transformers').newest}: 99.2.0 99.10.0\n"
+    assert capsys.readouterr().out == f"transformers {declarations('transformers').newest}: 99.2.0 99.10.0\n"
 
 
 def test_the_registry_gives_the_wheel_and_what_it_promised(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from wheel_facts.readers import PROGRAMS, Program
 from wheel_facts.registry import Missing, Registry, in_cache, version_of
 
 ROOT = Path(__file__).resolve().parents[2]
-FACTS = ROOT / "linter" / "trainlint" / "facts"
+PROGRAM_FOLDERS = ROOT / "linter" / "trainlint" / "programs"
 
 
 class Unreadable(Exception):
@@ -86,7 +86,7 @@ def known(name: str) -> History:
 
 def facts_file(name: str) -> Path:
     """The facts file of a program."""
-    return FACTS / f"{name}.json"
+    return PROGRAM_FOLDERS / name / f"{name}.json"
 
 
 def newer(name: str, registry: Registry) -> list[str]:

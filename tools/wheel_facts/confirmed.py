@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainlint.conditions import Limit, limits_of
+from trainlint.training.limits import Limit, limits_of
 from wheel_facts.package import Package
 from wheel_facts.source import function_texts
 

@@ -1,7 +1,7 @@
 """The facts files: tables of each release, stored as the spans of releases that say the same.
 
-The format is described in linter/trainlint/facts/releases.py. `decode` and `encode` are each other's inverse, so that a
-release is added without the packages of the others.
+The format is described in linter/trainlint/training/declarations.py. `decode` and `encode` are each other's inverse, so
+that a release is added without the packages of the others.
 """
 
 from __future__ import annotations

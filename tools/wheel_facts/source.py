@@ -283,7 +283,7 @@ def functions(module: ast.Module, *names: str) -> Iterator[ast.FunctionDef]:
 
 
 def function_texts(package: Package, pattern: str) -> dict[str, str]:
-    """The functions and methods of the modules that match, by `module.py:Class.name`: their text, decorators included."""
+    """The text of the functions and methods of some modules, decorators included, by `module.py:Class.name`."""
 
     def inside(body: list[ast.stmt], outer: str) -> Iterator[tuple[str, ast.FunctionDef]]:
         for node in statements(body):
@@ -296,7 +296,7 @@ def function_texts(package: Package, pattern: str) -> dict[str, str]:
     for module in package.names(pattern):
         lines = package.text(module).splitlines()
         for name, node in inside(package.module(module).body, ""):
-            first = min(part.lineno for part in (node, *node.decorator_list))
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             text = "\n".join(line.rstrip() for line in lines[first - 1 : node.end_lineno])
             found[f"{module}:{name}"] = textwrap.dedent(text)
     return found
