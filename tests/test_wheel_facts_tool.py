@@ -13,6 +13,7 @@ import pytest
 
 import wheel_facts.__main__ as tool
 from trainlint.training.declarations import Declarations, declarations
+from wheel_facts import confirmed
 from wheel_facts.history import History, Json, Release, decode, dumps, encode
 from wheel_facts.package import Package
 from wheel_facts.readers import PROGRAMS
@@ -62,9 +63,11 @@ def wheel(folder: Path, name: str = "transformers-9.1.0-py3-none-any.whl", year:
 
 @pytest.fixture
 def facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The facts files, copied, so that the tool can write them."""
+    """The facts files and what is confirmed, copied, so that the tool can write them."""
     for name in PROGRAMS:
         (tmp_path / f"{name}.json").write_bytes(tool.facts_file(name).read_bytes())
+        (tmp_path / f"{name}.txt").write_bytes(confirmed.file_of(name).read_bytes())
+    monkeypatch.setattr(confirmed, "FOLDER", tmp_path)
     monkeypatch.setattr(tool, "facts_file", lambda name: tmp_path / f"{name}.json")
     return tmp_path
 
@@ -135,7 +138,7 @@ def test_every_release_has_its_day_and_what_it_requires(name: str) -> None:
 
 
 def test_a_release_is_added_from_a_file_without_the_packages_of_the_others(
-    facts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    facts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = declarations("transformers")
     package = wheel(tmp_path / "from")
@@ -154,6 +157,21 @@ def test_a_release_is_added_from_a_file_without_the_packages_of_the_others(
     bounds = {key: after.value(key, "9.1.0") for key in ("optional:accelerate", "requires:torch", "requires:peft")}
     assert bounds == {"optional:accelerate": ">=2.0", "requires:torch": ">=3", "requires:peft": "<9"}
     assert after.value("optional:transformers", "9.1.0") is None
+    rows = {row.claim: row for row in confirmed.rows_of("transformers")}
+    assert {row.release for row in rows.values()} == {"9.1.0"}
+    assert rows["rule FS201"].asked, "TrainingArguments.__post_init__ changed"
+    assert not rows["rule FS215"].asked, "it rests on the tables"
+    out = capsys.readouterr().out
+    assert f"transformers 9.1.0: {sum(row.asked for row in rows.values())} claims to confirm" in out
+    assert str(rows["rule FS201"]) in out
+
+
+def test_an_older_release_is_not_asked(facts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = wheel(tmp_path / "from", "transformers-4.1.0-py3-none-any.whl")
+    before = confirmed.file_of("transformers").read_bytes()
+    run(monkeypatch, "transformers", "--release", "4.1.0", "--from", str(package))
+    assert confirmed.file_of("transformers").read_bytes() == before
+    assert next(iter(tool.known("transformers").releases)) == "4.1.0"
 
 
 @pytest.mark.parametrize(
@@ -176,11 +194,11 @@ def test_nothing_is_written_where_something_is_missing(
         "undated": wheel(tmp_path / "undated", year=2020),
         "moved": wheel(tmp_path / "moved", training_args="class Elsewhere: pass"),
     }
-    before = {path.name: path.read_bytes() for path in facts.glob("*.json")}
+    before = {path.name: path.read_bytes() for path in facts.glob("*.*")}
     with pytest.raises(SystemExit) as stop:
         run(monkeypatch, "transformers", "--cache", str(tmp_path / "empty"), *(a.format(**packages) for a in arguments))
     assert trouble in str(stop.value)
-    assert {path.name: path.read_bytes() for path in facts.glob("*.json")} == before
+    assert {path.name: path.read_bytes() for path in facts.glob("*.*")} == before
 
 
 def test_a_date_can_be_named(facts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,12 @@
     python -m wheel_facts axolotl --release 0.22.0             add a release, its package from the registry
     python -m wheel_facts axolotl --release 0.22.0 --from W    the same from a wheel or source distribution
     python -m wheel_facts axolotl                              read each known release again
+    python -m wheel_facts axolotl --confirm                    ask what is claimed of the newest known release
     python -m wheel_facts --newer [axolotl ...]                list the releases that the registry has beyond the known
 
 Packages are read with `ast`, nothing of them is imported or built, and those that were fetched stay in the cache.
-Where a package is missing or cannot be read, nothing is written.
+Where a package is missing or cannot be read, nothing is written. A newest release is asked for the claims that it
+inherits (see `wheel_facts.confirmed`); those that are left for somebody to confirm are listed.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
+from wheel_facts import confirmed
 from wheel_facts.history import History, Release, decode, dumps, encode
 from wheel_facts.package import Package
 from wheel_facts.readers import PROGRAMS, Program
@@ -106,12 +109,22 @@ def written(name: str, versions: list[str], packages: Packages) -> str:
     return dumps(encode(history))
 
 
+def confirm(name: str, release: str, packages: Packages) -> None:
+    """Ask a release for the claims on its program, and print those that somebody has to confirm; raises Missing."""
+    program = PROGRAMS[name]
+    left = confirmed.ask(name, release, Package(packages.package(program, release), program.package), program.behaviour)
+    print(f"{name} {release}: {len(left)} claims to confirm in tests/confirmed/{name}.txt")
+    for row in left:
+        print(f"    {row}")
+
+
 def main() -> None:
     """Write the facts of the program that is named, or list what is newer."""
     parser = argparse.ArgumentParser(
         "wheel_facts", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=", ".join(PROGRAMS))
+    parser.add_argument("--confirm", action="store_true", help="ask the newest known release for what is claimed of it")
     parser.add_argument("--newer", action="store_true", help="list the releases beyond the known ones")
     parser.add_argument("--release", action="append", default=[], help="a release to add, or to read again")
     parser.add_argument("--from", dest="file", type=Path, help="its wheel or source distribution")
@@ -129,12 +142,18 @@ def main() -> None:
             for name in programs:
                 print(f"{name} {max(known(name).releases, key=Version)}:", *newer(name, packages.asked()))
             return
-        texts = {name: written(name, options.release or list(known(name).releases), packages) for name in programs}
+        texts: dict[str, str] = {}
+        if not options.confirm:
+            texts = {name: written(name, options.release or list(known(name).releases), packages) for name in programs}
+        for name, text in texts.items():
+            facts_file(name).write_text(text, encoding="utf-8")
+            print(f"{facts_file(name).name}: {len(decode(json.loads(text)).releases)} releases, {len(text) // 1024} KB")
+        for name in programs:
+            newest = max(known(name).releases, key=Version)
+            if not options.release or newest in options.release:
+                confirm(name, newest, packages)
     except (Missing, Unreadable) as problem:
         sys.exit(f"{problem}; nothing was written")
-    for name, text in texts.items():
-        facts_file(name).write_text(text, encoding="utf-8")
-        print(f"{facts_file(name).name}: {len(decode(json.loads(text)).releases)} releases, {len(text) // 1024} KB")
 
 
 if __name__ == "__main__":

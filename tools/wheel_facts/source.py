@@ -282,23 +282,23 @@ def functions(module: ast.Module, *names: str) -> Iterator[ast.FunctionDef]:
             yield node
 
 
-def function_texts(package: Package, pattern: str) -> dict[str, str]:
-    """The text of the functions and methods of some modules, decorators included, by `module.py:Class.name`."""
+def texts_of(package: Package, pattern: str) -> dict[str, str]:
+    """The text of some modules, and of their functions, methods and classes with decorators, by `module.py:A.b`."""
 
-    def inside(body: list[ast.stmt], outer: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+    def inside(body: list[ast.stmt], outer: str) -> Iterator[tuple[str, ast.FunctionDef | ast.ClassDef]]:
         for node in statements(body):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                yield outer + node.name, node
             if isinstance(node, ast.ClassDef):
                 yield from inside(node.body, f"{outer}{node.name}.")
-            elif isinstance(node, ast.FunctionDef):
-                yield outer + node.name, node
 
     found = {}
     for module in package.names(pattern):
-        lines = package.text(module).splitlines()
+        found[module] = package.text(module)
+        lines = [line.rstrip() for line in found[module].splitlines()]
         for name, node in inside(package.module(module).body, ""):
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            text = "\n".join(line.rstrip() for line in lines[first - 1 : node.end_lineno])
-            found[f"{module}:{name}"] = textwrap.dedent(text)
+            found[f"{module}:{name}"] = textwrap.dedent("\n".join(lines[first - 1 : node.end_lineno]))
     return found
 
 
