@@ -155,6 +155,11 @@ class Declarations:
         bases = self.value("bases:" + table, release)
         return _texts(bases) if isinstance(bases, list) else ()
 
+    def bounds(self, release: str) -> Mapping[str, str]:
+        """The distributions that a release requires with the range of their versions, those without one left out."""
+        found = {key.partition(":")[2]: self.value(key, release) for key in self._values if key.startswith("requires:")}
+        return {name: str(range) for name, range in found.items() if range}
+
     def value(self, key: str, release: str) -> Json:
         """A single value in one release; None where it has none."""
         variant = self._variant(self._values.get(key, []), release)
