@@ -1,16 +1,17 @@
 """What is claimed of the newest release of a program, and which of its functions each claim rests on.
 
-A claim is a limit without an end, or a rule, with all that it says to hold since some release: a release that is added
-inherits it. The file tests/confirmed/PROGRAM.txt has a row for each:
+A claim is a limit or a fact without an end, or a rule with all that it says: a release that is added inherits it. The
+file tests/confirmed/PROGRAM.txt has a row for each:
 
     0.21.0 3fa9c1e2 utils/schemas/validation.py:OptimizationValidationMixin.check_muon  optimizer=muon deepspeed
 
 the release that the claim was confirmed for, a digest of what it rests on in that release, where that stands (`-` where
-it is not known), and the claim: the condition of a limit, or `rule` and a code. When a release is added, `ask` confirms
-the rows that rest on the same text there. The others get the new release with a question mark (`?0.22.0`), which
-somebody takes away who has read the function or run the release; a test lists those that are left. Places are found by
-the words of a condition or of a rule's source, and may be corrected by hand; `tables` says that a claim rests on what
-the facts file holds, or on nothing of the package, so that there is nothing to ask.
+it is not known), and the claim: the condition of a limit, `fact` and its name, or `rule` and a code. When a release is
+added, `ask` confirms the rows that rest on the same text there. The others get the new release with a question mark
+(`?0.22.0`), which somebody takes away who has read the function or run the release; a test lists those that are left.
+Places are found by the words of a condition or of a rule's source, and may be corrected by hand; those of facts are
+written by hand. `tables` says that a claim rests on what the facts file holds, or on nothing of the package, so that
+there is nothing to ask.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from trainlint.programs.table import PROGRAMS
+from trainlint.releases import behaviour_spans
 from trainlint.rule import Rule, rules_of
 from trainlint.training.limits import Limit, limits_of
 from wheel_facts.package import Package
@@ -57,7 +60,19 @@ def claims_of(program: str) -> dict[str, Finder]:
     """The claims of a program, each with what finds its places."""
     own = Path(__file__).resolve().parents[2] / "linter" / "trainlint" / "programs" / program / "limits.txt"
     limits = [limit for some in limits_of(program).values() for limit in some] if own.exists() else []
-    return {**dict(limit_claims(limits)), **dict(rule_claims(program, rules_of(PROGRAMS[program].rules)))}
+    facts = import_module(f"trainlint.programs.{program}.facts")
+    kinds = [kind for kind in vars(facts).values() if isinstance(kind, type) and kind.__module__ == facts.__name__]
+    spans = {name: text for kind in kinds if is_dataclass(kind) for name, text in behaviour_spans(kind).items()}
+    return {
+        **dict(limit_claims(limits)),
+        **{f"fact {name}": nowhere for name, text in spans.items() if text.endswith("..")},
+        **dict(rule_claims(program, rules_of(PROGRAMS[program].rules))),
+    }
+
+
+def nowhere(texts: Texts) -> tuple[str, ...]:
+    """No place: what a fact rests on is written into its row by hand."""
+    return ()
 
 
 def limit_claims(limits: Iterable[Limit]) -> Iterator[tuple[str, Finder]]:

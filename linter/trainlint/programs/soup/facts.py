@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from trainlint.findings import Severity
+from trainlint.releases import behaviour, during, within
 from trainlint.repository.invocations import Command
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.limits import Limit
@@ -20,9 +21,9 @@ VALUE_OPTIONS: Mapping[str, str] = dict.fromkeys(
     " --find-lr-end --find-lr-steps --find-lr-output --reward-hack-detector --replay --replay-ratio --replay-seed"
     " --reward-hack-mitigation --diagnose-gate --annex-xi --repro-receipt --capture-activations --capture-prompts"
     " --energy-country --energy-out --cloud --gpu".split(),
-    "",
-) | dict.fromkeys("--nodes --node-rank --master-addr --master-port".split(), "0.76.1")
-"""Options of `soup train` that take a value, with the first known release that has them where not all do."""
+    "..",
+) | dict.fromkeys("--nodes --node-rank --master-addr --master-port".split(), "0.76.1..")
+"""Options of `soup train` that take a value, with the releases that have them."""
 
 SWITCHES = frozenset(
     "--dry-run --wandb --tensorboard --no-reexec --hf-resume --find-lr --yes -y --trust-remote-code"
@@ -367,7 +368,7 @@ TAKE_MORE = frozenset(
 """Fields whose validators take more than their declared types and bounds say."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SoupFacts:
     """What one release of Soup does."""
 
@@ -379,15 +380,27 @@ class SoupFacts:
     staged: Mapping[str, Spec]
     presets: Mapping[str, Spec]
     deepspeed_presets: tuple[str, ...]
-    storage_follows_compute: bool
+    storage_follows_compute: bool = during("0.74.0..")
     """4-bit storage under FSDP is set to the compute type, whatever is written."""
-    unquantized_tasks: tuple[str, ...]
-    bitsandbytes_dropped: bool
+    some_tasks_unquantized: bool = during("0.76.1..")
+    """Some tasks never quantize the model, so that the default is no quantization."""
+    bitsandbytes_dropped: bool = during("0.76.1")
     """A 4bit or 8bit that is written for such a task is ignored with a warning; later it is refused."""
-    optimizers: frozenset[str]
+    old_optimizers: bool = during("..0.75.2")
+    """The optimizers that were dropped are still there."""
     needs: tuple[Limit, ...]
     strict: frozenset[str]
     """Fields whose validators do not let a boolean pass for a number or a number for a boolean, as pydantic does."""
+
+    @property
+    def unquantized_tasks(self) -> tuple[str, ...]:
+        """The tasks that never quantize the model."""
+        return UNQUANTIZED_TASKS if self.some_tasks_unquantized else ()
+
+    @property
+    def optimizers(self) -> frozenset[str]:
+        """The names that training.optimizer may have."""
+        return OPTIMIZERS | OLD_OPTIMIZERS if self.old_optimizers else OPTIMIZERS
 
     def fields(self, table: str) -> Mapping[str, Spec]:
         """The fields of a section's model; none for a name that is no model."""
@@ -399,8 +412,7 @@ class SoupFacts:
 
     def has_option(self, name: str) -> bool:
         """The option exists in this release's `soup train`."""
-        since = VALUE_OPTIONS.get(name)
-        return name in SWITCHES or (since is not None and declarations("soup").since(since, self.release))
+        return name in SWITCHES or (name in VALUE_OPTIONS and within(self.release, VALUE_OPTIONS[name]))
 
 
 @cache
@@ -425,10 +437,7 @@ def facts_of(release: str) -> SoupFacts:
         staged=known.fields("staged", release),
         presets=known.fields("fsdp_presets", release),
         deepspeed_presets=tuple(known.fields("deepspeed_presets", release)),
-        storage_follows_compute=known.since("0.74.0", release),
-        unquantized_tasks=UNQUANTIZED_TASKS if known.since("0.76.1", release) else (),
-        bitsandbytes_dropped=release == "0.76.1",
-        optimizers=OPTIMIZERS if known.since("0.76.1", release) else OPTIMIZERS | OLD_OPTIMIZERS,
+        **behaviour(SoupFacts, release),
         needs=tuple(_needs(release)),
         strict=frozenset(
             name
