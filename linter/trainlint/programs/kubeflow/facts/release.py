@@ -26,6 +26,8 @@ class KubeflowFacts:
     release: str
     patch: str
     """The patch release that was measured."""
+    date: str
+    """The day of that patch release, as the module's version says."""
     supported_models: frozenset[str]
     multi_node_models: frozenset[str]
     models_without_qlora: frozenset[str]
@@ -53,6 +55,7 @@ class KubeflowFacts:
 _2_0 = KubeflowFacts(
     release="2.0",
     patch="2.0.1",
+    date="2025-09-29",
     supported_models=frozenset({"llama3_2/1B", "llama3_2/7B", "llama3_3/70B"}),
     multi_node_models=frozenset({"llama3_3/70B"}),
     models_without_qlora=frozenset(),
@@ -71,6 +74,7 @@ _2_1 = replace(
     _2_0,
     release="2.1",
     patch="2.1.0",
+    date="2025-11-07",
     supported_models=frozenset({"llama3_2/1B", "llama3_2/3B", "llama3_3/70B", "qwen2_5/1.5B"}),
     models_without_qlora=frozenset({"qwen2_5/1.5B"}),
     single_device_qlora_models=frozenset({"llama3_2/1B", "llama3_2/3B"}),
@@ -82,6 +86,7 @@ _2_2 = replace(
     _2_1,
     release="2.2",
     patch="2.2.1",
+    date="2026-06-17",
     gated_by_num_proc=False,
     num_proc_words=frozenset(),
     missing_num_nodes_crashes=False,
@@ -91,6 +96,7 @@ _2_3 = replace(
     _2_2,
     release="2.3",
     patch="2.3.0",
+    date="2026-08-06",
     immutable_in_args=True,
     qlora_needs_true=True,
     lora_multi_node_refused=True,
