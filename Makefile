@@ -1,6 +1,7 @@
 # make lint PATHS=…   lint a repository (the demo, when nothing is named)
 # make test           everything that CI runs
 # make bench          how long one staged file takes
+# make snapshots      write anew what is reported on each bad fixture
 # make docs           regenerate the rule pages and the outputs shown in README.md
 
 PYTHON ?= python3
@@ -26,7 +27,7 @@ MULTITOOL := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)
 NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export NODE_EXTRA_CA_CERTS
 
-.PHONY: help lint test test-sdist test-minimum-versions bench docs sarif-validator clean
+.PHONY: help lint test test-sdist test-minimum-versions bench snapshots docs sarif-validator clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -91,6 +92,9 @@ test-minimum-versions:
 
 bench: $(BENCH)
 	$(BIN)/python benchmarks/staged.py
+
+snapshots: $(DEV)
+	$(BIN)/python tools/snapshots.py
 
 docs: $(DEV)
 	$(BIN)/python tools/docs.py
