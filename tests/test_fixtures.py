@@ -8,7 +8,7 @@ import re
 import pytest
 
 from cases import FIXTURES, Case, cases, judged
-from trainlint.rules import all_rules, find_rule
+from trainlint.catalogue import all_rules, find_rule
 
 RULES = {rule.code: rule for rule in all_rules()}
 

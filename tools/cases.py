@@ -13,12 +13,13 @@ from functools import cache
 from pathlib import Path
 
 from trainlint import fixes
+from trainlint.catalogue import all_rules, parse_target
 from trainlint.engine import lint
 from trainlint.findings import Finding
-from trainlint.report import Report, Target
+from trainlint.report import Report
 from trainlint.reports import render
-from trainlint.rules import all_rules
-from trainlint.settings import Overrides, parse_target
+from trainlint.settings import Overrides
+from trainlint.targets import Target
 
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"
