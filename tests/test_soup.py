@@ -10,15 +10,7 @@ import pytest
 from trainlint.document import documents
 from trainlint.engine import lint
 from trainlint.facts.releases import releases
-from trainlint.facts.soup import (
-    COMPILE_LIMITS,
-    PIPELINE_LIMITS,
-    QUANTIZATION_LIMITS,
-    REFUSED_VALUES,
-    RELORA_LIMITS,
-    STREAM_LIMITS,
-    facts_of,
-)
+from trainlint.facts.soup import facts_of
 from trainlint.programs.soup import SoupConfig, SoupFile, recognise
 from trainlint.report import Target
 from trainlint.rules import find_rule
@@ -116,8 +108,7 @@ def test_plain_config_meets_no_limit(release: str) -> None:
     (document,) = documents("soup.yaml", Text(CONFIG))
     facts = facts_of(release)
     config = SoupConfig(Field.root(document, Dialect.PYYAML), facts)
-    tables = (COMPILE_LIMITS, PIPELINE_LIMITS, QUANTIZATION_LIMITS, REFUSED_VALUES, RELORA_LIMITS, STREAM_LIMITS)
-    for limit in [limit for table in (*tables, facts.needs) for limit in facts.limits(table)]:
+    for limit in [limit for section in facts.limits.values() for limit in section]:
         assert not limit.holds(config), limit
 
 
