@@ -1,0 +1,147 @@
+"""What each release of Soup refuses or ignores: its presets, its command's options.
+
+The keys of `soup.yaml`, their types and bounds are in soup.json (read from the released packages), the settings that
+exclude or need each other in limits.txt; what is here was read in config/schema.py, commands/train.py and utils/
+of the same packages and tried on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+
+from trainlint.findings import Severity
+from trainlint.repository.invocations import Command
+from trainlint.training.declarations import Spec, declarations
+from trainlint.training.limits import Limit, limits_in_force
+
+VALUE_OPTIONS: Mapping[str, str] = dict.fromkeys(
+    "--config -c --name -n --resume -r --tracker --deepspeed --fsdp --gpus --gate --push-as --find-lr-start"
+    " --find-lr-end --find-lr-steps --find-lr-output --reward-hack-detector --replay --replay-ratio --replay-seed"
+    " --reward-hack-mitigation --diagnose-gate --annex-xi --repro-receipt --capture-activations --capture-prompts"
+    " --energy-country --energy-out --cloud --gpu".split(),
+    "",
+) | dict.fromkeys("--nodes --node-rank --master-addr --master-port".split(), "0.76.1")
+"""Options of `soup train` that take a value, with the first known release that has them where not all do."""
+
+SWITCHES = frozenset(
+    "--dry-run --wandb --tensorboard --no-reexec --hf-resume --find-lr --yes -y --trust-remote-code"
+    " --echo-trap-tokenizer-aware --reward-hack-halt --minillm-on-policy --profile --allow-oom-attempt --track-energy"
+    " --cloud-submit --help".split()
+)
+"""Options of `soup train` that take no value."""
+
+TRAIN = Command(
+    "soup train",
+    (("soup", "train"), ("soup_cli.cli", "train"), ("soup_cli", "train")),
+    r"\bsoup(?:_cli)?\b",
+    bare=SWITCHES,
+    counts=dict.fromkeys(VALUE_OPTIONS, 1),
+)
+
+MAX_GPUS = 128
+"""The most that `--gpus` takes (utils/topology.py)."""
+
+COMPILE_READERS = ("sft", "tts")
+"""Tasks whose trainer reads use_fsdp2_compile: trainer/sft.py, and trainer/tts.py that builds on it."""
+
+UNSHARDABLE = ("hqq", "eetq", "aqlm")
+"""Kinds of quantization that neither FSDP nor ZeRO stage 3 goes with (utils/quant_menu.py, since 0.38)."""
+
+ZERO3_PRESETS = ("zero3", "zero++", "zero_pp")
+"""DeepSpeed presets that the check of quantization takes for stage 3."""
+
+ZERO3_UNCHECKED = ("zero3_offload",)
+"""DeepSpeed presets of stage 3 that it does not know."""
+
+UNQUANTIZED_TASKS = ("distill", "classifier", "reranker", "cross_encoder", "prm", "moe_lora_routing", "unlearn", "asr")
+"""Tasks whose trainer never quantizes the model, so that the default is no quantization (since 0.76)."""
+
+MINIMUM_TORCH = "2.2"
+MINIMUM_ACCELERATE = "0.27"
+"""What utils/fsdp.py asks of torch and names for accelerate."""
+
+OPTIMIZERS = frozenset(
+    "adafactor adagrad adalomo adamw_8bit adamw_anyprecision adamw_bnb_8bit adamw_hf adamw_torch adamw_torch_fused"
+    " adamw_torch_xla apollo_adamw grokadamw lion_32bit lion_8bit lomo muon paged_adamw_32bit paged_adamw_8bit"
+    " paged_lion_32bit paged_lion_8bit rmsprop schedule_free_adamw schedule_free_sgd sgd".split()
+)
+OLD_OPTIMIZERS = frozenset(
+    "adam_mini adamw_apex_fused ao_adamw_4bit ao_adamw_8bit ao_adamw_fp8 badam came_pytorch dion".split()
+)
+"""Taken up to 0.75.2; transformers 5 does not have them."""
+
+TAKE_MORE = frozenset(
+    "lr_groups mod_capacity_factor distill_mode distill_checkpoint reward_hack_mitigation stream_recompute".split()
+)
+"""Fields whose validators take more than their declared types and bounds say."""
+
+
+@dataclass(frozen=True)
+class SoupFacts:
+    """What one release of Soup does."""
+
+    release: str
+    unknown_key: Severity | None
+    """What comes of a key that no section has: ERROR, WARNING, or None where it is dropped without a word."""
+    staged_field: Severity | None
+    """What comes of a field that nothing reads yet, once it differs from its default."""
+    staged: Mapping[str, Spec]
+    presets: Mapping[str, Spec]
+    deepspeed_presets: tuple[str, ...]
+    storage_follows_compute: bool
+    """4-bit storage under FSDP is set to the compute type, whatever is written."""
+    unquantized_tasks: tuple[str, ...]
+    bitsandbytes_dropped: bool
+    """A 4bit or 8bit that is written for such a task is ignored with a warning; later it is refused."""
+    optimizers: frozenset[str]
+    limits: Mapping[str, tuple[Limit, ...]]
+    """By the section of limits.txt."""
+    strict: frozenset[str]
+    """Fields whose validators do not let a boolean pass for a number or a number for a boolean, as pydantic does."""
+
+    def fields(self, table: str) -> Mapping[str, Spec]:
+        """The fields of a section's model; none for a name that is no model."""
+        return _fields(self.release, table)
+
+    def has_option(self, name: str) -> bool:
+        """The option exists in this release's `soup train`."""
+        since = VALUE_OPTIONS.get(name)
+        return name in SWITCHES or (since is not None and declarations("soup").since(since, self.release))
+
+
+@cache
+def _fields(release: str, table: str) -> Mapping[str, Spec]:
+    """Validators that rewrite a value still leave it to its type and bounds, but for a few fields."""
+    known = declarations("soup")
+    fields = known.fields(table, release) if table in known.tables else {}
+    return {name: replace(spec, converted=name in TAKE_MORE) for name, spec in fields.items()}
+
+
+_SEVERITIES = {"error": Severity.ERROR, "warn": Severity.WARNING}
+
+
+@cache
+def facts_of(release: str) -> SoupFacts:
+    """The facts of one known release."""
+    known = declarations("soup")
+    return SoupFacts(
+        release=release,
+        unknown_key=_SEVERITIES.get(str(known.value("unknown_key", release))),
+        staged_field=_SEVERITIES.get(str(known.value("staged_field", release))),
+        staged=known.fields("staged", release),
+        presets=known.fields("fsdp_presets", release),
+        deepspeed_presets=tuple(known.fields("deepspeed_presets", release)),
+        storage_follows_compute=known.since("0.74.0", release),
+        unquantized_tasks=UNQUANTIZED_TASKS if known.since("0.76.1", release) else (),
+        bitsandbytes_dropped=release == "0.76.1",
+        optimizers=OPTIMIZERS if known.since("0.76.1", release) else OPTIMIZERS | OLD_OPTIMIZERS,
+        limits=limits_in_force("soup", release, known.names),
+        strict=frozenset(
+            name
+            for table in ("TrainingConfig", "DataConfig", "ShipConfig")
+            for name, spec in known.fields(table, release).items()
+            if spec.converted and {"int", "float", "bool"} & set(spec.types)
+        ),
+    )

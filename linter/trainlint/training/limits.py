@@ -1,0 +1,257 @@
+"""Limits as data: settings that a program refuses together, written as short conditions over the names of its settings.
+
+A condition is words between spaces that must all hold of a file; where one rests on a value that is not known, it does
+not. `rl sample_packing` holds when both are set to something true; the other words are
+
+    !a        a is absent or false            a|b       one of them is set to something true
+    a?  !a?   a is given, is absent or null   !a|b      none of them is
+    a=x,y     a is one of these               a!=x,y    a is none of these, or absent
+    a>1  a<2  a is a number above, below      a?!=x,y   a is given, and none of these
+    a|b#>1    more than one of them is true   a|b#<2    fewer than two are
+    a~x       the text of a contains x, in whatever case
+
+`true` and `false` stand for the booleans themselves. `a.b` is a key of the section `a`. A program's limits stand in
+programs/PROGRAM/limits.txt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from trainlint.reading.scalars import Dialect, Plain, plain_value
+
+if TYPE_CHECKING:
+    from trainlint.findings import Finding, Severity
+    from trainlint.reading.values import Field
+
+Data: TypeAlias = "Plain | Sequence[Data] | Mapping[str, Data] | Unread"
+
+
+class Unread:
+    """A value that something fills in before the program reads it."""
+
+
+UNREAD = Unread()
+
+
+class Reading(Protocol):
+    """A file as a program reads it, by the names of its settings."""
+
+    def data(self, name: str) -> Data:
+        """The value of a setting; None where it is absent."""
+
+    def place(self, name: str) -> Field:
+        """Where a setting stands."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """One word of a condition: the settings that it names, and what must be so of them."""
+
+    names: tuple[str, ...]
+    negated: bool = False
+    given: bool = False
+    operator: str = ""
+    operand: str = ""
+
+    def test(self, reading: Reading) -> bool | None:
+        """Whether it holds of a file; None where that rests on what is not known."""
+        values = [reading.data(name) for name in self.names]
+        if self.operator.startswith("#"):
+            return _count(values, self.operator, int(self.operand))
+        if self.given:
+            answers = [_given(value) for value in values]
+        elif self.operator:
+            answers = [_compare(value, self.operator, self.operand) for value in values]
+        else:
+            answers = [is_true(value) for value in values]
+        answer = True if True in answers else None if None in answers else False
+        return None if answer is None else answer != self.negated
+
+
+_WORD = re.compile(r"(!?)([\w.|]+)(?:(\?)|(=|!=|\?!=|#>|#<|>|<|~)(.*))?")
+
+
+@cache
+def words_of(condition: str) -> tuple[Word, ...]:
+    """The words of a condition.
+
+    Raises ValueError for a word that is none.
+    """
+    return tuple(_word(text) for text in condition.split(" ") if text)
+
+
+def _word(text: str) -> Word:
+    match = _WORD.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text} is no condition")
+    negated, names, given, operator, operand = match.groups("")
+    return Word(tuple(names.split("|")), bool(negated), bool(given), operator, operand)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Settings that a program refuses together.
+
+    `at` names the setting that the finding is placed at (the first of several that is given); `since` and `until` are
+    the first and last known releases that refuse. `converted` says that the program looks after it has converted the
+    values to the types of their fields.
+    """
+
+    at: str
+    when: str
+    message: str
+    help: str = ""
+    since: str = ""
+    until: str = ""
+    converted: bool = False
+
+    def holds(self, reading: Reading) -> bool:
+        """The settings are all as the limit says."""
+        return all(word.test(reading) is True for word in words_of(self.when))
+
+    def place(self, reading: Reading) -> Field:
+        """The setting to point at, one that is true before others; where none is written, one of the condition."""
+        names = self.at.split("|")
+        written = [name for name in names if _is_written(reading, name) and reading.data(name) is not None]
+        if not written and self.at:
+            named = [name for word in words_of(self.when) for name in word.names]
+            written = [name for name in named if _is_written(reading, name)]
+        return reading.place(next((name for name in written if is_true(reading.data(name))), (written or names)[0]))
+
+    def in_force(self, release: str, order: Sequence[str]) -> bool:
+        """The limit holds in this one of the known releases, oldest first."""
+        index = order.index(release)
+        return (not self.since or order.index(self.since) <= index) and (
+            not self.until or index <= order.index(self.until)
+        )
+
+
+def _is_written(reading: Reading, name: str) -> bool:
+    return reading.place(name).node is not None
+
+
+def refused(
+    limits: Iterable[Limit],
+    reading: Reading,
+    converted: Reading | None = None,
+    *,
+    severity: Severity | None = None,
+    why: str = "",
+) -> Iterator[Finding]:
+    """What a file sets together that these limits exclude; `converted` is the file once its values are converted."""
+    for limit in limits:
+        seen = converted if limit.converted and converted is not None else reading
+        if limit.holds(seen):
+            place = limit.place(seen)
+            at_key = place.is_sequence or place.is_mapping
+            yield place.finding(limit.message + why, help=limit.help, severity=severity, at_key=at_key)
+
+
+_PART = re.compile(r"\[(\S+)\]\n|(\S.*)\n {4}(?!-> )(.+)\n(?: {4}-> (.+)\n)?")
+_LIMIT = re.compile(r"(?=[\d.])(\d+(?:\.\d+)+)?(\.\.)?(\d+(?:\.\d+)+)?( converted)?: (.+)")
+_PLACE = re.compile(r"@\(([\w.|]*)\) ?|@(!?([\w.|]+))")
+
+
+@cache
+def limits_of(program: str) -> Mapping[str, tuple[Limit, ...]]:
+    """The limits of a program by their section, for all its releases."""
+    path = Path(__file__).parent.parent / "programs" / program / "limits.txt"
+    return read_limits(path.read_text(encoding="utf-8"))
+
+
+def read_limits(text: str) -> Mapping[str, tuple[Limit, ...]]:
+    """The limits that a text states, by their section.
+
+    Raises ValueError for a text that is not written as the heads of the files say.
+    """
+    lines = [f"{line}\n" for line in text.splitlines() if line and not line.startswith("#")]
+    stated = "".join(lines)
+    found: dict[str, list[Limit]] = {}
+    section: list[Limit] | None = None
+    position = 0
+    while position < len(stated):
+        part = _PART.match(stated, position)
+        if part is None or (part[1] is None and section is None):
+            raise ValueError(f"{stated[position:].partition(chr(10))[0]} is no limit")
+        if part[1] is not None:
+            section = found.setdefault(part[1], [])
+        elif section is not None:
+            section.append(_limit(part[2], part[3], part[4] or ""))
+        position = part.end()
+    return {name: tuple(limits) for name, limits in found.items()}
+
+
+def limits_in_force(program: str, release: str, order: Sequence[str]) -> Mapping[str, tuple[Limit, ...]]:
+    """The limits of one of the known releases (`order`, oldest first), by their section."""
+    return {
+        section: tuple(limit for limit in limits if limit.in_force(release, order))
+        for section, limits in limits_of(program).items()
+    }
+
+
+def _limit(line: str, message: str, help: str) -> Limit:
+    match = _LIMIT.fullmatch(line)
+    place = _PLACE.search(line)
+    if match is None or place is None:
+        raise ValueError(f"{line} is no limit")
+    since, dots, until, converted, when = match.groups()
+    at = place[3] if place[1] is None else place[1]
+    when = _PLACE.sub(lambda found: found[2] or "", when)
+    return Limit(at, when, message, help, since or "", (until if dots else since) or "", bool(converted))
+
+
+def is_true(value: Data) -> bool | None:
+    """Whether Python takes a value for true; None where it is not known."""
+    return None if isinstance(value, Unread) else bool(value)
+
+
+def data_of(field: Field) -> Data:
+    """What a field holds as plain data, templates in it unread."""
+    if field.node is None:
+        return None
+    if field.is_unknown:
+        return UNREAD
+    if field.is_mapping:
+        return {entry.name: data_of(entry) for entry in field.entries()}
+    if field.is_sequence:
+        return [data_of(item) for item in field.items()]
+    return field.plain
+
+
+def _given(value: Data) -> bool | None:
+    return None if isinstance(value, Unread) else value is not None
+
+
+def _count(values: Sequence[Data], operator: str, bound: int) -> bool | None:
+    answers = [is_true(value) for value in values]
+    if None in answers:
+        return None
+    return answers.count(True) > bound if operator == "#>" else answers.count(True) < bound
+
+
+def _compare(value: Data, operator: str, operand: str) -> bool | None:
+    if isinstance(value, Unread):
+        return None
+    if operator == "~":
+        return isinstance(value, str) and operand.lower() in value.lower()
+    if operator in (">", "<"):
+        if not isinstance(value, (int, float)):
+            return False
+        return value > float(operand) if operator == ">" else value < float(operand)
+    if operator == "?!=" and value is None:
+        return False
+    found = any(_is(value, word) for word in operand.split(","))
+    return found if operator == "=" else not found
+
+
+def _is(value: Data, word: str) -> bool:
+    if word in ("true", "false"):
+        return value is (word == "true")
+    number = plain_value(word, Dialect.PYYAML) if word.lstrip("-")[:1].isdecimal() else None
+    return value == (word if number is None else number)
