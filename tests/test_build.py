@@ -9,6 +9,7 @@ import pytest
 from trainlint.programs.kubeflow.build import BuiltJob
 from trainlint.programs.kubeflow.built_value import Part, Source, merge
 from trainlint.programs.kubeflow.facts.crds import shipped_runtimes
+from trainlint.programs.kubeflow.facts.release import RELEASES
 from trainlint.programs.kubeflow.objects import Runtime, TrainJob
 from trainlint.reading.document import of_data
 from trainlint.reading.scalars import Dialect
@@ -35,7 +36,9 @@ def built(spec: dict[str, Json], runtime: dict[str, Json], release: str = "2.3",
     job = of_data("job.yaml", {"metadata": metadata, "spec": spec})
     definition = of_data("runtime.yaml", runtime)
     return BuiltJob(
-        TrainJob(Field.root(job, Dialect.KUBERNETES)), Runtime(Field.root(definition, Dialect.KUBERNETES)), release
+        TrainJob(Field.root(job, Dialect.KUBERNETES)),
+        Runtime(Field.root(definition, Dialect.KUBERNETES)),
+        RELEASES[release],
     )
 
 

@@ -15,12 +15,12 @@ from trainlint.programs.kubeflow.crd_walk import (
     Walk,
     dotted,
     place_of,
-    releases_with,
     structure_at,
 )
-from trainlint.programs.kubeflow.facts.admission import CEL_RULES, object_meta
-from trainlint.programs.kubeflow.facts.crds import SchemaNode, schema
+from trainlint.programs.kubeflow.facts.admission import CEL_RULES
+from trainlint.programs.kubeflow.facts.crds import SchemaNode, object_meta, schema
 from trainlint.programs.kubeflow.facts.release import RELEASES
+from trainlint.programs.kubeflow.objects import Manifest, TrainerObject
 from trainlint.reading.document import documents
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.text import Text
@@ -263,9 +263,12 @@ def test_every_cel_rule_is_known() -> None:
 
 def test_where_a_field_is_known() -> None:
     """Other releases by path, other places of the same object by name."""
-    assert releases_with("TrainJob", ("spec", "podTemplateOverrides"), RELEASES) == ["2.1"]
-    assert releases_with("TrainJob", ("spec", "runtimePatches", 0, "manager"), RELEASES) == ["2.2", "2.3"]
-    assert releases_with("TrainingRuntime", ("spec", "mlPolicy", "torch", "numProcPerNode"), RELEASES) == ["2.0", "2.1"]
+    root = root_of("spec: {podTemplateOverrides: [], runtimePatches: [{manager: a/b}]}")
+    newest, oldest = (Manifest(TrainerObject(root), "TrainJob", RELEASES[release]) for release in ("2.3", "2.0"))
+    assert newest.releases_with(root.at("spec", "podTemplateOverrides")) == ["2.1"]
+    assert oldest.releases_with(root.at("spec", "runtimePatches").items()[0].get("manager")) == ["2.2", "2.3"]
+    runtime = Manifest(TrainerObject(root), "TrainingRuntime", RELEASES["2.3"])
+    assert runtime.releases_with(root.at("spec", "mlPolicy", "torch", "numProcPerNode")) == ["2.0", "2.1"]
     assert place_of(schema("2.3", "TrainJob"), "numNodes") == "spec.trainer.numNodes"
     assert place_of(schema("2.3", "TrainJob"), "nothing") is None
     assert dotted(("spec", "env", 2, "a.b/c")) == "spec.env[2].a.b/c"

@@ -13,17 +13,14 @@ from functools import cached_property
 from trainlint.findings import Finding, Severity
 from trainlint.programs.kubeflow.built_value import UNCLEAR, Content, Decoding, Part, Source, is_no_key, merge, read
 from trainlint.programs.kubeflow.facts.admission import INITIALIZERS
-from trainlint.programs.kubeflow.facts.crds import schema
 from trainlint.programs.kubeflow.facts.jobset import (
-    BUILDS,
     COMPLETION_INDEX,
     COPIED_ENV_SOURCES,
     FLUX_IMAGE,
     FLUX_MOUNTS,
     TRAINER_PORT,
-    BuildFacts,
 )
-from trainlint.programs.kubeflow.facts.release import ANCESTOR_LABEL, RELEASES, TORCHTUNE_COMMAND
+from trainlint.programs.kubeflow.facts.release import ANCESTOR_LABEL, TORCHTUNE_COMMAND, KubeflowFacts
 from trainlint.programs.kubeflow.name_syntax import Check
 from trainlint.programs.kubeflow.objects import GROUP, VERSION, Runtime, TrainJob, recipe_and_config
 from trainlint.programs.kubeflow.quantities import whole
@@ -127,10 +124,10 @@ class Container:
 class Build:
     """A TrainJob as the controller would build it with some definition of its runtime."""
 
-    def __init__(self, job: TrainJob, runtime: Runtime, release: str, *, sample: bool = False) -> None:
+    def __init__(self, job: TrainJob, runtime: Runtime, facts: KubeflowFacts, *, sample: bool = False) -> None:
         self.job = job
         self.runtime = runtime
-        self.release = release
+        self.facts = facts
         self.sample = sample
 
     @property
@@ -213,7 +210,7 @@ class Build:
 
     @cached_property
     def _parts(self) -> _Builder:
-        builder = _Builder(self.job, self.runtime, BUILDS[self.release], self.name)
+        builder = _Builder(self.job, self.runtime, self.facts, self.name)
         builder.run()
         return builder
 
@@ -258,11 +255,11 @@ class UnplacedJob(Build):
     Only what the TrainJob says by itself can be judged: its own values, not what they meet in the runtime.
     """
 
-    def __init__(self, job: TrainJob, release: str) -> None:
-        super().__init__(job, _stand_in(job, BUILDS[release]), release)
+    def __init__(self, job: TrainJob, facts: KubeflowFacts) -> None:
+        super().__init__(job, _stand_in(job, facts), facts)
 
 
-def _stand_in(job: TrainJob, facts: BuildFacts) -> Runtime:
+def _stand_in(job: TrainJob, facts: KubeflowFacts) -> Runtime:
     pods: dict[str, dict[str, object]] = {}
     labels = {NODE: TRAINER, **{name: name for name in INITIALIZERS.values()}}
     for name in labels:
@@ -289,7 +286,7 @@ def _stand_in(job: TrainJob, facts: BuildFacts) -> Runtime:
     return Runtime(Field.root(of_data("", data), Dialect.KUBERNETES))
 
 
-def _patched_pods(job: TrainJob, facts: BuildFacts) -> Iterator[tuple[str, Field]]:
+def _patched_pods(job: TrainJob, facts: KubeflowFacts) -> Iterator[tuple[str, Field]]:
     """The pods that the job patches, by the name of their job."""
     for patch in job.spec.get(facts.overrides_field).items():
         if facts.overrides_field == "runtimePatches":
@@ -307,7 +304,7 @@ def _patched_pods(job: TrainJob, facts: BuildFacts) -> Iterator[tuple[str, Field
 class RuntimeAsIs:
     """A runtime by itself, with a job that adds an image and, where it must, the number of nodes."""
 
-    def __init__(self, runtime: Runtime, release: str) -> None:
+    def __init__(self, runtime: Runtime, facts: KubeflowFacts) -> None:
         self.runtime = runtime
         reference = {"name": runtime.name.known or "", "kind": runtime.kind.known or ""}
         trainer: dict[str, object] = {"image": "image"}
@@ -316,18 +313,18 @@ class RuntimeAsIs:
         spec = {"runtimeRef": reference, "trainer": trainer}
         document = of_data("", {"apiVersion": f"{GROUP}/{VERSION}", "kind": "TrainJob", "spec": spec})
         job = TrainJob(Field.root(document, Dialect.KUBERNETES), runtime)
-        self.sample = BuiltJob(job, runtime, release, sample=True)
+        self.sample = BuiltJob(job, runtime, facts, sample=True)
 
 
 class _Builder:
     """The steps of the controller, on parts that are this build's own."""
 
-    def __init__(self, job: TrainJob, runtime: Runtime, facts: BuildFacts, name: str | None) -> None:
+    def __init__(self, job: TrainJob, runtime: Runtime, facts: KubeflowFacts, name: str | None) -> None:
         self.job = job
         self.facts = facts
         self.name = name
-        runtime_schema = schema(facts.release, "TrainingRuntime").properties["spec"]
-        job_schema = schema(facts.release, "TrainJob").properties["spec"]
+        runtime_schema = facts.structure("TrainingRuntime").properties["spec"]
+        job_schema = facts.structure("TrainJob").properties["spec"]
         overrides = facts.overrides_field
         patches = job.spec.get(overrides).items()
         untimed = overrides == "runtimePatches" and any(patch.get("time").is_absent for patch in patches)
@@ -389,7 +386,7 @@ class _Builder:
     def _patch_jobset(self, patch: Part) -> None:
         if not patch.exists:
             return
-        if self.facts.patches_whole_jobset:
+        if self.facts.patches_add_jobs:
             before = {item.name: index for index, item in enumerate(self.jobset.get("replicatedJobs").items())}
             self.jobset = merge(self.jobset, patch)
             merged = self.jobset.get("replicatedJobs")
@@ -606,20 +603,18 @@ class _Builder:
         elif rendezvous:
             endpoint = f"--rdzv_endpoint={host}:{TRAINER_PORT}" if isinstance(host, str) else UNCLEAR
             words.append(self._made(endpoint, own))
-        recipe = recipe_and_config(
-            self.job, RELEASES[self.facts.release], num_nodes=_as_number(count), procs=_as_number(procs)
-        )
+        recipe = recipe_and_config(self.job, self.facts, num_nodes=_as_number(count), procs=_as_number(procs))
         settings: list[Content] = [recipe.name, "--config", recipe.config] if recipe else [UNCLEAR]
         words.extend(self._made(word, own) for word in settings)
         for pods in self.pods:
             container = pods.container(NODE) if pods.ancestor == TRAINER else None
             for word in container.get("command").items() if container else []:
-                if (word.text or "").partition("=")[0] in RELEASES[self.facts.release].immutable_keys:
+                if (word.text or "").partition("=")[0] in self.facts.immutable_keys:
                     words.append(word)
         self.command = Part([*self.command.content, *words], self.command.place, self.command.source)
 
     def _jax(self) -> None:
-        if self.trainer is None and self.facts.release == "2.2":
+        if self.trainer is None and self.facts.jax_needs_trainer_job:
             self.stops = (self.policy.get("jax"), "a JAX runtime without a trainer job crashes the controller")
             return
         self._count_from_job()
@@ -769,7 +764,7 @@ class _Builder:
         """Ports and mounts are written over themselves, which merges ports that share a number or a name."""
         for pods in self.pods:
             containers = list(pods.containers)
-            if self.facts.patches_whole_jobset:
+            if self.facts.init_ports_merged:
                 containers += pods.init_containers
             for container in containers:
                 for port in list(container.get("ports").items()):

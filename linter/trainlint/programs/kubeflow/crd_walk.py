@@ -25,7 +25,7 @@ from trainlint.reading.document import Mapping, Sequence
 from trainlint.reading.values import Field, is_template
 
 if TYPE_CHECKING:
-    from trainlint.programs.kubeflow.facts.crds import Kind, SchemaNode
+    from trainlint.programs.kubeflow.facts.crds import SchemaNode
     from trainlint.reading.scalars import Plain
     from trainlint.reading.values import Path
 
@@ -477,13 +477,6 @@ def structure_at(root: SchemaNode, path: Iterable[str | int]) -> SchemaNode | No
             return None
         node = node.items if isinstance(step, int) else node.properties.get(step, node.values)
     return node
-
-
-def releases_with(kind: Kind, path: Path, releases: Iterable[str]) -> list[str]:
-    """The releases whose structure has a field at this path."""
-    from trainlint.programs.kubeflow.facts.crds import schema
-
-    return [release for release in releases if structure_at(schema(release, kind), path) is not None]
 
 
 def place_of(root: SchemaNode, name: str, depth: int = 4) -> str | None:

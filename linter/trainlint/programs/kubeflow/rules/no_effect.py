@@ -9,8 +9,8 @@ from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.build import NODE, Build, BuiltJob, Pods
 from trainlint.programs.kubeflow.built_value import Part, Source
 from trainlint.programs.kubeflow.facts.admission import INITIALIZERS
-from trainlint.programs.kubeflow.facts.jobset import ACCELERATORS, BUILDS, TRAINER_FIELDS
-from trainlint.programs.kubeflow.facts.release import RELEASES
+from trainlint.programs.kubeflow.facts.jobset import ACCELERATORS, TRAINER_FIELDS
+from trainlint.programs.kubeflow.facts.release import KubeflowFacts
 from trainlint.programs.kubeflow.objects import Namesake
 from trainlint.programs.kubeflow.quantities import whole
 from trainlint.rule import rule
@@ -89,7 +89,7 @@ def fewer_gpus(job: BuiltJob) -> Iterator[Finding]:
 
 
 @rule("TJ603", "processes-from-cpus", severity=Severity.WARNING, program="torchrun")
-def processes_from_cpus(job: BuiltJob) -> Iterator[Finding]:
+def processes_from_cpus(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The number of processes is made from CPUs beside accelerators.
 
     Without numProcPerNode the controller counts GPUs, in resources whose name contains `gpu` and in resourcesPerNode
@@ -99,9 +99,8 @@ def processes_from_cpus(job: BuiltJob) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.1 and later, torch plugin.
     """
     processes, devices = job.processes, _devices(_node(job))
-    counts_gpus = BUILDS[job.release].procs_from_gpus
     made = processes.made and processes.number is not None
-    if job.policy.get("torch").exists and counts_gpus and made and devices and processes.number != devices[1]:
+    if job.policy.get("torch").exists and facts.procs_from_gpus and made and devices and processes.number != devices[1]:
         name = devices[0].place.name
         yield job.finding(
             processes if processes.source is Source.JOB else job.spec.at("trainer", "resourcesPerNode"),
@@ -160,7 +159,7 @@ def runtime_of_other_kind(namesake: Namesake) -> Iterator[Finding]:
 
 
 @rule("TJ606", "field-without-effect", severity=Severity.WARNING)
-def field_without_effect(job: BuiltJob) -> Iterator[Finding]:
+def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """A field of the job goes nowhere with this runtime.
 
     spec.trainer goes into the container `node` of the job that is labelled as the trainer step, an initializer into
@@ -184,7 +183,7 @@ def field_without_effect(job: BuiltJob) -> Iterator[Finding]:
             yield trainer.place.finding(
                 f"{', '.join(ignored)} {verb} no effect: the runtime has {missing}", at_key=True
             )
-    elif trainer.get("resourcesPerNode").exists and not job.policy.exists and BUILDS[job.release].resources_merged:
+    elif trainer.get("resourcesPerNode").exists and not job.policy.exists and facts.resources_merged:
         yield trainer.get("resourcesPerNode").place.finding(
             "resourcesPerNode has no effect: the runtime has no mlPolicy", at_key=True
         )
@@ -241,7 +240,7 @@ def curly_quotes(job: Build) -> Iterator[Finding]:
 
 
 @rule("TJ609", "overridden-path", severity=Severity.WARNING)
-def overridden_path(job: BuiltJob) -> Iterator[Finding]:
+def overridden_path(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """An argument of torchtune sets a path that belongs to the runtime.
 
     The runtime's command gives output_dir, tokenizer.path, tokenizer.merges_file and checkpointer.checkpoint_dir, and
@@ -250,7 +249,6 @@ def overridden_path(job: BuiltJob) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, torch plugin; torchtune 0.6.1.
     """
-    facts = RELEASES[job.release]
     if not (job.policy.get("torch").exists and job.job.runs_tune):
         return
     for arg in job.spec.at("trainer", "args").items():
