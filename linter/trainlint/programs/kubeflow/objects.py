@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from trainlint.programs.kubeflow.crd_walk import Defect, Problem, Reading, Walk, place_of, structure_at
+from trainlint.programs.kubeflow.crd_walk import Defect, DefectKind, Walk, WalkOptions, place_of, structure_at
 from trainlint.programs.kubeflow.facts.admission import CEL_RULES, QUEUE_ANNOTATION, SUPPORT_LABEL
 from trainlint.programs.kubeflow.facts.release import (
     ANCESTOR_LABEL,
@@ -78,9 +78,9 @@ class Manifest:
         self.facts = facts
         self.partial = subject.partial
 
-    def defects(self, problem: Problem) -> Iterator[Defect]:
-        """The places with this problem."""
-        return (defect for walk in self._walks for defect in walk.defects if defect.problem is problem)
+    def defects(self, kind: DefectKind) -> Iterator[Defect]:
+        """The places with a defect of this kind."""
+        return (defect for walk in self._walks for defect in walk.defects if defect.kind is kind)
 
     def places(self, cel_rule: str) -> Iterator[Field]:
         """The places where a CEL rule of this name hangs and something stands."""
@@ -112,16 +112,16 @@ class Manifest:
 
         root = self.facts.structure(self.kind)
         keeps_nulls = not self.name.known
-        decoding = Reading(keeps_nulls=keeps_nulls, partial=self.partial, types_only=True)
+        decoding = WalkOptions(keeps_nulls=keeps_nulls, partial=self.partial, types_only=True)
         metadata, status = Walk(decoding), Walk(decoding)
         metadata.check(self.field.get("metadata"), object_meta())
         if "status" in root.properties:
             status.check(self.field.get("status"), root.properties["status"])
             if not self.facts.decodes_first:
-                status.defects = [d for d in status.defects if d.problem is Problem.UNKNOWN_FIELD or d.stray]
+                status.defects = [d for d in status.defects if d.kind is DefectKind.UNKNOWN_FIELD or d.stray]
         decoded = self.facts.decodes_first and self.kind == "TrainJob"
         own = Walk(
-            Reading(
+            WalkOptions(
                 keeps_nulls=keeps_nulls,
                 decoded=decoded,
                 rewritten=decoded and self._has_untimed_patch,
@@ -138,7 +138,7 @@ class Manifest:
         return any(patch.is_null or (patch.is_mapping and patch.get("time").is_absent) for patch in patches)
 
 
-class Container:
+class RuntimeContainer:
     """One container of a runtime's pod template."""
 
     def __init__(self, field: Field) -> None:
@@ -239,11 +239,11 @@ class ReplicatedJob:
         return _pod_spec(self.field)
 
     @property
-    def containers(self) -> list[Container]:
+    def containers(self) -> list[RuntimeContainer]:
         """The containers of its pods."""
-        return [Container(item) for item in self.pod_spec.get("containers").items()]
+        return [RuntimeContainer(item) for item in self.pod_spec.get("containers").items()]
 
-    def container(self, name: str) -> Container | None:
+    def container(self, name: str) -> RuntimeContainer | None:
         """The container with this name."""
         return next((c for c in self.containers if c.name.is_(name)), None)
 
@@ -297,7 +297,7 @@ class Runtime(TrainerObject):
         return next((job for job in self.jobs if job.ancestor.is_("trainer")), None)
 
     @property
-    def trainer_container(self) -> Container | None:
+    def trainer_container(self) -> RuntimeContainer | None:
         """The container into which a TrainJob's trainer goes."""
         return self.trainer_job.container("node") if self.trainer_job else None
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlint.programs import ProgramModule
-from trainlint.programs.kubeflow.crd_walk import Problem
+from trainlint.programs.kubeflow.crd_walk import DefectKind
 from trainlint.programs.kubeflow.facts.release import RELEASES, KubeflowFacts
 from trainlint.programs.kubeflow.objects import (
     GROUP,
@@ -186,7 +186,7 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
             return ()
         kind: Kind = "TrainJob" if isinstance(subject, TrainJob) else "TrainingRuntime"
         manifest = Manifest(subject, kind, self.facts(release))
-        unknown = [defect.field for defect in manifest.defects(Problem.UNKNOWN_FIELD)]
+        unknown = [defect.field for defect in manifest.defects(DefectKind.UNKNOWN_FIELD)]
         known = {name for field in unknown for name in manifest.releases_with(field)}
         return [name for name in RELEASES if name in known]
 

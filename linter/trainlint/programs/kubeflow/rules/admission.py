@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.findings import Finding, Severity, did_you_mean, some_of
 from trainlint.programs.kubeflow import name_syntax as names
-from trainlint.programs.kubeflow.crd_walk import Defect, Problem, dotted
+from trainlint.programs.kubeflow.crd_walk import Defect, DefectKind, dotted
 from trainlint.programs.kubeflow.facts.admission import (
     FLUX_INSTALLER,
     HIGHEST_PRIORITIES,
@@ -85,7 +85,7 @@ def unknown_field(manifest: Manifest, facts: KubeflowFacts) -> Iterator[Finding]
 
     Source: Kubeflow Trainer 2.0 and later, its CRDs, decoded by k8s.io/apiextensions-apiserver.
     """
-    for defect in manifest.defects(Problem.UNKNOWN_FIELD):
+    for defect in manifest.defects(DefectKind.UNKNOWN_FIELD):
         known_in = manifest.releases_with(defect.field)
         message = f"{defect.message}, it is one of Kubeflow Trainer {_listed(known_in)}" if known_in else defect.message
         help = _where_instead(manifest, defect, facts, known_in)
@@ -130,7 +130,7 @@ def wrong_type(manifest: Manifest) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, its CRDs; from 2.2 a webhook decodes a TrainJob first, and its status too.
     """
-    for defect in manifest.defects(Problem.WRONG_TYPE):
+    for defect in manifest.defects(DefectKind.WRONG_TYPE):
         yield defect.field.finding(defect.message, help=defect.help, field=defect.dotted, at_key=defect.stray)
         yield from _unplaced(manifest, defect)
 
@@ -154,7 +154,7 @@ def required_field(manifest: Manifest) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, its CRDs.
     """
-    for defect in manifest.defects(Problem.MISSING):
+    for defect in manifest.defects(DefectKind.MISSING):
         parent = dotted(defect.field.path[defect.field.origin : -1])
         yield defect.field.finding(
             f"{defect.message} in {parent}", help=f"add {defect.field.name}", field=defect.dotted
@@ -170,7 +170,7 @@ def out_of_bounds(manifest: Manifest) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, its CRDs and Go types.
     """
-    for defect in manifest.defects(Problem.OUT_OF_BOUNDS):
+    for defect in manifest.defects(DefectKind.OUT_OF_BOUNDS):
         yield (defect.at or defect.field).finding(defect.message, help=defect.help, field=defect.dotted)
         yield from _unplaced(manifest, defect)
 
@@ -184,7 +184,7 @@ def malformed_value(manifest: Manifest) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, its CRDs and Go types; quantities by k8s.io/apimachinery.
     """
-    for defect in manifest.defects(Problem.MALFORMED):
+    for defect in manifest.defects(DefectKind.MALFORMED):
         yield defect.field.finding(defect.message, help=defect.help, field=defect.dotted)
 
 
@@ -194,7 +194,7 @@ def value_not_allowed(manifest: Manifest) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, the enums of its CRDs.
     """
-    for defect in manifest.defects(Problem.NOT_ALLOWED):
+    for defect in manifest.defects(DefectKind.NOT_ALLOWED):
         yield defect.field.finding(defect.message, help=defect.help, field=defect.dotted)
 
 
@@ -207,7 +207,7 @@ def duplicate_entry(manifest: Manifest) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, the list types of its CRDs.
     """
-    for defect in manifest.defects(Problem.DUPLICATE):
+    for defect in manifest.defects(DefectKind.DUPLICATE):
         related = defect.earlier.relate("the first one stands here") if defect.earlier else ()
         at = defect.at or defect.field
         yield at.finding(defect.message, help=defect.help, field=defect.field.field_path, related=related)
