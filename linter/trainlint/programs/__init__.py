@@ -72,10 +72,6 @@ class ProgramModule(Generic[S, F]):
         """The known releases that stand for a version which a user or a pin names."""
         raise NotImplementedError
 
-    def other_releases(self, subject: S, release: str) -> Sequence[str]:
-        """The releases that know a field of the subject which the given one does not, the newest last."""
-        return ()
-
 
 class WheelProgram(ProgramModule[S, F]):
     """A program that is released as a Python package: its releases stand in its JSON, a repository pins it."""

@@ -48,7 +48,7 @@ def render(report: Report, options: RenderOptions) -> str:
             "recognised": report.files.recognised,
         },
         "targets": {
-            program: {"versions": list(target.versions), "from": target.origin}
+            program: {"versions": list(target.versions), "from": target.origin, "known": target.how.value}
             for program, target in report.targets.items()
         },
         "notices": list(report.notices),
@@ -68,6 +68,7 @@ def _finding(finding: Finding, report: Report, options: RenderOptions) -> Json:
         "severity": finding.level.value,
         "program": finding.program,
         "programVersions": list(finding.program_versions),
+        "release": {"known": finding.stated, "from": finding.stated_at},
         "message": finding.message,
         "help": finding.help,
         "path": finding.path,

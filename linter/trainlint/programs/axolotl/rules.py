@@ -231,7 +231,7 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
         yield place.finding("there is nothing to train on", help="add datasets")
 
 
-@rule("FS404", "axolotl-unread-key", severity=Severity.WARNING)
+@rule("FS404", "axolotl-unread-key", severity=Severity.WARNING, ordinary_elsewhere=True)
 def axolotl_unread_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A key is not read.
 

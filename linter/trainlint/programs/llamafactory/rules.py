@@ -20,7 +20,7 @@ from trainlint.training.declarations import declarations
 from trainlint.training.limits import refused
 
 
-@rule("FS501", "llamafactory-unknown-key")
+@rule("FS501", "llamafactory-unknown-key", ordinary_elsewhere=True)
 def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """A key is no argument.
 

@@ -456,7 +456,7 @@ def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
 # names
 
 
-@rule("FS215", "unknown-argument", severity=Severity.WARNING)
+@rule("FS215", "unknown-argument", severity=Severity.WARNING, ordinary_elsewhere=True)
 def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
     """A key is no argument of this release, but of another one, or nearly one of this.
 
