@@ -18,9 +18,10 @@ from pathlib import Path
 
 from trainlint.engine import Run, fault
 from trainlint.findings import Severity
-from trainlint.reports import FORMATS, Overrides, RenderOptions, SettingsError, render
+from trainlint.reports import FORMATS, RenderOptions, render
 from trainlint.reports.escape import visible
 from trainlint.repository.discover import MissingPath, repository_root
+from trainlint.settings import Overrides, SettingsError
 
 MAX_SUMMARY = 900_000
 """Bytes of the report in the summary; GitHub takes 1 MiB in all."""
