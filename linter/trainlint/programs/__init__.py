@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trainlint.reading.values import Field
     from trainlint.releases import InForce
     from trainlint.repository.files import Repository
+    from trainlint.repository.invocations import Command, Invocation
 
 Views = Sequence[object]
 """What the rules look at together: typed views of one subject and of what it needs from other files."""
@@ -42,8 +43,27 @@ F = TypeVar("F")
 Kind = TypeVar("Kind")
 
 
+@dataclass(frozen=True)
+class FileReader:
+    """A command that hands a file to a program: as the value of an option, or as a word of its own."""
+
+    command: Command
+    option: str = ""
+    suffixes: tuple[str, ...] = (".yaml", ".yml")
+
+    def file(self, invocation: Invocation) -> str | None:
+        """The name of the file that an invocation of the command hands over."""
+        if self.option:
+            return invocation.flag(self.option).known
+        words = (word.known or "" for word in invocation.words)
+        return next((word for word in words if word.endswith(self.suffixes)), None)
+
+
 class ProgramModule(Generic[S, F]):
     """What the engine asks of a program: `S` is the type of its subjects, `F` that of one release's facts."""
+
+    readers: ClassVar[tuple[FileReader, ...]] = ()
+    """The commands that hand a file to this program, whatever it looks like."""
 
     def recognise(self, document: Document) -> Sequence[S]:
         """The subjects in a document; empty where nothing in it looks like this program's.
@@ -51,6 +71,10 @@ class ProgramModule(Generic[S, F]):
         Whether another program has the better claim to the document is weighed in recognise.py.
         """
         raise NotImplementedError
+
+    def adopt(self, document: Document) -> Sequence[S]:
+        """A document that is known to be this program's file, whatever it looks like."""
+        return self.recognise(document)
 
     def alternatives(self, subject: S, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The views that the rules run on, gathered from other files through the surroundings.

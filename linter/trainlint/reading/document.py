@@ -7,10 +7,15 @@ stack on deep nesting, forgets where an alias stands, and refuses a reused ancho
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Protocol, TypeAlias
 
 from trainlint.reading.text import Text
 
+_COLON_IN_FLOW = "found unexpected ':'"
+"""What the C parser says of `{image: org/train:1}`, which PyYAML and Go's reader take."""
+MAX_READ_AGAIN = 500_000
+"""Characters up to which a file is read again by the parser in Python, which takes it too."""
 MAX_DEPTH = 500
 MAX_EXPANDED_NODES = 1_000_000
 
@@ -134,7 +139,12 @@ def documents(path: str, text: Text) -> Iterator[Document]:
     Raises Unparsable when the first broken document is reached; those before it have been yielded by then.
     """
     composer = _Composer(path, text)
-    yield from composer.documents()
+    try:
+        yield from composer.documents()
+    except Unparsable as error:
+        if _COLON_IN_FLOW not in str(error) or len(text.content) > MAX_READ_AGAIN:
+            raise
+        yield from islice(_Composer(path, text, pure=True).documents(), composer.count, None)
 
 
 def of_data(path: str, data: object) -> Document:
@@ -165,9 +175,10 @@ def _node_of(data: object) -> Node:
 class _Composer:
     """Reads events and builds nodes, iteratively: nesting costs no Python stack."""
 
-    def __init__(self, path: str, text: Text) -> None:
+    def __init__(self, path: str, text: Text, *, pure: bool = False) -> None:
         self.path = path
         self.text = text
+        self.pure = pure
         self.count = 0
 
     def documents(self) -> Iterator[Document]:
@@ -242,7 +253,7 @@ class _Composer:
     def _events(self) -> Iterator[_Event]:
         from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-        parser = _parser(self.text.content)
+        parser = _pure_parser(self.text.content) if self.pure else _parser(self.text.content)
         try:
             while parser.check_event():
                 yield parser.get_event()
@@ -297,11 +308,15 @@ def _parser(content: str) -> _Parser:
     try:
         from _ruamel_yaml import CParser  # type: ignore[import-not-found]
     except ImportError:
-        from ruamel.yaml import YAML
-
-        pure: _Parser = YAML(typ="safe", pure=True).get_constructor_parser(content)[1]
-        return pure
+        return _pure_parser(content)
     parser: _Parser = CParser(content)
+    return parser
+
+
+def _pure_parser(content: str) -> _Parser:
+    from ruamel.yaml import YAML
+
+    parser: _Parser = YAML(typ="safe", pure=True).get_constructor_parser(content)[1]
     return parser
 
 

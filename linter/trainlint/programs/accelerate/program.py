@@ -12,7 +12,7 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, TypeVar
 
-from trainlint.programs import WheelProgram
+from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.accelerate.facts import (
     FALSE_WORDS,
     OLD_PREFETCH,
@@ -446,6 +446,11 @@ class Accelerate(WheelProgram[AccelerateConfig | ListedConfig, AccelerateFacts])
     """accelerate's config files."""
 
     name = "accelerate"
+    readers = (FileReader(LAUNCH, "--config_file"),)
+
+    def adopt(self, document: Document) -> Sequence[AccelerateConfig | ListedConfig]:
+        """A config file, whatever keys it has."""
+        return [AccelerateConfig(Field.root(document, Dialect.PYYAML))]
 
     def recognise(self, document: Document) -> Sequence[AccelerateConfig | ListedConfig]:
         """A mapping with `distributed_type` or `compute_environment`, with one or two keys more of such a file."""

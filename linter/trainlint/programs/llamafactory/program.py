@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from trainlint.programs import WheelProgram
+from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.llamafactory.facts import (
     COMMANDS,
     GOES_WITH,
@@ -33,6 +33,7 @@ from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Value
 from trainlint.repository.invocations import Command, names_document, repository_invocations
+from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import Spec
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
 from trainlint.training.limits import UNREAD, Data, data_of, is_true
@@ -223,6 +224,11 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
     """LLaMA-Factory's files."""
 
     name = "llamafactory"
+    readers = (FileReader(CLI),)
+
+    def adopt(self, document: Document) -> Sequence[LlamaFactoryFile]:
+        """A file for llamafactory-cli, whatever keys it has."""
+        return [LlamaFactoryFile(Field.root(document, Dialect.OMEGACONF))]
 
     def recognise(self, document: Document) -> Sequence[LlamaFactoryFile]:
         """A model by its path, with a method, a template and a dataset, or a stage of training."""
@@ -242,7 +248,13 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
         for transformers in release_below(subject, surroundings, GOES_WITH[release]):
             known = argument_facts(release, transformers, keys)
             config = fsdp_config(subject.field, known, surroundings)
-            arguments = Arguments(subject, known, config, deepspeed_config(subject, surroundings))
+            arguments = Arguments(
+                subject,
+                known,
+                config,
+                deepspeed_config(subject, surroundings),
+                own_reader(surroundings.repository, subject.field.document.path),
+            )
             own = fsdp_setup(arguments)
             setups = [setup for setup in ([own] if own else []) + [setup for setup, _ in launched] if setup.on]
             commands = {command for command, _ in seen}

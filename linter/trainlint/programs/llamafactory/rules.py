@@ -33,7 +33,7 @@ def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFact
     if config.own_package or config.is_megatron:
         return
     for entry in config.field.entries():
-        if entry.name in config.keys:
+        if entry.name in config.keys or config.arguments.reader.defines(entry.name):
             continue
         command = f"llamafactory-cli {config.command}" if config.command else f"LLaMA-Factory {facts.release}"
         yield entry.finding(

@@ -24,6 +24,7 @@ from trainlint.reading.document import Document, Scalar, Unparsable, documents
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.text import Text, Undecodable
 from trainlint.reading.values import Absent, Field, Known, Unknown, Value, WrongType
+from trainlint.repository.python_code import OwnReader, own_reader
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import STATE_DICT_TYPES, FsdpRun, FsdpSetup, Training, nothing
 
@@ -103,9 +104,12 @@ class Arguments:
         facts: ArgumentFacts,
         config: FsdpConfig | None = None,
         deepspeed: Field | None = None,
+        reader: OwnReader | None = None,
     ) -> None:
         self.field = file.field
-        self.whole = file.whole
+        self.reader = reader or OwnReader()
+        """What the repository's own code does with the file."""
+        self.whole = file.whole and not self.reader.takes_apart
         self.facts = facts
         self.config = config
         """`fsdp_config`, where it is known."""
@@ -623,6 +627,10 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
 
     name = "transformers"
 
+    def adopt(self, document: Document) -> Sequence[ArgumentsFile]:
+        """A file of arguments, whatever they are."""
+        return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True)]
+
     def recognise(self, document: Document) -> Sequence[ArgumentsFile]:
         """The training arguments in a document."""
         return arguments_in(document)
@@ -631,7 +639,11 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
         """The arguments, how they shard the model, and how the two meet."""
         known = transformers_facts(release)
         arguments = Arguments(
-            subject, known, fsdp_config(subject.field, known, surroundings), deepspeed_config(subject, surroundings)
+            subject,
+            known,
+            fsdp_config(subject.field, known, surroundings),
+            deepspeed_config(subject, surroundings),
+            own_reader(surroundings.repository, subject.field.document.path),
         )
         return [list(views(arguments, training(arguments), launches(subject, surroundings)))]
 
