@@ -2,7 +2,7 @@
 # make test           everything that CI runs
 # make bench          how long one staged file takes
 # make snapshots      write anew what is reported on each bad fixture
-# make docs           regenerate the rule pages and the outputs shown in README.md
+# make docs           the snapshots, and from them the rule pages, and the outputs shown in README.md
 
 PYTHON ?= python3
 PATHS ?= fixtures/demo
@@ -96,7 +96,7 @@ bench: $(BENCH)
 snapshots: $(DEV)
 	$(BIN)/python tools/snapshots.py
 
-docs: $(DEV)
+docs: snapshots
 	$(BIN)/python tools/docs.py
 	$(BIN)/python tools/readme.py
 
