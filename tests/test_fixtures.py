@@ -40,7 +40,8 @@ def test_snapshot(case: Case) -> None:
 
 
 def test_no_snapshot_without_a_case() -> None:
-    assert set(FIXTURES.glob("*/*.out")) == {case.snapshot for case in cases("bad")}, "run make snapshots"
+    orphans = set(FIXTURES.glob("*/*.out")) - {case.snapshot for case in cases("bad")}
+    assert orphans == set(), "run make snapshots"
 
 
 def test_each_case_has_a_snapshot_of_its_own() -> None:
