@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainlint.discover import MissingPath, repository_root
 from trainlint.engine import Run, fault
 from trainlint.findings import Severity
-from trainlint.reports import RenderOptions, render
+from trainlint.reports import FORMATS, RenderOptions, render
 from trainlint.reports.escape import visible
-from trainlint.settings import FORMATS, Overrides, SettingsError
+from trainlint.repository.discover import MissingPath, repository_root
+from trainlint.settings import Overrides, SettingsError
 
 MAX_SUMMARY = 900_000
 """Bytes of the report in the summary; GitHub takes 1 MiB in all."""
