@@ -2,7 +2,7 @@
 # make test           everything that CI runs
 # make bench          how long one staged file takes
 # make snapshots      write anew what is reported on each bad fixture
-# make docs           regenerate the rule pages and the outputs shown in README.md
+# make docs           the snapshots, and from them the rule pages, and the outputs shown in README.md
 # make whats-new      list the releases of the trainers that are newer than those known
 # make facts PROGRAM=axolotl RELEASE=0.22.0 [FROM=FILE DATE=2026-12-24]
 #                     add a release, its package from the registry or the file; without RELEASE, read all known again
@@ -101,7 +101,7 @@ bench: $(BENCH)
 snapshots: $(DEV)
 	$(BIN)/python tools/snapshots.py
 
-docs: $(DEV)
+docs: snapshots
 	$(BIN)/python tools/docs.py
 	$(BIN)/python tools/readme.py
 

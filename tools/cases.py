@@ -63,6 +63,11 @@ class Case:
         name = self.path.name if self.is_folder else self.path.stem
         return self.path.with_name(f"{name}.out")
 
+    @property
+    def kept(self) -> str:
+        """What the snapshot says; empty where there is none yet."""
+        return self.snapshot.read_text(encoding="utf-8") if self.snapshot.is_file() else ""
+
     def overrides(self) -> Overrides:
         """The `# target:` and `# runtimes:` of the first lines of the file or of the folder's expectations."""
         head = self.path / EXPECTATIONS if self.is_folder else self.path

@@ -9,14 +9,15 @@ from cases import FIXTURES, ROOT, cases, judged
 
 def main() -> int:
     """Write what differs, remove what no case has any more, and name both."""
-    wanted = {case.snapshot: judged(case)[1] for case in cases("bad")}
-    for orphan in set(FIXTURES.glob("*/*.out")) - set(wanted):
+    bad = cases("bad")
+    for orphan in set(FIXTURES.glob("*/*.out")) - {case.snapshot for case in bad}:
         orphan.unlink()
         print(f"removed {orphan.relative_to(ROOT)}")
-    for snapshot, text in wanted.items():
-        if not snapshot.is_file() or snapshot.read_text(encoding="utf-8") != text:
-            snapshot.write_text(text, encoding="utf-8", newline="\n")
-            print(f"wrote {snapshot.relative_to(ROOT)}")
+    for case in bad:
+        text = judged(case)[1]
+        if case.kept != text:
+            case.snapshot.write_text(text, encoding="utf-8", newline="\n")
+            print(f"wrote {case.snapshot.relative_to(ROOT)}")
     return 0
 
 

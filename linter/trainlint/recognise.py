@@ -157,10 +157,8 @@ def owner_of_broken(source: Source) -> Program | None:
 
 def is_templated(source: Source) -> bool:
     """The file is a template of its program's: something fills it in first."""
-    owner = owner_of_broken(source)
-    return (
-        owner is not None and source.text is not None and any(mark in source.text.content for mark in owner.templates)
-    )
+    owner, text = owner_of_broken(source), source.text
+    return owner is not None and text is not None and any(mark in text.content for mark in owner.templates)
 
 
 def recognised(document: Document, programs: Iterable[Program]) -> Recognised:

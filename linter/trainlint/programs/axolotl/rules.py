@@ -573,3 +573,23 @@ def axolotl_offload_clipping(config: AxolotlConfig) -> Iterator[Finding]:
             help="remove max_grad_norm or offload_params",
             related=config.field.get("max_grad_norm").relate("gradients are clipped"),
         )
+
+
+@rule("FS416", "axolotl-duplicate-key", severity=Severity.WARNING)
+def axolotl_duplicate_key(config: AxolotlConfig) -> Iterator[Finding]:
+    """A key is written twice, and the last one counts without a word.
+
+    PyYAML keeps the last of equal keys in a mapping, so that what was written first is lost. Remove the one that is not
+    meant.
+
+    Source: Axolotl, utils/config and cli/config.py of each release, which load with PyYAML's safe_load.
+    """
+    yield from _written_twice(config.field)
+
+
+def _written_twice(field: Field) -> Iterator[Finding]:
+    for entry in (*field.entries(), *field.items()):
+        if entry.entry is not None and entry.entry.duplicates and not entry.use:
+            times = len(entry.entry.duplicates) + 1
+            yield entry.finding(f"{entry.name} is written {times} times: the last one counts", at_key=True)
+        yield from _written_twice(entry)
