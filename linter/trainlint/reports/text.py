@@ -68,6 +68,7 @@ def annotation(finding: Finding) -> str:
     program = PROGRAMS.get(maker or finding.program)
     thing = about(finding.field)
     verb, plural = _VERDICTS[Severity.ERROR if finding.refused_by_some else finding.level]
+    if maker is None and len(finding.program_versions) > 1 and not finding.releases.startswith("since"):
         verb = plural
     if maker is None and program and program.several_readers and finding.level is Severity.WARNING:
         verb = f"may {plural}"
