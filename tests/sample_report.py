@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trainlint.findings import Edit, Finding, Fix, Related, Severity, Span
-from trainlint.report import FileCounts, Report, Target
-from trainlint.text import Text
+from trainlint.reading.text import Text
+from trainlint.report import FileCounts, Report
+from trainlint.targets import Target
 
 JOB = """\
 apiVersion: trainer.kubeflow.org/v1alpha1

@@ -6,30 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from trainlint.discover import Excluder
-from trainlint.document import documents
+from surroundings import surroundings
 from trainlint.engine import lint
-from trainlint.facts.accelerate import SPANS, accelerate_facts, in_span, span_text
-from trainlint.facts.releases import releases
 from trainlint.findings import Severity
-from trainlint.fsdp import FsdpSetup
-from trainlint.programs.accelerate import (
+from trainlint.programs.accelerate.facts import SPANS, accelerate_facts, in_span, span_text
+from trainlint.programs.accelerate.program import (
+    PROGRAM,
     AccelerateConfig,
     ListedConfig,
     fsdp_setup,
-    in_force,
     launched_setups,
     python_text,
-    recognise,
     switch,
     truthy,
 )
-from trainlint.report import Target
-from trainlint.scalars import Dialect
-from trainlint.settings import Overrides, Settings
-from trainlint.text import Text
-from trainlint.values import Field, Known
-from trainlint.workspace import Context, Repository
+from trainlint.reading.document import documents
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.text import Text
+from trainlint.reading.values import Field, Known
+from trainlint.settings import Overrides
+from trainlint.targets import Target
+from trainlint.training.declarations import declarations
+from trainlint.training.fsdp import FsdpSetup
 
 NEWEST = "1.15.0"
 HEAD = """\
@@ -67,7 +65,7 @@ def found(folder: Path, text: str, release: str | None = None) -> list[tuple[str
     ],
 )
 def test_config_files(text: str) -> None:
-    assert isinstance(recognise(next(documents("a.yaml", Text(text))))[0], AccelerateConfig)
+    assert isinstance(PROGRAM.recognise(next(documents("a.yaml", Text(text))))[0], AccelerateConfig)
 
 
 @pytest.mark.parametrize(
@@ -83,11 +81,11 @@ def test_config_files(text: str) -> None:
     ],
 )
 def test_other_files(text: str) -> None:
-    assert recognise(next(documents("a.yaml", Text(text)))) == []
+    assert PROGRAM.recognise(next(documents("a.yaml", Text(text)))) == []
 
 
 def test_a_list_of_settings() -> None:
-    (subject,) = recognise(next(documents("a.yaml", Text("- distributed_type: FSDP\n- num_processes: 8\n"))))
+    (subject,) = PROGRAM.recognise(next(documents("a.yaml", Text("- distributed_type: FSDP\n- num_processes: 8\n"))))
     assert isinstance(subject, ListedConfig)
 
 
@@ -172,7 +170,7 @@ def test_default_state_dict_types() -> None:
 
 
 def test_spans_name_known_releases() -> None:
-    names = set(releases("accelerate").names)
+    names = set(declarations("accelerate").names)
     assert {end for span in SPANS.values() for end in span if end} <= names
     assert in_span(("1.4.0", "1.6.0"), "1.5.2")
     assert not in_span(("1.4.0", "1.6.0"), "1.7.0")
@@ -207,21 +205,14 @@ def test_verdicts_follow_the_release(
 
 def test_the_known_release_of_a_version() -> None:
     """The same one, else the nearest of its minor release; none for one older than all that are known."""
-    assert in_force("0.30.0").releases == ("0.30.1",)
-    assert in_force("0.32").releases == ("0.32.1",)
-    assert in_force("0.20").releases == ()
-    assert in_force("0.20").notice
+    assert PROGRAM.in_force("0.30.0").releases == ("0.30.1",)
+    assert PROGRAM.in_force("0.32").releases == ("0.32.1",)
+    assert PROGRAM.in_force("0.20").releases == ()
+    assert PROGRAM.in_force("0.20").notice
 
 
 def test_a_broken_file_is_an_error(tmp_path: Path) -> None:
     assert [rule for rule, _, level in found(tmp_path, HEAD + "fsdp_config:\n\tfsdp_version: 2\n")] == ["TL001"]
-
-
-def workspace(folder: Path, files: dict[str, str]) -> Context:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return Context(Repository(folder, Excluder((), folder)), Settings(), lambda *_: True)
 
 
 def test_flags_win(tmp_path: Path) -> None:
@@ -231,7 +222,7 @@ def test_flags_win(tmp_path: Path) -> None:
         "accelerate launch --config_file conf/fsdp.yaml --multi_gpu --num_processes $N train.py\n"
         "accelerate launch --config_file other.yaml train.py\n",
     }
-    (first, two), (_, plain) = launched_setups(workspace(tmp_path, files))
+    (first, two), (_, plain) = launched_setups(surroundings(tmp_path, files))
     assert [word.known for word in first.rest] == ["a.yaml"]
     assert two.is_fsdp2
     assert two.processes.is_(16)
@@ -247,7 +238,7 @@ def test_sections_win_over_flags_up_to_1_4(tmp_path: Path) -> None:
         "run.sh": "accelerate launch --config_file fsdp.yaml --fsdp_offload_params false train.py\n",
     }
     for version, offloaded in (("1.4.0", True), ("1.5.2", False)):
-        context = workspace(tmp_path, {**files, "requirements.txt": f"accelerate=={version}\n"})
+        context = surroundings(tmp_path, {**files, "requirements.txt": f"accelerate=={version}\n"})
         ((_, launched),) = launched_setups(context)
         assert launched.offload.is_(offloaded)
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from trainlint.catalogue import parse_target
 from trainlint.engine import lint
-from trainlint.facts.kubeflow import RELEASES
 from trainlint.findings import Finding, Severity
+from trainlint.programs.kubeflow.facts.release import RELEASES
 from trainlint.report import Report
-from trainlint.settings import Overrides, parse_target
+from trainlint.settings import Overrides
 
 JOB = """\
 apiVersion: trainer.kubeflow.org/v1alpha1

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from trainlint.conditions import Limit, limits_of
-from trainlint.document import documents
+from surroundings import owners
+from trainlint.catalogue import parse_target
 from trainlint.engine import lint
-from trainlint.facts.releases import releases
 from trainlint.findings import Finding
-from trainlint.programs.axolotl import AxolotlConfig, facts, fsdp_setup, recognise
-from trainlint.settings import Overrides, parse_target
-from trainlint.text import Text
+from trainlint.programs.axolotl.program import PROGRAM, AxolotlConfig, fsdp_setup
+from trainlint.reading.document import documents
+from trainlint.reading.text import Text
+from trainlint.settings import Overrides
+from trainlint.training.declarations import declarations
+from trainlint.training.limits import Limit, limits_of
 
 BASE = """\
 base_model: a/b
@@ -26,15 +28,15 @@ micro_batch_size: 1
 gradient_accumulation_steps: 2
 learning_rate: 2e-5
 """
-RELEASES = releases("axolotl").names
+RELEASES = declarations("axolotl").names
 LIMITS = [limit for section in limits_of("axolotl").values() for limit in section]
 
 
 def config(text: str, release: str = RELEASES[-1]) -> AxolotlConfig:
     """A configuration as a release reads it."""
     (document,) = documents("config.yml", Text(BASE + text))
-    (subject,) = recognise(document)
-    return AxolotlConfig(subject.field, facts(release))
+    (subject,) = PROGRAM.recognise(document)
+    return AxolotlConfig(subject.field, PROGRAM.facts(release))
 
 
 def found(tmp_path: Path, text: str, release: str = RELEASES[-1]) -> list[Finding]:
@@ -58,8 +60,7 @@ def found(tmp_path: Path, text: str, release: str = RELEASES[-1]) -> list[Findin
 )
 def test_recognise(text: str, ours: bool) -> None:
     """A base model with something that trains it, and none of another program's keys."""
-    (document,) = documents("x.yml", Text(text))
-    assert bool(recognise(document)) is ours
+    assert owners(text) == ["axolotl"] * ours
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_releases_differ(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.when)
 def test_limits_are_well_formed(limit: Limit) -> None:
-    """Releases are known ones, conditions parse, and the place is named in the condition."""
+    """Declarations are known ones, conditions parse, and the place is named in the condition."""
     reading = config("")
     assert limit.holds(reading.converted if limit.converted else reading) is False
     assert {limit.since, limit.until} - {""} <= set(RELEASES)
@@ -136,7 +137,7 @@ def test_limits_are_well_formed(limit: Limit) -> None:
 
 def test_each_limit_can_hold_in_its_releases() -> None:
     """No name in a condition is one that no release knows."""
-    known = releases("axolotl")
+    known = declarations("axolotl")
     names = known.keys_of_any("AxolotlInputConfig") | known.keys_of_any("plugin_args") | {"fsdp", "inference"}
     derived = {"attention", "packing_attention", "staged_nf4", "fsdp_version", "revision_of_model"}
     for limit in LIMITS:

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trainlint.build import BuiltJob
-from trainlint.document import of_data
-from trainlint.facts.schemas import shipped_runtimes
-from trainlint.parts import Part, Source, merge
-from trainlint.programs.kubeflow import Runtime, TrainJob
+from trainlint.programs.kubeflow.build import BuiltJob
+from trainlint.programs.kubeflow.built_value import Part, Source, merge
+from trainlint.programs.kubeflow.facts.crds import shipped_runtimes
+from trainlint.programs.kubeflow.objects import Runtime, TrainJob
+from trainlint.reading.document import of_data
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.values import Field
 from trainlint.resolve import plain
-from trainlint.scalars import Dialect
-from trainlint.values import Field
 
 if TYPE_CHECKING:
-    from trainlint.facts.schemas import Json
+    from trainlint.programs.kubeflow.facts.crds import Json
 
 ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
 

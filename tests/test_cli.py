@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from trainlint import __version__
 from trainlint.cli import main
-from trainlint.settings import FORMATS
+from trainlint.reports import FORMATS
 
 BAD = """apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
@@ -176,7 +176,7 @@ def test_a_baseline_of_a_run_that_went_wrong(bad: Path, monkeypatch: pytest.Monk
         raise KeyError("x")
 
     monkeypatch.delenv("TRAINLINT_DEBUG", raising=False)
-    monkeypatch.setattr("trainlint.programs.kubeflow.recognise", fail)
+    monkeypatch.setattr("trainlint.programs.kubeflow.program.KubeflowTrainer.recognise", fail)
     result = run("--baseline", "known.json", "--write-baseline")
     assert result.exit_code == 2
     assert "bad.yaml: not wholly checked" in result.stderr

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from trainlint.conditions import UNREAD, Data, Limit, data_of
-from trainlint.document import documents
-from trainlint.scalars import Dialect
-from trainlint.text import Text
-from trainlint.values import Field
+from trainlint.reading.document import documents
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.text import Text
+from trainlint.reading.values import Field
+from trainlint.training.limits import UNREAD, Data, Limit, data_of
 
 
 class Sheet:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainlint.discover import Excluder, MissingPath, discover
+from trainlint.repository.discover import Excluder, MissingPath, discover
 
 
 def write(folder: Path, *names: str) -> None:

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainlint.document import (
+from trainlint.reading.document import (
     MAX_DEPTH,
     Alias,
     Document,
@@ -22,7 +22,7 @@ from trainlint.document import (
     of_data,
     resolve,
 )
-from trainlint.text import Text
+from trainlint.reading.text import Text
 
 
 def compose(content: str) -> list[Document]:

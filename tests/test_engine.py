@@ -8,9 +8,10 @@ import pytest
 
 import trainlint
 from trainlint.engine import lint
-from trainlint.programs.kubeflow import TrainJob
-from trainlint.report import Report, Target
+from trainlint.programs.kubeflow.objects import TrainJob
+from trainlint.report import Report
 from trainlint.settings import Overrides
+from trainlint.targets import Target
 
 JOB = """apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob

@@ -11,8 +11,8 @@ import pytest
 
 from trainlint.findings import Edit, Finding, Fix, Span
 from trainlint.fixes import apply
+from trainlint.reading.text import decode
 from trainlint.report import Report
-from trainlint.text import decode
 
 
 def report(file: Path, *fixes: Fix, suppressed: str | None = None) -> Report:

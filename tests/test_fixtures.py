@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from trainlint.catalogue import all_rules, find_rule, parse_target
 from trainlint.engine import lint
 from trainlint.findings import Finding
-from trainlint.report import Report, Target
-from trainlint.rules import all_rules, find_rule
-from trainlint.settings import Overrides, parse_target
+from trainlint.report import Report
+from trainlint.settings import Overrides
+from trainlint.targets import Target
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 RULES = {rule.code: rule for rule in all_rules()}

@@ -7,13 +7,13 @@ from dataclasses import fields, replace
 
 import pytest
 
-from trainlint.document import documents
 from trainlint.findings import Finding, Severity
-from trainlint.fsdp import FSDP2_ALWAYS, FsdpFacts, FsdpRun, FsdpSetup, Training, Words, nothing
-from trainlint.rules import Rule, rules_of
-from trainlint.scalars import Dialect
-from trainlint.text import Text
-from trainlint.values import Absent, Field, Known, WrongType
+from trainlint.reading.document import documents
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.text import Text
+from trainlint.reading.values import Absent, Field, Known, WrongType
+from trainlint.rule import Rule, rules_of
+from trainlint.training.fsdp import FSDP2_ALWAYS, FsdpFacts, FsdpRun, FsdpSetup, Training, Words, nothing
 
 TEXT = """\
 switch: FSDP
@@ -25,7 +25,7 @@ section:
 trainer: true
 """
 ROOT = Field.root(next(documents("a.yaml", Text(TEXT))), Dialect.PYYAML)
-RULES = rules_of(["fsdp"])
+RULES = rules_of(["trainlint.training.fsdp_rules"])
 STRICT = FsdpFacts(
     versions=(1, 2),
     words={"strategy": {1: Words(frozenset(("FULL_SHARD", "SHARD_GRAD_OP")))}},

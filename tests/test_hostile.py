@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from trainlint.catalogue import all_rules
 from trainlint.engine import lint
-from trainlint.rules import all_rules
 from trainlint.settings import Overrides
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from trainlint.discover import Excluder
-from trainlint.document import documents, of_text
-from trainlint.invocations import (
+from trainlint.reading.document import documents, of_text
+from trainlint.reading.text import Text
+from trainlint.recognise import marks
+from trainlint.repository.discover import Excluder
+from trainlint.repository.files import Repository
+from trainlint.repository.invocations import (
     Command,
     Invocation,
     Word,
@@ -17,9 +20,6 @@ from trainlint.invocations import (
     named_file,
     repository_invocations,
 )
-from trainlint.settings import Settings
-from trainlint.text import Text
-from trainlint.workspace import Context, Repository
 
 SOUP = Command("soup train", (("soup", "train"), ("soup_cli.cli", "train")), "soup", counts={"--fsdp": 1})
 TUNE = Command("tune run", (("tune", "run"),), "tune", bare={"--standalone"})
@@ -185,14 +185,14 @@ def test_repository(tmp_path: Path) -> None:
     (tmp_path / "conf" / "a.yaml").write_text("x: 1\n")
     (tmp_path / "run.sh").write_text("cd conf && tune run r --config a.yaml\n")
     (tmp_path / "ci.yml").write_text("run: tune run r --config /app/conf/a.yaml\n")
-    context = Context(Repository(tmp_path, Excluder((), tmp_path)), Settings(), lambda *_: True)
-    found = repository_invocations(context, TUNE)
+    repository = Repository(tmp_path, Excluder((), tmp_path), marks)
+    found = repository_invocations(repository, TUNE)
     assert [Path(f.document.path).name for f in found] == ["ci.yml", "run.sh"]
     for invocation in found:
-        file = named_file(context.repository, invocation, invocation.flag("--config").known or "")
+        file = named_file(repository, invocation, invocation.flag("--config").known or "")
         assert file is not None
         assert file.samefile(tmp_path / "conf" / "a.yaml")
-    assert named_file(context.repository, found[1], "b.yaml") is None
+    assert named_file(repository, found[1], "b.yaml") is None
 
 
 def test_which_file_is_meant(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_which_file_is_meant(tmp_path: Path) -> None:
     lines = ["--c a.yaml", "--c b.yaml", "--c ../a.yaml", "--c /w/jobs/b.yaml", "--c /w/d.yaml", "--c /w/c/d.yaml"]
     script = "".join(f"tune run r {line}\n" for line in lines) + "cd $X && tune run r --c b.yaml\n"
     (tmp_path / "jobs" / "run.sh").write_text(script + "cd /app && tune run r --c jobs/b.yaml\n")
-    repository = Repository(tmp_path, Excluder((), tmp_path))
+    repository = Repository(tmp_path, Excluder((), tmp_path), marks)
     found = invocations_in_script(repository.script(tmp_path / "jobs" / "run.sh"), [TUNE])
     files = [named_file(repository, f, f.flag("--c").known or "") for f in found]
     names = [file and file.resolve().relative_to(tmp_path.resolve()).as_posix() for file in files]

@@ -12,7 +12,10 @@ from types import ModuleType
 
 import pytest
 
-from trainlint.facts import admission, kubeflow, schemas, start
+from trainlint.programs.kubeflow.facts import admission
+from trainlint.programs.kubeflow.facts import crds as schemas
+from trainlint.programs.kubeflow.facts import jobset as start
+from trainlint.programs.kubeflow.facts import release as kubeflow
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "tools" / "kubeflow_facts.py"

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trainlint.document import documents
-from trainlint.facts.releases import Field as Spec
-from trainlint.lax import Schema, refusals
-from trainlint.scalars import Dialect
-from trainlint.text import Text
-from trainlint.values import Field
+from trainlint.reading.document import documents
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.text import Text
+from trainlint.reading.values import Field
+from trainlint.training.declarations import Spec
+from trainlint.training.pydantic_types import Schema, refusals
 
 if TYPE_CHECKING:
-    from trainlint.facts.releases import Json
+    from trainlint.training.declarations import Json
 
 
 def spec(types: str, choices: tuple[Json, ...] = (), **bounds: Json) -> Spec:

@@ -6,17 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from trainlint.conditions import Limit, limits_of
-from trainlint.document import documents
+from surroundings import owners
+from trainlint.catalogue import parse_target
 from trainlint.engine import lint
-from trainlint.facts import llamafactory as tables
-from trainlint.facts.llamafactory import argument_facts
-from trainlint.facts.releases import releases
 from trainlint.findings import Finding
-from trainlint.programs.llamafactory import LlamaFactoryConfig, LlamaFactoryFile, facts, recognise
-from trainlint.programs.transformers import Arguments
-from trainlint.settings import Overrides, parse_target
-from trainlint.text import Text
+from trainlint.programs.llamafactory import facts as tables
+from trainlint.programs.llamafactory.facts import argument_facts
+from trainlint.programs.llamafactory.program import PROGRAM, LlamaFactoryConfig, LlamaFactoryFile
+from trainlint.programs.transformers.program import Arguments
+from trainlint.reading.document import documents
+from trainlint.reading.text import Text
+from trainlint.settings import Overrides
+from trainlint.training.declarations import declarations
+from trainlint.training.limits import Limit, limits_of
 
 BASE = """\
 model_name_or_path: a/b
@@ -27,17 +29,17 @@ template: llama3
 output_dir: out
 dataset: identity
 """
-RELEASES = releases("llamafactory").names
+RELEASES = declarations("llamafactory").names
 LIMITS = [limit for section in limits_of("llamafactory").values() for limit in section]
 
 
 def config(text: str = "", release: str = RELEASES[-1]) -> LlamaFactoryConfig:
     """A configuration as a release reads it."""
     (document,) = documents("train.yaml", Text(BASE + text))
-    (subject,) = recognise(document)
+    (subject,) = PROGRAM.recognise(document)
     assert isinstance(subject, LlamaFactoryFile)
     known = argument_facts(release, tables.GOES_WITH[release], frozenset())
-    return LlamaFactoryConfig(Arguments(subject, known), facts(release))
+    return LlamaFactoryConfig(Arguments(subject, known), PROGRAM.facts(release))
 
 
 def found(tmp_path: Path, text: str, *targets: str, files: dict[str, str] | None = None) -> list[Finding]:
@@ -63,8 +65,7 @@ def found(tmp_path: Path, text: str, *targets: str, files: dict[str, str] | None
 )
 def test_recognise(text: str, ours: bool) -> None:
     """A model by its path with a method, a template and a dataset, or a stage of training."""
-    (document,) = documents("x.yaml", Text(text))
-    assert bool(recognise(document)) is ours
+    assert ("llamafactory" in owners(text)) is ours
 
 
 def test_numbers_are_read_as_omegaconf_does(tmp_path: Path) -> None:
@@ -107,11 +108,11 @@ def test_templates_are_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.when)
 def test_limits_are_well_formed(limit: Limit) -> None:
-    """Releases are known ones, conditions parse, and their names are arguments."""
+    """Declarations are known ones, conditions parse, and their names are arguments."""
     reading = config()
     assert limit.holds(reading) is False
     assert {limit.since, limit.until} - {""} <= set(RELEASES)
-    known = releases("llamafactory")
+    known = declarations("llamafactory")
     names = {name for table in tables.TRAINING_TABLES for name in known.keys_of_any(table)}
     names |= set(reading.arguments.facts.fields)
     derived = {"evaluates", "zero3", "transformers_4_53", "image_pixels_swapped", "video_pixels_swapped"}

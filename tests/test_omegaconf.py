@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from trainlint.document import documents
-from trainlint.omegaconf import Node, split_key
-from trainlint.scalars import Dialect
-from trainlint.text import Text
-from trainlint.values import Field
+from trainlint.programs.torchtune.omegaconf import Node, split_key
+from trainlint.reading.document import documents
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.text import Text
+from trainlint.reading.values import Field
 
 
 def tree(content: str) -> Node:

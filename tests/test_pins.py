@@ -6,19 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from trainlint.discover import Excluder
-from trainlint.pins import pinned_version, target_from_pins
-from trainlint.settings import Settings
-from trainlint.workspace import Context, Repository
+from surroundings import surroundings
+from trainlint.repository.files import Repository
+from trainlint.repository.pins import pinned_version, target_from_pins
 
 RELEASES = ("0.27.2", "0.34.2", "1.0.1", "1.6.0", "1.15.0")
 
 
-def repository(folder: Path, files: dict[str, str]) -> Context:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return Context(Repository(folder, Excluder((), folder)), Settings(), lambda *_: True)
+def repository(folder: Path, files: dict[str, str]) -> Repository:
+    return surroundings(folder, files).repository
 
 
 def target(folder: Path, files: dict[str, str], near: str = "a.yaml", package: str = "accelerate") -> tuple[str, str]:

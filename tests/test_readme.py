@@ -13,12 +13,14 @@ import click
 
 from external import DEMO, ROOT, run
 from readme import filled
+from trainlint.catalogue import VOCABULARY, all_rules
 from trainlint.cli import check
-from trainlint.facts import kubeflow, torchtune
-from trainlint.facts.releases import releases
-from trainlint.programs import PROGRAMS
-from trainlint.rules import all_rules
-from trainlint.settings import FORMATS, Settings, read_settings
+from trainlint.programs.kubeflow.facts import release as kubeflow
+from trainlint.programs.table import PROGRAMS
+from trainlint.programs.torchtune import facts as torchtune
+from trainlint.reports import FORMATS
+from trainlint.settings import Settings, read_settings
+from trainlint.training.declarations import declarations
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -38,7 +40,7 @@ def test_outputs_are_real() -> None:
 def test_programs_and_releases() -> None:
     known = {
         name: {"kubeflow-trainer": tuple(kubeflow.RELEASES), "torchtune": torchtune.RELEASES}.get(name)
-        or releases(name).names
+        or declarations(name).names
         for name in PROGRAMS
     }
     table = section("## What it looks at").split("\n### ")[0]
@@ -66,7 +68,7 @@ def test_settings(tmp_path: Path) -> None:
     assert example
     file = tmp_path / "pyproject.toml"
     file.write_text(example[1], encoding="utf-8")
-    read, default = read_settings(file), Settings()
+    read, default = read_settings(file, VOCABULARY), Settings()
     assert read.targets["kubeflow-trainer"].versions == ("2.2", "2.3")
     shown = {field.name for field in fields(Settings) if f"\n{field.name.replace('_', '-')} = " in example[1]}
     assert shown | {"targets", "cluster", "base"} == {field.name for field in fields(Settings)}

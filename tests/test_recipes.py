@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from trainlint.catalogue import parse_target
 from trainlint.engine import lint
-from trainlint.facts.torchtune import RELEASES, TorchtuneFacts, facts_of
 from trainlint.findings import Finding
+from trainlint.programs.torchtune.facts import RELEASES, TorchtuneFacts, facts_of
 from trainlint.report import Report
-from trainlint.settings import Overrides, parse_target
+from trainlint.settings import Overrides
 
 CONFIG = (Path(__file__).resolve().parent.parent / "fixtures/TT306/good.yaml").read_text(encoding="utf-8")
 WORKFLOW = "jobs:\n  train:\n    steps:\n"

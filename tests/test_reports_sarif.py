@@ -11,11 +11,11 @@ import pytest
 import sarif_om
 
 from sample_report import EMPTY, FIXABLE, FULL, NODES, ODD, SUPPRESSED, report
+from trainlint.catalogue import all_rules
 from trainlint.findings import Finding, Severity, Span
+from trainlint.reading.text import Text
 from trainlint.report import Report
 from trainlint.reports import RenderOptions, render, sarif
-from trainlint.rules import all_rules
-from trainlint.text import Text
 
 Json: TypeAlias = "bool | int | str | list[Json] | dict[str, Json] | None"
 

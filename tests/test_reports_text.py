@@ -8,11 +8,11 @@ import pytest
 
 from sample_report import BASELINED, EMPTY, FIXABLE, FULL, JOB, NODES, ODD, SUPPRESSED, report, span
 from trainlint.findings import Finding, Severity
+from trainlint.reading.text import Text
 from trainlint.report import FileCounts, Report
 from trainlint.reports import RenderOptions, render
 from trainlint.reports.escape import columns, visible
 from trainlint.reports.text import annotation, footer
-from trainlint.text import Text
 
 NODES_BLOCK = """\
 jobs/tune.yaml:6:15: error TT102 single-node-model: numNodes must be 1 for qwen2_5/1.5B

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from trainlint.cli import main
-from trainlint.report import Target
 from trainlint.resolve import as_json, canonical, resolve
 from trainlint.settings import Overrides
+from trainlint.targets import Target
 
 VERDICTS = os.environ.get("TRAINLINT_VERDICTS", "")
 """A folder of recorded cases: `kubeflow-trainer/verdicts.jsonl` and a folder for each case."""

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from trainlint.catalogue import FAMILIES, OWN_RULES, all_rules, find_rule, nearest_rule
 from trainlint.cli import main
 from trainlint.findings import Finding
-from trainlint.programs import PROGRAMS, Program
-from trainlint.programs.kubeflow import TrainJob
+from trainlint.programs.kubeflow.objects import TrainJob
+from trainlint.programs.table import PROGRAMS, Program
 from trainlint.report import Report
 from trainlint.reports import render
-from trainlint.rules import all_rules, find_rule, nearest_rule, rule, selected
+from trainlint.rule import rule, selected
 
 RULES = all_rules()
 
@@ -25,13 +26,13 @@ def test_codes_names_and_families() -> None:
     assert [r.code for r in RULES] == sorted({r.code for r in RULES})
     assert len({r.name for r in RULES}) == len(RULES)
     for known in RULES:
-        assert re.fullmatch(r"(?:TT|FS|TJ|YD|TL)\d{3}", known.code)
+        assert re.fullmatch(rf"(?:{'|'.join(FAMILIES)})\d{{3}}", known.code)
         assert re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", known.name)
 
 
 def test_every_rule_set_belongs_to_a_program() -> None:
-    used = {rule_set for program in PROGRAMS.values() for rule_set in program.rule_sets}
-    assert used | {"own"} == {r.module for r in RULES}
+    used = {module for program in PROGRAMS.values() for module in program.rules}
+    assert used | {OWN_RULES} == {r.module for r in RULES}
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=lambda program: program.name)

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainlint.document import Scalar
-from trainlint.scalars import Dialect, Plain, plain_value, value_of
+from trainlint.reading.document import Scalar
+from trainlint.reading.scalars import Dialect, Plain, plain_value, value_of
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from trainlint.document import documents
-from trainlint.facts.admission import CEL_RULES, object_meta
-from trainlint.facts.kubeflow import RELEASES
-from trainlint.facts.schemas import SchemaNode, schema
-from trainlint.scalars import Dialect
-from trainlint.schema import MAX_DEFECTS, Problem, Reading, Walk, dotted, place_of, releases_with, structure_at
-from trainlint.text import Text
-from trainlint.values import Field
+from trainlint.programs.kubeflow.crd_walk import (
+    MAX_DEFECTS,
+    Problem,
+    Reading,
+    Walk,
+    dotted,
+    place_of,
+    releases_with,
+    structure_at,
+)
+from trainlint.programs.kubeflow.facts.admission import CEL_RULES, object_meta
+from trainlint.programs.kubeflow.facts.crds import SchemaNode, schema
+from trainlint.programs.kubeflow.facts.release import RELEASES
+from trainlint.reading.document import documents
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.text import Text
+from trainlint.reading.values import Field
 
-FACTS = Path(__file__).resolve().parent.parent / "linter" / "trainlint" / "facts"
+FACTS = Path(__file__).resolve().parent.parent / "linter" / "trainlint" / "programs" / "kubeflow" / "facts"
 
 
 def root_of(text: str) -> Field:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from trainlint.catalogue import VOCABULARY, parse_target
 from trainlint.findings import Severity
-from trainlint.report import Target
-from trainlint.settings import Overrides, Settings, SettingsError, parse_target, read_settings, settings_file
+from trainlint.repository.discover import settings_file
+from trainlint.settings import Overrides, Settings, SettingsError, read_settings
+from trainlint.targets import Target, TargetError
 
 
 def written(folder: Path, content: str, name: str = "trainlint.toml") -> Path:
@@ -34,7 +36,8 @@ def test_everything_that_can_be_set(tmp_path: Path) -> None:
             runtimes = ["own"]
             priority-classes = ["high"]
             """,
-        )
+        ),
+        VOCABULARY,
     )
     assert settings.select == ("TT", "TJ101")
     assert settings.ignore == ("zero-num-nodes",)
@@ -53,7 +56,7 @@ def test_a_pyproject_counts_with_our_table_only(tmp_path: Path) -> None:
     assert settings_file(tmp_path) is None
     project.write_text("[tool.trainlint]\nfail-on = 'note'\n", encoding="utf-8")
     assert settings_file(tmp_path) == project
-    assert read_settings(project).fail_on is Severity.NOTE
+    assert read_settings(project, VOCABULARY).fail_on is Severity.NOTE
     own = written(tmp_path, "")
     assert settings_file(tmp_path) == own
 
@@ -75,14 +78,14 @@ def test_our_table_however_it_is_written(tmp_path: Path, content: str, ours: boo
     project = written(tmp_path, content, "pyproject.toml")
     assert settings_file(tmp_path) == (project if ours else None)
     if ours:
-        assert read_settings(project).ignore == ("TT",)
+        assert read_settings(project, VOCABULARY).ignore == ("TT",)
 
 
 def test_a_broken_pyproject_with_our_table_is_told(tmp_path: Path) -> None:
     project = written(tmp_path, "[tool.trainlint]\nselect = [\n", "pyproject.toml")
     assert settings_file(tmp_path) == project
     with pytest.raises(SettingsError, match="not TOML"):
-        read_settings(project)
+        read_settings(project, VOCABULARY)
 
 
 @pytest.mark.parametrize(
@@ -95,8 +98,8 @@ def test_a_broken_pyproject_with_our_table_is_told(tmp_path: Path) -> None:
         ("runtimes = 'shut'\n", ":1: 'runtimes' must be one of open, closed"),
         ("fail-on = 3\n", ":1: 'fail-on' must be one of note, warning, error"),
         ("select = ['single-node-modl']\n", ":1: 'select': no rule is called 'single-node-modl', did you mean"),
-        ("[targets]\nkubeflow = '2.3'\n", ":2: 'kubeflow' is no program"),
-        ("[targets]\nkubeflow-trainer = 'new'\n", ":2: 'new' is no version of kubeflow-trainer"),
+        ("[targets]\nkubeflow = '2.3'\n", ":2: unknown program 'kubeflow'"),
+        ("[targets]\nkubeflow-trainer = 'new'\n", ":2: 'new' is not a version of kubeflow-trainer"),
         ("[targets]\nkubeflow-trainer = 2.3\n", ":2: the target of kubeflow-trainer must be a text"),
         ("[cluster]\nnodes = []\n", ":2: unknown setting 'nodes' of the cluster"),
         ("a = [\n", ": not TOML: "),
@@ -105,7 +108,7 @@ def test_a_broken_pyproject_with_our_table_is_told(tmp_path: Path) -> None:
 def test_bad_settings_name_their_place(tmp_path: Path, content: str, message: str) -> None:
     file = written(tmp_path, content)
     with pytest.raises(SettingsError) as caught:
-        read_settings(file)
+        read_settings(file, VOCABULARY)
     assert str(caught.value).startswith(str(file))
     assert message in str(caught.value)
 
@@ -127,7 +130,7 @@ def test_options_go_before_settings() -> None:
     "option", ["kubeflow-trainer", "kubeflow-trainer=", "kubeflow-trainer=x", "=2", "kubernetes=1.30", "trainer=2.3"]
 )
 def test_bad_targets(option: str) -> None:
-    with pytest.raises(SettingsError):
+    with pytest.raises(TargetError):
         parse_target(option)
 
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from trainlint.document import documents
+from trainlint.catalogue import find_rule
 from trainlint.engine import lint
-from trainlint.facts.releases import releases
-from trainlint.facts.soup import (
+from trainlint.programs.soup.facts import (
     COMPILE_LIMITS,
     PIPELINE_LIMITS,
     QUANTIZATION_LIMITS,
@@ -19,21 +18,22 @@ from trainlint.facts.soup import (
     STREAM_LIMITS,
     facts_of,
 )
-from trainlint.programs.soup import SoupConfig, SoupFile, recognise
-from trainlint.report import Target
-from trainlint.rules import find_rule
-from trainlint.scalars import Dialect
+from trainlint.programs.soup.program import PROGRAM, SoupConfig, SoupFile
+from trainlint.reading.document import documents
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.text import Text
+from trainlint.reading.values import Field
 from trainlint.settings import Overrides
-from trainlint.text import Text
-from trainlint.values import Field
+from trainlint.targets import Target
+from trainlint.training.declarations import declarations
 
 CONFIG = "base: acme/tiny-lm\ndata:\n  train: a.jsonl\ntraining:\n  epochs: 1\n"
-RELEASES = releases("soup").names
+RELEASES = declarations("soup").names
 
 
 def is_config(text: str, name: str = "any.yaml") -> bool:
     (document,) = documents(name, Text(text))
-    return any(isinstance(subject, SoupFile) for subject in recognise(document))
+    return any(isinstance(subject, SoupFile) for subject in PROGRAM.recognise(document))
 
 
 def found(folder: Path, files: dict[str, str], version: str = "0.77.0") -> Iterator[tuple[str, str, int]]:

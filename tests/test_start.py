@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from trainlint import names
 from trainlint.engine import lint
-from trainlint.facts import pods as facts
+from trainlint.programs.kubeflow import name_syntax as names
+from trainlint.programs.kubeflow.facts import pods as facts
 from trainlint.settings import Overrides
 
 RUNTIME = """\

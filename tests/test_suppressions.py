@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from trainlint.findings import Finding, Span
+from trainlint.reading.text import Text
 from trainlint.suppressions import Suppressed
-from trainlint.text import Text
 
 
 def finding(line: int, rule: str = "TT102", name: str = "single-node-model") -> Finding:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainlint.text import Text, Undecodable, decode
+from trainlint.reading.text import Text, Undecodable, decode
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from trainlint.document import documents
+from trainlint.catalogue import parse_target
 from trainlint.engine import lint
-from trainlint.facts.transformers import Flag, during, transformers_facts
 from trainlint.findings import Finding, Severity
-from trainlint.programs.transformers import Arguments, FsdpConfig, arguments_in, fsdp_setup
-from trainlint.settings import Overrides, parse_target
-from trainlint.text import Text
+from trainlint.programs.table import PROGRAMS
+from trainlint.programs.transformers.facts import Flag, during, transformers_facts
+from trainlint.programs.transformers.program import Arguments, ArgumentsFile, FsdpConfig, arguments_in, fsdp_setup
+from trainlint.reading.document import documents
+from trainlint.reading.text import Text
+from trainlint.recognise import recognised
+from trainlint.settings import Overrides
 
 BASE = "output_dir: out\nper_device_train_batch_size: 8\nlearning_rate: 2.0e-5\nnum_train_epochs: 1\n"
 
@@ -57,7 +60,8 @@ def _said(findings: list[Finding]) -> list[tuple[str, str, int]]:
 def test_recognition(text: str, wholes: list[bool]) -> None:
     """A document of arguments, a section that is nearly all arguments, and look-alikes."""
     document = next(documents("args.yaml", Text(text)))
-    assert [file.whole for file in arguments_in(document)] == wholes
+    found = recognised(document, [PROGRAMS["transformers"]])
+    assert [subject.whole for _, subject in found if isinstance(subject, ArgumentsFile)] == wholes
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from trainlint.document import documents
+from trainlint.catalogue import parse_target
 from trainlint.engine import lint
-from trainlint.facts.releases import releases
-from trainlint.facts.trl import GOES_WITH, PROFILES, TRAINERS, trl_facts
 from trainlint.findings import Finding
-from trainlint.programs.trl import recognise
-from trainlint.settings import Overrides, parse_target
-from trainlint.text import Text
+from trainlint.programs.trl.facts import GOES_WITH, PROFILES, TRAINERS, trl_facts
+from trainlint.programs.trl.program import PROGRAM
+from trainlint.reading.document import documents
+from trainlint.reading.text import Text
+from trainlint.settings import Overrides
+from trainlint.training.declarations import declarations
 
 BASE = "output_dir: out\nper_device_train_batch_size: 8\nlearning_rate: 2.0e-5\nnum_train_epochs: 1\n"
 SFT = "model_name_or_path: org/model\ndataset_name: org/data\n" + BASE
@@ -38,14 +39,14 @@ def _findings(root: Path, files: dict[str, str], *targets: str) -> list[Finding]
 )
 def test_recognition(text: str, is_trl: bool) -> None:
     """A model and a dataset under TRL's names or two arguments of its own; not transformers' example scripts."""
-    assert bool(recognise(next(documents("args.yaml", Text(text))))) is is_trl
+    assert bool(PROGRAM.recognise(next(documents("args.yaml", Text(text))))) is is_trl
 
 
 def test_goes_with() -> None:
     """Each release goes with a known transformers that it allows."""
     from packaging.specifiers import SpecifierSet
 
-    known, transformers = releases("trl"), releases("transformers")
+    known, transformers = declarations("trl"), declarations("transformers")
     assert tuple(GOES_WITH) == known.names
     for release, other in GOES_WITH.items():
         assert other in transformers.names

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from trainlint.document import documents
-from trainlint.scalars import Dialect
-from trainlint.text import Text
-from trainlint.values import Absent, Field, Known, Unknown, WrongType, is_template, spelled
+from trainlint.reading.document import documents
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.text import Text
+from trainlint.reading.values import Absent, Field, Known, Unknown, WrongType, is_template, spelled
 
 
 def root(content: str, dialect: Dialect = Dialect.KUBERNETES) -> Field:

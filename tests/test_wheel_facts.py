@@ -7,19 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from trainlint.facts import releases as module
-from trainlint.facts.releases import PROGRAMS, InForce, Releases, releases, version_tuple
+from trainlint.releases import InForce, version_tuple
+from trainlint.training import declarations as module
+from trainlint.training.declarations import PROGRAMS, Declarations, declarations
 
 SPAN = {"releases": ["1.0.0", "1.1.0", "1.2.0", "2.0.0"], "run": ["1.0.0", "2.0.0"]}
 
 
-def facts(**tables: object) -> Releases:
-    return Releases("program", {**SPAN, "values": {}, "tables": tables})  # type: ignore[dict-item]
+def facts(**tables: object) -> Declarations:
+    return Declarations("program", {**SPAN, "values": {}, "tables": tables})  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_table_reads_in_every_release(program: str) -> None:
-    known = releases(program)
+    known = declarations(program)
     assert list(known.names) == sorted(known.names, key=version_tuple)
     assert set(known.run) <= set(known.names)
     for table, release in itertools.product(known.tables, known.names):
@@ -31,7 +32,7 @@ def test_every_table_reads_in_every_release(program: str) -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_no_variants_of_a_name_overlap(program: str) -> None:
-    known = releases(program)
+    known = declarations(program)
     for histories in (*known._tables.values(), known._values):
         for name, history in histories.items():
             if isinstance(history, list):
@@ -42,7 +43,7 @@ def test_no_variants_of_a_name_overlap(program: str) -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_small_enough_to_read_on_each_run(program: str) -> None:
-    assert Path(module.__file__).with_name(f"{program}.json").stat().st_size < 150_000
+    assert (Path(module.__file__).parent.parent / "programs" / program / f"{program}.json").stat().st_size < 150_000
 
 
 @pytest.mark.parametrize(
@@ -78,34 +79,34 @@ def test_small_enough_to_read_on_each_run(program: str) -> None:
 def test_names_come_and_go_where_they_did(
     program: str, table: str, name: str, since: str | None, until: str | None
 ) -> None:
-    assert releases(program).since_until(table, name) == (since, until)
+    assert declarations(program).since_until(table, name) == (since, until)
 
 
 def test_names_of_bases_belong_to_a_table() -> None:
-    trl = releases("trl")
+    trl = declarations("trl")
     assert trl.bases("SFTConfig", "1.16.0") == ("TrainingArguments",)
     assert "dataset_name" in trl.keys("GRPOScriptArguments", "1.16.0")
     assert "total_episodes" in trl.keys("PPOConfig", "0.12.2")
     assert trl.fields("KTOConfig", "1.0.0")["beta"].default == 0.1
-    assert "base_model" in releases("axolotl").keys("AxolotlConfigWCapabilities", "0.21.0")
+    assert "base_model" in declarations("axolotl").keys("AxolotlConfigWCapabilities", "0.21.0")
 
 
 def test_a_field_tells_types_choices_and_bounds() -> None:
-    fields = releases("axolotl").fields("FSDPConfig", "0.21.0")
+    fields = declarations("axolotl").fields("FSDPConfig", "0.21.0")
     assert fields["auto_wrap_policy"].types == ("literal", "None")
     assert fields["auto_wrap_policy"].choices == ("TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP")
     assert fields["min_num_params"].bounds == {"ge": 1}
     assert fields["fsdp_version"].aliases == ("fsdp_version", "version")
-    arguments = releases("transformers").fields("TrainingArguments", "4.57.6")
+    arguments = declarations("transformers").fields("TrainingArguments", "4.57.6")
     assert arguments["save_strategy"].types == ("SaveStrategy", "str")
     assert arguments["save_strategy"].choices == ("best", "epoch", "no", "steps")
     assert arguments["fsdp"].types == ("list[FSDPOption]", "str", "None")
-    assert releases("accelerate").fields("fsdp_config", "1.15.0")["fsdp_version"].extra == {"env": "FSDP_VERSION"}
-    assert releases("accelerate").fields("launch_flags", "1.15.0")["use_fsdp"].extra["takes"] == "nothing"
+    assert declarations("accelerate").fields("fsdp_config", "1.15.0")["fsdp_version"].extra == {"env": "FSDP_VERSION"}
+    assert declarations("accelerate").fields("launch_flags", "1.15.0")["use_fsdp"].extra["takes"] == "nothing"
 
 
 def test_soup_says_what_it_does_with_keys_it_does_not_know() -> None:
-    soup = releases("soup")
+    soup = declarations("soup")
     assert [soup.value("unknown_key", name) for name in soup.names] == ["silent", "warn", "error", "error", "error"]
     assert [soup.value("staged_field", name) for name in soup.names] == ["silent", "silent", "silent", "warn", "error"]
     assert list(soup.fields("fsdp_presets", soup.newest)) == ["full_shard", "shard_grad", "full_offload"]
@@ -138,8 +139,8 @@ def test_release_in_force(asked: str, expected: tuple[str, ...]) -> None:
 
 
 def test_between_two_patches_of_a_minor_both_speak() -> None:
-    assert releases("transformers").in_force("4.57.3").releases == ("4.57.1", "4.57.6")
-    assert releases("transformers").in_force("4.57").releases == ("4.57.6",)
+    assert declarations("transformers").in_force("4.57.3").releases == ("4.57.1", "4.57.6")
+    assert declarations("transformers").in_force("4.57").releases == ("4.57.6",)
 
 
 def test_outside_of_the_known_releases_a_notice_says_so() -> None:

@@ -7,24 +7,17 @@ import sys
 import tempfile
 from pathlib import Path
 
+from trainlint.catalogue import FAMILIES, all_rules, parse_target
 from trainlint.engine import lint
 from trainlint.findings import Finding
-from trainlint.report import Target
-from trainlint.rules import Rule, all_rules
-from trainlint.settings import Overrides, parse_target
+from trainlint.rule import Rule
+from trainlint.settings import Overrides
+from trainlint.targets import Target
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "rules"
 FIXTURES = ROOT / "fixtures"
 _COMMENT = re.compile(r"\s*#\s*(?:expect|target|runtimes):.*$", re.MULTILINE)
-
-FAMILIES = {
-    "TT": "TorchTune: TrainJobs that run torchtune, its recipe configs and commands",
-    "FS": "FSDP: what the trainers make of sharding options",
-    "TJ": "Admission and start of TrainJobs and runtimes",
-    "YD": "YAML dialect",
-    "TL": "trainlint's own",
-}
 
 
 def pages() -> dict[Path, str]:

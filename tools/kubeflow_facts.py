@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write what one release of Kubeflow Trainer accepts into linter/trainlint/facts/.
+"""Write what one release of Kubeflow Trainer accepts into linter/trainlint/programs/kubeflow/facts/.
 
     tools/kubeflow_facts.py VERSION...            e.g. 2.3.0, from the released Go module (needs go)
     tools/kubeflow_facts.py --module DIR VERSION  the same from an unpacked module or a checkout
@@ -31,7 +31,7 @@ from ruamel.yaml import YAML
 Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
 Object: TypeAlias = dict[str, Json]
 
-FACTS = Path(__file__).resolve().parent.parent / "linter" / "trainlint" / "facts"
+FACTS = Path(__file__).resolve().parent.parent / "linter" / "trainlint" / "programs" / "kubeflow" / "facts"
 MODULE = "github.com/kubeflow/trainer/v2"
 GROUP = "trainer.kubeflow.org"
 KINDS = {"TrainJob": "trainjobs", "TrainingRuntime": "trainingruntimes"}
@@ -46,7 +46,7 @@ PINNED = (
     "volcano.sh/apis",
 )
 
-# OpenAPI keyword → key in the table. A keyword that facts/schemas.py could not read stops the script.
+# OpenAPI keyword → key in the table. A keyword that facts/crds.py could not read stops the script.
 KEPT = {
     "type": "type",
     "format": "format",

@@ -1,11 +1,11 @@
-"""Write facts/torchtune*.json from the wheels that torchtune was released as.
+"""Write programs/torchtune/torchtune*.json from the wheels that torchtune was released as.
 
     python tools/torchtune_facts.py --cache DIR [--download]
 
 Nothing of torchtune is imported (it needs torch): registry, recipes and component signatures are read with `ast`, the
 shipped configs as YAML. DIR holds torchtune-VERSION wheels; beside them one wheel each of torch and of bitsandbytes,
 whose optimizers the configs name. With --download, what is missing is fetched with pip; the torch wheel is large. The
-format of the written files is described in linter/trainlint/facts/torchtune.py.
+format of the written files is described in linter/trainlint/programs/torchtune/facts.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-FACTS = Path(__file__).resolve().parent.parent / "linter" / "trainlint" / "facts"
+FACTS = Path(__file__).resolve().parent.parent / "linter" / "trainlint" / "programs" / "torchtune"
 RELEASES = ("0.4.0", "0.5.0", "0.6.1")
 OTHERS = {"torch": "2.13.0", "bitsandbytes": "0.50.2"}
 

@@ -1,9 +1,9 @@
-"""Write the release facts in linter/trainlint/facts/ from the packages that the programs were released as.
+"""Write the release facts in linter/trainlint/programs/ from the packages that the programs were released as.
 
     python tools/wheel_facts.py --cache DIR [--download] [PROGRAM ...]
 
 Each release is read with `ast`: nothing of it is imported. With --download, missing packages are fetched into the
-cache directory with pip. The format of the written files is described in linter/trainlint/facts/releases.py.
+cache directory with pip. The format of the written files is described in linter/trainlint/training/declarations.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from email.parser import Parser
 from pathlib import Path
 
-FACTS = Path(__file__).resolve().parent.parent / "linter" / "trainlint" / "facts"
+FACTS = Path(__file__).resolve().parent.parent / "linter" / "trainlint" / "programs"
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 Attributes = dict[str, Json]
@@ -957,7 +957,7 @@ def main() -> None:
             else:
                 print(f"{name} {version}: not found, left out", file=sys.stderr)
         text = dumps(encode(program, found))
-        (FACTS / f"{name}.json").write_text(text, encoding="utf-8")
+        (FACTS / name / f"{name}.json").write_text(text, encoding="utf-8")
         print(f"{name}.json: {len(found)} releases, {len(text) // 1024} KB")
 
 

@@ -11,10 +11,12 @@ import click
 
 from trainlint import __version__
 from trainlint.findings import Severity
-from trainlint.settings import FORMATS, RUNTIMES, Overrides, SettingsError, parse_target, selector_problem
+from trainlint.reports import FORMATS
+from trainlint.settings import RUNTIMES, Overrides, SettingsError
+from trainlint.targets import Target, TargetError
 
 if TYPE_CHECKING:
-    from trainlint.report import Report, Target
+    from trainlint.report import Report
     from trainlint.settings import Settings
 
 _SEVERITIES = [severity.value for severity in Severity]
@@ -58,6 +60,8 @@ def _words(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tu
 
 
 def _selectors(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    from trainlint.catalogue import selector_problem
+
     words = _words(ctx, param, values)
     for word in words:
         if problem := selector_problem(word):
@@ -66,13 +70,15 @@ def _selectors(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
 
 
 def _targets(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, Target]:
+    from trainlint.catalogue import parse_target
+
     targets: dict[str, Target] = {}
     for value in values:
         try:
             for program, target in parse_target(value).items():
                 before = targets[program].versions if program in targets else ()
                 targets[program] = replace(target, versions=tuple(dict.fromkeys([*before, *target.versions])))
-        except SettingsError as error:
+        except TargetError as error:
             raise click.BadParameter(str(error)) from None
     return targets
 
@@ -127,8 +133,8 @@ def check(
     color: str,
 ) -> None:
     """Check files and folders (default: the current folder); - reads standard input."""
-    from trainlint.discover import MissingPath
     from trainlint.engine import Run
+    from trainlint.repository.discover import MissingPath
 
     if isolated and config is not None:
         raise click.UsageError("--config and --isolated exclude each other.")
@@ -203,8 +209,8 @@ def _mend(report: Report) -> int:
 
 
 def _write(report: Report, settings: Settings, output: Path | None, color: str, show_suppressed: bool) -> None:
-    from trainlint.discover import repository_root
     from trainlint.reports import RenderOptions, render
+    from trainlint.repository.discover import repository_root
 
     document = RenderOptions(
         show_suppressed=show_suppressed, root=repository_root(Path.cwd()), fail_on=settings.fail_on
@@ -248,7 +254,7 @@ def _stop(message: str) -> NoReturn:
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text")
 def list_rules(format_: str) -> None:
     """List every rule."""
-    from trainlint.rules import all_rules
+    from trainlint.catalogue import all_rules
 
     rules = all_rules()
     if format_ == "json":
@@ -269,7 +275,7 @@ def list_rules(format_: str) -> None:
 @click.argument("rule")
 def explain(rule: str) -> None:
     """Explain a rule, by its code or name."""
-    from trainlint.rules import find_rule, nearest_rule
+    from trainlint.catalogue import find_rule, nearest_rule
 
     found = find_rule(rule)
     if found is None:
@@ -290,7 +296,7 @@ def show_resolved(
     paths: tuple[Path, ...], format_: str, targets: dict[str, Target], runtimes: str | None, isolated: bool
 ) -> None:
     """Show what each TrainJob will really start: pods, images, commands, environment, and where they come from."""
-    from trainlint.discover import MissingPath
+    from trainlint.repository.discover import MissingPath
     from trainlint.resolve import as_json, as_text, resolve
 
     overrides = Overrides(targets=targets, runtimes=runtimes, isolated=isolated)

@@ -9,18 +9,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlint.discover import Candidate, Excluder, discover, is_workspace, workspace_of
+from trainlint.catalogue import OWN_RULES, VOCABULARY, all_rules, find_rule, nearest_rule
 from trainlint.findings import Finding, Severity
-from trainlint.programs import Program, Subject, TellsReleases, World
-from trainlint.report import FileCounts, Report, Target
-from trainlint.rules import Rule, rules_of, selected
-from trainlint.settings import Overrides, Settings, SettingsError, read_settings, settings_file
+from trainlint.programs import Subject, Surroundings, Views
+from trainlint.programs.table import PROGRAMS, Program
+from trainlint.reading.text import Text
+from trainlint.recognise import Recogniser, is_templated, marks, owner_of_broken
+from trainlint.report import FileCounts, Report
+from trainlint.repository.discover import Candidate, Excluder, discover, is_workspace, settings_file, workspace_of
+from trainlint.repository.files import Repository, Source, display_path
+from trainlint.rule import Rule, rules_of, selected
+from trainlint.settings import Overrides, Settings, SettingsError, read_settings
 from trainlint.suppressions import Suppressed
-from trainlint.text import Text
-from trainlint.workspace import Context, Repository, Source, display_path, load
+from trainlint.targets import Target
 
 if TYPE_CHECKING:
-    from trainlint.facts.releases import InForce
+    from trainlint.releases import InForce
 
 
 def lint(paths: Sequence[Path], overrides: Overrides | None = None, stdin: tuple[Path, bytes] | None = None) -> Report:
@@ -31,12 +35,53 @@ def lint(paths: Sequence[Path], overrides: Overrides | None = None, stdin: tuple
     return Run(overrides or Overrides()).lint(paths, stdin)
 
 
+class Workspace:
+    """One workspace of a run: its settings, its files, what is recognised in them."""
+
+    def __init__(self, root: Path, settings: Settings) -> None:
+        self.settings = settings
+        self.repository = Repository(root, Excluder(settings.exclude, settings.base or root), marks)
+        self.recogniser = Recogniser(self.repository)
+        self.surroundings = Surroundings(
+            self.repository,
+            replace(settings.cluster, closed=settings.runtimes == "closed"),
+            settings.targets,
+            self.recogniser.subjects_of,
+            self._is_accepted,
+        )
+
+    def target(self, program: Program, subject: Subject) -> Target:
+        """The releases that a subject is judged by."""
+        named = self.settings.targets.get(program.name)
+        return named or program.load().default_target(subject, self.surroundings)
+
+    def findings(self, program: Program, subject: Subject, release: str, rules: Iterable[Rule]) -> list[Finding]:
+        """What one known release says: what holds in every alternative of the subject."""
+        module = program.load()
+        facts = module.facts(release)
+        return _common_to_all(
+            [
+                list(_run_rules(rules, views, program.name, release, facts))
+                for views in module.alternatives(subject, self.surroundings, release)
+            ]
+        )
+
+    def accepts(self, program: Program, subject: Subject, release: str) -> bool:
+        """No rule that speaks for the subject's own program calls it an error."""
+        rules = [rule for rule in rules_of(program.rules) if rule.program in (None, program.name)]
+        found = self.findings(program, subject, release, rules)
+        return not any(f.level is Severity.ERROR and f.program == program.name for f in found)
+
+    def _is_accepted(self, program: str, subject: Subject, release: str) -> bool:
+        return self.accepts(PROGRAMS[program], subject, release)
+
+
 class Run:
     """One run over any number of workspaces."""
 
     def __init__(self, overrides: Overrides) -> None:
         self.overrides = overrides
-        self._contexts: dict[Path, Context] = {}
+        self._workspaces: dict[Path, Workspace] = {}
         self._targets: dict[str, Target] = {}
         self._notices: dict[str, None] = {}
         self._accepted_elsewhere: dict[str, Counter[str]] = {}
@@ -56,7 +101,7 @@ class Run:
             by_path: dict[str, list[Finding]] = {source.path: []}
             for finding in self._guarded(candidate, source):
                 by_path.setdefault(finding.path, []).append(finding)
-            repository = self._context(candidate.workspace).repository
+            repository = self._workspace(candidate.workspace).repository
             for path, found in by_path.items():
                 text = source.text if path == source.path else repository.text_of(path)
                 if text is not None:
@@ -67,7 +112,7 @@ class Run:
                     if reported:
                         texts[path] = text
                         findings.extend(reported)
-        findings = _united(findings)
+        findings = _merge_duplicates(findings)
         self._notice_other_releases()
         return Report(
             findings=tuple(sorted(findings, key=lambda f: (f.span, f.rule, f.message))),
@@ -78,14 +123,14 @@ class Run:
             crashed=self._crashed,
         )
 
-    def subjects(self, paths: Sequence[Path], program: str) -> Iterator[tuple[Context, Subject, InForce]]:
+    def subjects(self, paths: Sequence[Path], program: str) -> Iterator[tuple[Surroundings, Subject, InForce]]:
         """Each subject of one program in these files and folders, with each choice of releases that it is judged by."""
         for candidate, source in self._sources(paths, None):
-            context = self._context(candidate.workspace)
-            for owner, subject in source.subjects:
+            workspace = self._workspace(candidate.workspace)
+            for owner, subject in workspace.recogniser.subjects(source):
                 if owner.name == program:
-                    for in_force in self._releases(context, owner, subject):
-                        yield context, subject, in_force
+                    for in_force in self._releases(workspace, owner, subject):
+                        yield workspace.surroundings, subject, in_force
 
     def settings_for(self, paths: Sequence[Path]) -> Settings:
         """The settings that govern the run as a whole: those of the first path's workspace."""
@@ -96,7 +141,7 @@ class Run:
     def settings_of(self, workspace: Path) -> Settings:
         """The settings in force in a workspace: the options over its file, or over the one that was named."""
         file = self.overrides.config or (None if self.overrides.isolated else settings_file(workspace))
-        settings = read_settings(file) if file else Settings()
+        settings = read_settings(file, VOCABULARY) if file else Settings()
         return self.overrides.over(replace(settings, base=settings.base or workspace))
 
     def _sources(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None) -> Iterator[tuple[Candidate, Source]]:
@@ -108,39 +153,39 @@ class Run:
             candidate = Candidate(file, workspace, workspace, file)
             if not self._excluded(candidate):
                 candidates.insert(0, candidate)
-                self._context(workspace).repository.adopt(file, load(file, data))
+                self._workspace(workspace).repository.adopt(file, data)
         self._limit(candidates)
         for candidate in candidates:
+            self._workspace(candidate.workspace).repository.name([candidate.file])
+        for candidate in candidates:
             try:
-                yield candidate, self._context(candidate.workspace).repository.source(candidate.file)
+                yield candidate, self._workspace(candidate.workspace).repository.source(candidate.file)
             except OSError as error:
                 self._notice(f"{display_path(candidate.file)}: cannot be read: {error.strerror}")
 
     def _limit(self, candidates: Sequence[Candidate]) -> None:
-        """Look only beside a file that was named where nothing marks a workspace: its folder may hold anything."""
+        """A named file outside any workspace is read together with its own folder only, not with folders below."""
         walked = {candidate.workspace for candidate in candidates if not candidate.named}
         for workspace in {candidate.workspace for candidate in candidates} - walked:
-            self._context(workspace).repository.whole = is_workspace(workspace)
+            self._workspace(workspace).repository.whole = is_workspace(workspace)
 
     def _excluded(self, candidate: Candidate) -> bool:
-        """Settings leave the file out; what was named, and what lies in a folder that was, only if that is forced."""
-        excluders = [self._context(w).repository.exclude for w in {candidate.workspace, candidate.start}]
+        """Excluded by settings. Paths named by the user, and files below a named folder, only with --force-exclude."""
+        excluders = [self._workspace(w).repository.exclude for w in {candidate.workspace, candidate.start}]
         if not self.overrides.force_exclude:
             excluders = [e for e in excluders if not e.excludes(candidate.path, folder=not candidate.named)]
         return any(excluder.excludes(candidate.file) for excluder in excluders)
 
-    def _context(self, workspace: Path) -> Context:
-        if workspace not in self._contexts:
-            settings = self.settings_of(workspace)
-            excluder = Excluder(settings.exclude, settings.base or workspace)
-            self._contexts[workspace] = Context(Repository(workspace, excluder), settings, _judge)
-        return self._contexts[workspace]
+    def _workspace(self, root: Path) -> Workspace:
+        if root not in self._workspaces:
+            self._workspaces[root] = Workspace(root, self.settings_of(root))
+        return self._workspaces[root]
 
     def _guarded(self, candidate: Candidate, source: Source) -> Iterator[Finding]:
         """The findings of a file; a fault of ours ends this file's, not the run."""
         try:
             self._parsed += bool(source.documents or source.trouble)
-            self._recognised += bool(source.subjects)
+            self._recognised += bool(self._workspace(candidate.workspace).recogniser.subjects(source))
             yield from self._findings(candidate, source)
         except SettingsError:
             raise
@@ -151,49 +196,48 @@ class Run:
             self._notice(f"{source.path}: not wholly checked: {fault(error)}")
 
     def _findings(self, candidate: Candidate, source: Source) -> Iterator[Finding]:
-        context = self._context(candidate.workspace)
-        yield from self._trouble(context, source)
-        for program, subject in source.subjects:
-            yield from self._verdicts(context, program, subject)
+        workspace = self._workspace(candidate.workspace)
+        yield from self._trouble(workspace, source)
+        for program, subject in workspace.recogniser.subjects(source):
+            yield from self._verdicts(workspace, program, subject)
 
-    def _trouble(self, context: Context, source: Source) -> Iterator[Finding]:
-        content = source.text.content if source.text is not None else ""
-        owner = next((program for program in source.programs if program.owns_broken(content)), None)
-        if source.trouble is None or source.text is None or owner is None:
+    def _trouble(self, workspace: Workspace, source: Source) -> Iterator[Finding]:
+        trouble, text = source.trouble, source.text
+        owner = owner_of_broken(source) if trouble is not None else None
+        if trouble is None or text is None or owner is None:
             return
-        from trainlint.rules.own import BrokenFile
+        from trainlint.own_rules import BrokenFile
 
-        trouble = source.trouble
-        end = len(source.text.line(trouble.line)) + 1 if trouble.line <= source.text.line_count else trouble.column
-        file = BrokenFile(source.path, trouble, min(end, trouble.column + 1))
-        program = "trainlint" if trouble.templated else owner.name
-        rules = selected(rules_of(["own"]), context.settings.select, context.settings.ignore)
-        yield from _found(rules, [file], program)
+        end = len(text.line(trouble.line)) + 1 if trouble.line <= text.line_count else trouble.column
+        templated = trouble.cause == "size" or (trouble.cause == "syntax" and is_templated(source))
+        file = BrokenFile(source.path, trouble, min(end, trouble.column + 1), templated)
+        rules = selected(rules_of([OWN_RULES]), workspace.settings.select, workspace.settings.ignore)
+        yield from _run_rules(rules, [file], "trainlint" if templated else owner.name)
 
     def _unused(self, candidate: Candidate, path: str, comments: Suppressed) -> Iterator[Finding]:
         """Comments that suppress nothing, unless what they name was not looked for in this run."""
         idle = list(comments.unused())
         if not idle:
             return
-        from trainlint.rules import all_rules
-        from trainlint.rules.own import UnusedSuppression
+        from trainlint.own_rules import UnusedSuppression
 
-        settings = self._context(candidate.workspace).settings
+        settings = self._workspace(candidate.workspace).settings
         looked_for = list(selected(all_rules(), settings.select, settings.ignore))
         left_out = [rule for rule in all_rules() if rule not in looked_for]
         for suppression, words in idle:
             kept = tuple(w for w in words if not any(w.upper() == r.code or w.lower() == r.name for r in left_out))
             if words and not kept:
                 continue
-            yield from _found(looked_for, [UnusedSuppression(path, suppression, kept)], "trainlint")
+            unknown = {word: nearest_rule(word) for word in kept if find_rule(word) is None}
+            yield from _run_rules(looked_for, [UnusedSuppression(path, suppression, kept, unknown)], "trainlint")
 
-    def _verdicts(self, context: Context, program: Program, subject: Subject) -> Iterator[Finding]:
+    def _verdicts(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[Finding]:
         """What every targeted release says of a subject; equal findings become one that names its releases."""
-        rules = list(selected(rules_of(program.rule_sets), context.settings.select, context.settings.ignore))
+        rules = list(selected(rules_of(program.rules), workspace.settings.select, workspace.settings.ignore))
         merged: dict[tuple[object, ...], Finding] = {}
-        for in_force in self._releases(context, program, subject):
-            for finding in _said_by_all(
-                [_release_findings(context, program, subject, release, rules) for release in in_force.releases]
+        for in_force in self._releases(workspace, program, subject):
+            for finding in _common_to_all(
+                [workspace.findings(program, subject, release, rules) for release in in_force.releases]
             ):
                 finding = replace(finding, program_versions=(in_force.label,))
                 key = (finding.rule, finding.span, finding.message, finding.severity, finding.field)
@@ -202,16 +246,15 @@ class Run:
                 merged[key] = replace(finding, program_versions=tuple(dict.fromkeys(versions)))
         yield from merged.values()
         if any(f.level is Severity.ERROR and f.program == program.name for f in merged.values()):
-            self._try_other_releases(context, program, subject)
+            self._try_other_releases(workspace, program, subject)
 
-    def _try_other_releases(self, context: Context, program: Program, subject: Subject) -> None:
+    def _try_other_releases(self, workspace: Workspace, program: Program, subject: Subject) -> None:
         """Where no one chose a release: which other one, whose fields a refused subject has, would accept it."""
-        module = program.load()
-        target = _target(context, program, subject)
-        if target.origin != "default" or not isinstance(module, TellsReleases):
+        target = workspace.target(program, subject)
+        if target.origin != "default":
             return
-        for release in module.other_releases(subject, target.versions[0]):
-            if _judge(context, program, subject, release):
+        for release in program.load().other_releases(subject, target.versions[0]):
+            if workspace.accepts(program, subject, release):
                 self._accepted_elsewhere.setdefault(program.name, Counter())[release] += 1
 
     def _notice_other_releases(self) -> None:
@@ -223,9 +266,9 @@ class Run:
                 f"--target {program}={release}"
             )
 
-    def _releases(self, context: Context, program: Program, subject: Subject) -> Iterator[InForce]:
+    def _releases(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[InForce]:
         module = program.load()
-        target = _target(context, program, subject)
+        target = workspace.target(program, subject)
         known = self._targets.get(program.name)
         if known is None:
             self._targets[program.name] = target
@@ -243,7 +286,7 @@ class Run:
         self._notices[text] = None
 
 
-def _united(findings: Sequence[Finding]) -> list[Finding]:
+def _merge_duplicates(findings: Sequence[Finding]) -> list[Finding]:
     """Each finding once: what two subjects say of one place is one mistake, with the related places of both."""
     found: dict[Finding, Finding] = {}
     for finding in findings:
@@ -263,30 +306,8 @@ def fault(error: Exception) -> str:
     return f"internal error at {place}, please report it: {type(error).__name__}: {what}"
 
 
-def _target(context: Context, program: Program, subject: Subject) -> Target:
-    return context.settings.targets.get(program.name) or program.load().default_target(subject, context)
-
-
-def _judge(context: Context, program: Program, subject: Subject, release: str) -> bool:
-    """Whether a definition that a subject rests on is itself accepted."""
-    rules = [rule for rule in rules_of(program.rule_sets) if rule.program in (None, program.name)]
-    found = _release_findings(context, program, subject, release, rules)
-    return not any(f.level is Severity.ERROR and f.program == program.name for f in found)
-
-
-def _release_findings(
-    context: Context, program: Program, subject: Subject, release: str, rules: Iterable[Rule]
-) -> list[Finding]:
-    """What one known release says: what holds in every world of the subject."""
-    module = program.load()
-    facts = module.facts(release)
-    return _said_by_all(
-        [list(_found(rules, world, program.name, release, facts)) for world in module.worlds(subject, context, release)]
-    )
-
-
-def _found(
-    rules: Iterable[Rule], views: World, program: str, release: str | None = None, facts: object = None
+def _run_rules(
+    rules: Iterable[Rule], views: Views, program: str, release: str | None = None, facts: object = None
 ) -> Iterator[Finding]:
     """What the rules say of those views that they look at, with what rule, program and release settle."""
     for rule in rules:
@@ -302,7 +323,7 @@ def _found(
                     )
 
 
-def _said_by_all(alternatives: Sequence[list[Finding]]) -> list[Finding]:
+def _common_to_all(alternatives: Sequence[list[Finding]]) -> list[Finding]:
     """The findings of the first alternative that each of the others makes at the same place, too."""
     if len(alternatives) < 2:
         return list(alternatives[0]) if alternatives else []

@@ -6,18 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from trainlint.findings import Finding, Severity
-from trainlint.text import Text
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The releases of a program whose verdict is given, and where that choice came from.
-
-    `origin` is `default`, `option`, or the place of a setting or pin (`pyproject.toml`, `requirements.txt:3`).
-    """
-
-    versions: tuple[str, ...]
-    origin: str = "default"
+from trainlint.reading.text import Text
+from trainlint.targets import Target
 
 
 @dataclass(frozen=True, slots=True)

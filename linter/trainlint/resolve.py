@@ -10,11 +10,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from trainlint.build import BuiltJob, Pods
 from trainlint.engine import Run
-from trainlint.parts import Part, Source
-from trainlint.programs.kubeflow import TrainJob, worlds
-from trainlint.quantities import parse_quantity
+from trainlint.programs.kubeflow.build import BuiltJob, Pods
+from trainlint.programs.kubeflow.built_value import Part, Source
+from trainlint.programs.kubeflow.objects import TrainJob
+from trainlint.programs.kubeflow.program import PROGRAM
+from trainlint.programs.kubeflow.quantities import parse_quantity
 
 if TYPE_CHECKING:
     from trainlint.settings import Overrides
@@ -40,15 +41,15 @@ def resolve(paths: Sequence[Path], overrides: Overrides) -> list[Resolved]:
     Raises MissingPath for a path that does not exist and SettingsError for settings that cannot be used.
     """
     found: list[Resolved] = []
-    for context, subject, in_force in Run(overrides).subjects(paths, "kubeflow-trainer"):
+    for surroundings, subject, in_force in Run(overrides).subjects(paths, "kubeflow-trainer"):
         if not isinstance(subject, TrainJob):
             continue
         for release in in_force.releases:
-            admitted = context.is_admitted("kubeflow-trainer", subject, release)
-            for world in worlds(subject, context, release):
-                if any(isinstance(view, TrainJob) and view.partial for view in world):
+            admitted = surroundings.is_admitted("kubeflow-trainer", subject, release)
+            for views in PROGRAM.alternatives(subject, surroundings, release):
+                if any(isinstance(view, TrainJob) and view.partial for view in views):
                     continue
-                built = next((view for view in world if isinstance(view, BuiltJob)), None)
+                built = next((view for view in views if isinstance(view, BuiltJob)), None)
                 found.append(Resolved(subject, built, release, admitted))
     return found
 

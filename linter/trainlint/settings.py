@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trainlint.findings import Severity, did_you_mean
-from trainlint.report import Target
+from trainlint.reports import FORMATS
+from trainlint.targets import Cluster, Target, TargetError, parse_target
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-FORMATS = ("text", "concise", "json", "sarif", "github", "gitlab", "junit")
 RUNTIMES = ("open", "closed")
-FILE_NAMES = ("trainlint.toml", "pyproject.toml")
 
 
 class SettingsError(ValueError):
     """A setting or option that cannot be used; the message begins with its place."""
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """What the cluster is known to hold: `[tool.trainlint.cluster]`. None where nothing was said."""
-
-    runtimes: frozenset[str] | None = None
-    priority_classes: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -45,7 +35,7 @@ class Settings:
     runtimes: str = "open"
     fail_on: Severity = Severity.ERROR
     format: str = "text"
-    cluster: Cluster = Cluster()
+    cluster: Cluster = field(default_factory=Cluster)
     base: Path | None = None
     """The folder that `exclude` starts from: where the settings were read."""
 
@@ -79,28 +69,18 @@ class Overrides:
         )
 
 
-def settings_file(folder: Path) -> Path | None:
-    """The settings file of one folder: trainlint.toml, or a pyproject.toml with [tool.trainlint]."""
-    own, project = (folder / name for name in FILE_NAMES)
-    if os.path.isfile(own):
-        return own
-    return project if os.path.isfile(project) and _has_table(project) else None
+@dataclass(frozen=True)
+class Vocabulary:
+    """The names that settings may use."""
+
+    programs: Collection[str]
+    verdict_only: Mapping[str, str]
+    """Names that have no target of their own, with the program that they follow."""
+    selector_problem: Callable[[str], str]
+    """What is wrong with a rule selector; empty when nothing is."""
 
 
-def _has_table(project: Path) -> bool:
-    try:
-        data = project.read_bytes()
-        if b"trainlint" not in data:
-            return False
-        tool = tomllib.loads(data.decode("utf-8-sig")).get("tool")
-    except OSError:
-        return False
-    except ValueError:
-        return re.search(rb"^\s*\[\s*tool\s*\.\s*trainlint\b", data, re.MULTILINE) is not None
-    return isinstance(tool, dict) and "trainlint" in tool
-
-
-def read_settings(file: Path) -> Settings:
+def read_settings(file: Path, known: Vocabulary) -> Settings:
     """The settings of one file.
 
     Raises SettingsError with file and line for unknown keys, bad values, broken TOML or an unreadable file.
@@ -116,13 +96,14 @@ def read_settings(file: Path) -> Settings:
     if file.name == "pyproject.toml":
         for key in ("tool", "trainlint"):
             table = table.get(key, {}) if isinstance(table, dict) else {}
-    return _Reader(file, text).settings(table)
+    return _Reader(file, text, known).settings(table)
 
 
 class _Reader:
-    def __init__(self, file: Path, text: str) -> None:
+    def __init__(self, file: Path, text: str, known: Vocabulary) -> None:
         self.file = file
         self.text = text
+        self.known = known
 
     def settings(self, table: object) -> Settings:
         if not isinstance(table, dict):
@@ -148,7 +129,7 @@ class _Reader:
     def selectors(self, key: str, value: object) -> tuple[str, ...]:
         words = self.words(key, value)
         for word in words:
-            problem = selector_problem(word)
+            problem = self.known.selector_problem(word)
             if problem:
                 raise self._error(key, f"{key!r}: {problem}")
         return words
@@ -171,8 +152,9 @@ class _Reader:
             if not all(isinstance(version, str) for version in listed):
                 raise self._error(program, f"the target of {program} must be a text or a list of texts")
             try:
-                targets.update(parse_target(f"{program}={','.join(listed)}", self.file.name))
-            except SettingsError as error:
+                option = f"{program}={','.join(listed)}"
+                targets.update(parse_target(option, self.known.programs, self.known.verdict_only, self.file.name))
+            except TargetError as error:
                 raise self._error(program, str(error)) from None
         return targets
 
@@ -185,9 +167,9 @@ class _Reader:
                 hint = did_you_mean(name, ("runtimes", "priority-classes"))
                 raise self._error(name, f"unknown setting {name!r} of the cluster", hint)
             sets[name.replace("-", "_")] = frozenset(self.words(name, listed))
-        return Cluster(**sets)
+        return Cluster(sets.get("runtimes"), sets.get("priority_classes"))
 
-    def _one_of(self, key: str, value: object, allowed: tuple[str, ...]) -> str:
+    def _one_of(self, key: str, value: object, allowed: Collection[str]) -> str:
         if not isinstance(value, str) or value not in allowed:
             raise self._error(key, f"{key!r} must be one of {', '.join(allowed)}")
         return value
@@ -203,40 +185,3 @@ _KEYS: Mapping[str, Callable[[_Reader, str, object], object]] = {
     "format": _Reader.format,
     "cluster": _Reader.cluster,
 }
-
-
-def selector_problem(word: str) -> str:
-    """What is wrong with a rule selector (a code, a prefix of codes, a name); empty when nothing is.
-
-    The rules are imported to find out, so a word with the shape of a family (`TT`, `FS1`) is taken as it is.
-    """
-    if re.fullmatch(r"(?:TT|FS|TJ|YD|TL)\d{0,2}", word, re.IGNORECASE):
-        return ""
-    from trainlint.rules import all_rules, nearest_rule
-
-    if any(rule.matches(word) for rule in all_rules()):
-        return ""
-    near = nearest_rule(word)
-    return f"no rule is called {word!r}" + (f', did you mean "{near}"?' if near else "")
-
-
-def parse_target(option: str, origin: str = "option") -> dict[str, Target]:
-    """`PROGRAM=VERSION[,VERSION…]` as a target.
-
-    Raises SettingsError for an unknown program or a text that is no version.
-    """
-    from trainlint.programs import PROGRAMS, VERDICT_ONLY
-
-    program, equals, listed = option.partition("=")
-    versions = [version.strip().lstrip("v") for version in listed.split(",") if version.strip()]
-    if not equals or not versions:
-        raise SettingsError(f"{option!r} is no target: write PROGRAM=VERSION, such as kubeflow-trainer=2.3")
-    if program in VERDICT_ONLY:
-        raise SettingsError(f"{program} has no target of its own: it follows {VERDICT_ONLY[program]}")
-    if program not in PROGRAMS:
-        hint = did_you_mean(program, PROGRAMS)
-        raise SettingsError(f"{program!r} is no program that trainlint knows{f', {hint}' if hint else ''}")
-    for version in versions:
-        if not re.fullmatch(r"\d+(\.\d+){0,3}([-.]?(a|b|rc|dev|post|alpha|beta)[-.]?\d*)?", version):
-            raise SettingsError(f"{version!r} is no version of {program}")
-    return {program: Target(tuple(dict.fromkeys(versions)), origin)}

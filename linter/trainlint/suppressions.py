@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from trainlint.findings import Finding
-from trainlint.text import Text
+from trainlint.reading.text import Text
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))#\s*trainlint:\s*ignore\b(?:\[([^\]]*)\])?\s*([^\r\n]*)")
 

@@ -20,9 +20,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainlint.catalogue import parse_target
 from trainlint.engine import lint
 from trainlint.findings import Finding, Severity
-from trainlint.settings import Overrides, parse_target
+from trainlint.settings import Overrides
 
 OURS = Path(__file__).with_name("manifests.py")
 RELEASES = ("2.0.1", "2.1.0", "2.2.1", "2.3.0")

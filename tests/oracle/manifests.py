@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import TypeAlias
 
-from trainlint.facts.schemas import SchemaNode, schema
+from trainlint.programs.kubeflow.facts.crds import SchemaNode, schema
 
 Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
 Object: TypeAlias = dict[str, Json]

@@ -1,32 +1,33 @@
-"""The programs whose files trainlint reads: how to tell that a file could matter, and which module knows more.
+"""What a program is to trainlint: the class that each program fills in, and what it may ask of its surroundings.
 
-This table is all that a run on unrelated files ever imports of them.
+The table of programs is beside this file, in table.py: it imports the programs, and they import this.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
+
+from trainlint.targets import Cluster, Target
 
 if TYPE_CHECKING:
-    from trainlint.document import Document
-    from trainlint.facts.releases import InForce
-    from trainlint.report import Target
-    from trainlint.values import Field
-    from trainlint.workspace import Context
+    from collections.abc import Mapping
 
-World = Sequence[object]
+    from trainlint.reading.document import Document
+    from trainlint.reading.values import Field
+    from trainlint.releases import InForce
+    from trainlint.repository.files import Repository
+
+Views = Sequence[object]
+"""What the rules look at together: typed views of one subject and of what it needs from other files."""
 
 
 class Subject(Protocol):
-    """What a program's module recognised in a document: the root of a typed view.
+    """What a program recognised in a document: the root of a typed view.
 
-    `owns_document` says that the document is this program's file, so that no later program of the table owns it; an
-    invocation found in another program's file leaves it unset.
+    `owns_document` says that the document is this program's file; an invocation found in another program's file leaves
+    it unset.
     """
 
     owns_document: bool
@@ -36,144 +37,93 @@ class Subject(Protocol):
         """The mapping that holds the subject."""
 
 
-class ProgramModule(Protocol):
-    """What the engine asks of a module in this package."""
+S = TypeVar("S", bound=Subject)
+F = TypeVar("F")
+Kind = TypeVar("Kind")
 
-    def recognise(self, document: Document) -> Sequence[Subject]:
-        """The subjects in a document; empty where it is not this program's."""
 
-    def worlds(self, subject: Subject, context: Context, release: str) -> Sequence[World]:
-        """The alternatives under which the rules run, each a list of views.
+class ProgramModule(Generic[S, F]):
+    """What the engine asks of a program: `S` is the type of its subjects, `F` that of one release's facts."""
 
-        More than one where the repository defines something several times (overlays): a finding counts only if it
-        holds in all of them. Definitions from other files are gathered here through the context.
+    def recognise(self, document: Document) -> Sequence[S]:
+        """The subjects in a document; empty where nothing in it looks like this program's.
+
+        Whether another program has the better claim to the document is weighed in recognise.py.
         """
+        raise NotImplementedError
 
-    def facts(self, release: str) -> object:
+    def alternatives(self, subject: S, surroundings: Surroundings, release: str) -> Sequence[Views]:
+        """The views that the rules run on, gathered from other files through the surroundings.
+
+        More than one alternative where the repository leaves open which definition counts (overlays): a finding counts
+        only if it holds in all of them.
+        """
+        raise NotImplementedError
+
+    def facts(self, release: str) -> F:
         """What one known release accepts."""
+        raise NotImplementedError
 
-    def default_target(self, subject: Subject, context: Context) -> Target:
-        """The target where neither option nor setting names one: from the repository's pins, else the newest."""
+    def default_target(self, subject: S, surroundings: Surroundings) -> Target:
+        """The target where neither option nor setting names one."""
+        raise NotImplementedError
 
     def in_force(self, version: str) -> InForce:
         """The known releases that stand for a version which a user or a pin names."""
+        raise NotImplementedError
 
-
-@runtime_checkable
-class TellsReleases(Protocol):
-    """A module that can tell by its fields which release a subject was written for."""
-
-    def other_releases(self, subject: Subject, release: str) -> Sequence[str]:
+    def other_releases(self, subject: S, release: str) -> Sequence[str]:
         """The releases that know a field of the subject which the given one does not, the newest last."""
+        return ()
 
 
-@dataclass(frozen=True)
-class Program:
-    """One program: its name on the command line, its module, its rule sets and the marker in its files' text."""
+class WheelProgram(ProgramModule[S, F]):
+    """A program that is released as a Python package: its releases stand in its JSON, a repository pins it."""
 
-    name: str
-    module: str
-    rule_sets: tuple[str, ...]
-    words: tuple[str, ...]
-    """One of these is in every text that holds the marker: a search for them costs next to nothing."""
-    marker: str
-    sure: bool | str = False
-    """The marker, or this narrower one, occurs in no other program's files: a broken file with it is this program's."""
-    templates: tuple[str, ...] = ("{{", "{%", "${")
-    """What shows that a file of this program's is a template, which something fills in first."""
-    reads_commands: bool = False
-    """It finds something of its own in other programs' documents: its commands, or jobs that start it."""
+    name: ClassVar[str]
+    distribution: ClassVar[str] = ""
+    """The package's name where it is not the program's."""
 
-    @property
-    def pattern(self) -> re.Pattern[str]:
-        """The marker, compiled."""
-        return _compiled(self.marker)
+    def default_target(self, subject: S, surroundings: Surroundings) -> Target:
+        """The release that the repository's pins ask for, else the newest known."""
+        from trainlint.repository.pins import target_from_pins
+        from trainlint.training.declarations import declarations
 
-    def owns_broken(self, content: str) -> bool:
-        """A file with this content is this program's, although it cannot be parsed."""
-        return self.sure if isinstance(self.sure, bool) else _compiled(self.sure).search(content) is not None
+        path = self.pinned_near(subject, surroundings)
+        return target_from_pins(
+            surroundings.repository, path, self.distribution or self.name, declarations(self.name).names
+        )
 
-    def load(self) -> ProgramModule:
-        """The module that knows this program."""
-        return cast("ProgramModule", import_module(f"trainlint.programs.{self.module}"))
+    def pinned_near(self, subject: S, surroundings: Surroundings) -> str:
+        """The file whose nearest pin counts."""
+        return subject.field.document.path
+
+    def in_force(self, version: str) -> InForce:
+        """The known release of a version, those around it for one between."""
+        from trainlint.training.declarations import declarations
+
+        return declarations(self.name).in_force(version)
 
 
-_ARGUMENT_WORDS = ("_batch_size", "num_train_epochs", "lr_scheduler_type", "save_strategy", "fsdp")
-_ARGUMENTS = (
-    r"\bper_(?:device|gpu)_(?:train|eval)_batch_size\b|\bnum_train_epochs\b|\blr_scheduler_type\b|\bsave_strategy\b"
-    r"|(?m:^[\"']?fsdp[\"']?[ \t]*:)"
-)
-"""Names that are hardly anything but training arguments of transformers."""
+@dataclass
+class Surroundings:
+    """What a program may ask of the repository around a subject, and of the run."""
 
-PROGRAMS: Mapping[str, Program] = {
-    program.name: program
-    for program in (
-        Program(
-            "kubeflow-trainer",
-            "kubeflow",
-            ("torchtune", "admission", "dialect", "start", "pods", "surprises"),
-            ("trainer.kubeflow.org",),
-            r"trainer\.kubeflow\.org",
-            sure=True,
-        ),
-        Program(
-            "accelerate",
-            "accelerate",
-            ("accelerate", "fsdp"),
-            ("distributed_type", "compute_environment"),
-            r"(?m:^(?:[ \t{]*[\"']|-[ \t]+)?(?:distributed_type|compute_environment)[\"']?[ \t]*:)",
-            sure=True,
-        ),
-        Program(
-            "torchtune",
-            "torchtune",
-            ("recipes", "tune_run", "torchtune_jobs"),
-            ("_component_", "tune"),
-            r"\b_component_[\"']?[ \t]*:|\btune\W+run\b|\btorchtune-",
-            sure=r"(?m:^[ \t-]*[\"']?_component_[\"']?[ \t]*:)",
-            templates=("{{", "{%"),
-            reads_commands=True,
-        ),
-        Program(
-            "axolotl",
-            "axolotl",
-            ("axolotl", "fsdp"),
-            ("base_model", "micro_batch_size"),
-            r"\b(base_model|micro_batch_size)[\"']?\s*:",
-        ),
-        Program(
-            "soup",
-            "soup",
-            ("soup",),
-            ("base", "training", "soup"),
-            r"(?m:^[\"']?(?:base|training)[\"']?[ \t]*:)|\bsoup(?:_cli)?\b",
-            reads_commands=True,
-        ),
-        Program(
-            "llamafactory",
-            "llamafactory",
-            ("llamafactory", "transformers", "fsdp"),
-            ("model_name_or_path",),
-            r"\bmodel_name_or_path[\"']?\s*:",
-        ),
-        Program("trl", "trl", ("transformers", "trl", "fsdp"), _ARGUMENT_WORDS, _ARGUMENTS),
-        Program("transformers", "transformers", ("transformers", "fsdp"), _ARGUMENT_WORDS, _ARGUMENTS),
-    )
-}
+    repository: Repository
+    cluster: Cluster
+    targets: Mapping[str, Target]
+    """The targets that an option or a setting names, by program."""
+    _subjects: Callable[[str], Sequence[Subject]]
+    _judge: Callable[[str, Subject, str], bool]
+    _admitted: dict[tuple[int, str], bool] = field(default_factory=dict)
 
-VERDICT_ONLY = {"kubernetes": "kubeflow-trainer", "torchrun": "kubeflow-trainer"}
-"""Programs that give verdicts on another program's files; their release follows that program's."""
+    def subjects(self, program: str, kind: type[Kind]) -> list[Kind]:
+        """All subjects of a program in the workspace that are of one type, by path and document."""
+        return [subject for subject in self._subjects(program) if isinstance(subject, kind)]
 
-
-@cache
-def _compiled(marker: str) -> re.Pattern[str]:
-    return re.compile(marker)
-
-
-def marked(content: str) -> list[Program]:
-    """The programs whose marker a text holds."""
-    return [
-        program
-        for program in PROGRAMS.values()
-        if any(word in content for word in program.words) and program.pattern.search(content)
-    ]
+    def is_admitted(self, program: str, subject: Subject, release: str) -> bool:
+        """No rule that speaks for a subject's own program calls it an error."""
+        key = (id(subject), release)
+        if key not in self._admitted:
+            self._admitted[key] = self._judge(program, subject, release)
+        return self._admitted[key]

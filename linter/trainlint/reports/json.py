@@ -27,9 +27,9 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from trainlint.findings import Finding, Severity, Span
+from trainlint.reading.text import Text
 from trainlint.report import Report
 from trainlint.reports import RenderOptions
-from trainlint.text import Text
 
 Json: TypeAlias = "bool | int | str | Sequence[Json] | Mapping[str, Json] | None"
 

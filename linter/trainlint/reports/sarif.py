@@ -18,12 +18,13 @@ from urllib.parse import quote
 import attr
 import sarif_om as om
 
+from trainlint.catalogue import all_rules
 from trainlint.findings import Finding, Related, Severity, Span
+from trainlint.reading.text import Text
 from trainlint.report import Report
 from trainlint.reports import PROJECT, RenderOptions, rule_page
 from trainlint.reports.text import CONTEXT
-from trainlint.rules import Rule, all_rules
-from trainlint.text import Text
+from trainlint.rule import Rule
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from trainlint.findings import Finding, Severity, Span
-from trainlint.programs import VERDICT_ONLY
+from trainlint.programs.table import PROGRAMS, VERDICT_ONLY, title
+from trainlint.reading.text import Text
 from trainlint.report import Report
 from trainlint.reports import RenderOptions, rule_page
 from trainlint.reports.escape import columns, visible, visible_character
-from trainlint.text import Text
 
 CONTEXT = 2
 TAB = "    "
@@ -18,21 +18,7 @@ CUT = "..."
 
 _COLORS = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: "1;36"}
 
-_PROGRAM_NAMES = {
-    "accelerate": "Accelerate",
-    "axolotl": "Axolotl",
-    "kubeflow-trainer": "Kubeflow Trainer",
-    "kubernetes": "Kubernetes",
-    "llamafactory": "LLaMA-Factory",
-    "soup": "Soup",
-    "transformers": "Transformers",
-    "trl": "TRL",
-}
 _VERDICTS = {Severity.ERROR: ("refuses", "refuse"), Severity.WARNING: ("accepts", "accept")}
-_MANY_READERS = {"transformers", "trl"}
-"""Programs whose files do not say which parser reads them: one may refuse what another takes."""
-_OF_A_JOB = {"runtimeref", "trainer", "initializer", "runtimepatches", "podspecoverrides", "podtemplateoverrides"}
-_OF_A_RUNTIME = {"mlpolicy", "podgrouppolicy", "template"}
 
 
 def render(report: Report, options: RenderOptions) -> str:
@@ -79,30 +65,22 @@ def annotation(finding: Finding) -> str:
     if finding.program in ("", "trainlint") or finding.level is Severity.NOTE:
         return finding.field
     maker = VERDICT_ONLY.get(finding.program)
+    program = PROGRAMS.get(maker or finding.program)
+    thing = program.about(finding.field) if program else "this"
     verb, plural = _VERDICTS[finding.level]
     if maker is None and len(finding.program_versions) > 1:
         verb = plural
-    if finding.program in _MANY_READERS and finding.level is Severity.WARNING:
-        verb = f"may {_VERDICTS[finding.level][1]}"
+    if maker is None and program and program.several_readers and finding.level is Severity.WARNING:
+        verb = f"may {plural}"
     if maker is None:
-        said = f"{_release(finding.program, finding)} {verb} {_thing(finding)}"
+        said = f"{_release(finding.program, finding)} {verb} {thing}"
     else:
-        said = f"{_name(finding.program)} {verb} what {_release(maker, finding)} makes of {_thing(finding)}"
+        said = f"{title(finding.program)} {verb} what {_release(maker, finding)} makes of {thing}"
     return f"{said} ({finding.field})" if finding.field else said
 
 
-def _name(program: str) -> str:
-    return _PROGRAM_NAMES.get(program, program)
-
-
 def _release(program: str, finding: Finding) -> str:
-    return f"{_name(program)} {_joined(finding.program_versions)}".rstrip()
-
-
-def _thing(finding: Finding) -> str:
-    steps = finding.field.lower().split(".")
-    part = steps[1].partition("[")[0] if steps[0] == "spec" and len(steps) > 1 else ""
-    return "this job" if part in _OF_A_JOB else "this runtime" if part in _OF_A_RUNTIME else "this"
+    return f"{title(program)} {_joined(finding.program_versions)}".rstrip()
 
 
 def _counted(number: int, noun: str) -> str:

@@ -1,0 +1,218 @@
+"""What each release of accelerate makes of its config file: behaviour here, key lists in accelerate.json.
+
+Source: accelerate 0.27.2 to 1.15.0 as released, modules commands/config/config_args.py, commands/launch.py,
+utils/launch.py, utils/dataclasses.py, parallelism_config.py, accelerator.py and state.py; run in twenty releases with
+the launcher, `Accelerator()` and a model to wrap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from trainlint.findings import Severity
+from trainlint.releases import version_tuple
+from trainlint.training.declarations import Declarations, declarations
+from trainlint.training.fsdp import PREFETCHES, STATE_DICT_TYPES, STRATEGIES, WRAP_POLICIES, FsdpFacts, Words
+
+PREFIX = "fsdp_"
+STEM = "fsdp"
+"""By this the launcher tells a key that has the prefix."""
+OLD_PREFETCH = "backward_prefetch_policy"
+
+SPANS: Mapping[str, tuple[str | None, str | None]] = {
+    "words_in_any_case": ("0.34.2", None),
+    "unknown_wrap_policy_refused": ("0.34.2", None),
+    "ram_loading_read_by_worker": ("0.30.1", None),
+    "fsdp2": ("1.6.0", None),
+    "fsdp2_full_state_dict": ("1.7.0", None),
+    "fsdp2_checkpoints_by_policy": ("1.8.1", None),
+    "integer_default_size": ("1.13.0", None),
+    "sync_forced_aloud": ("0.30.1", None),
+    "bare_no_is_no_precision": (None, "0.33.0"),
+    "sections_must_be_mappings": (None, "1.4.0"),
+    "fp8_section_is_read": ("1.4.0", None),
+    "prefix_anywhere": (None, "1.4.0"),
+    "flags_win_over_sections": ("1.5.2", None),
+    "dynamo_prefix_optional": ("1.14.0", None),
+    "single_launcher_needs_port": ("1.8.1", None),
+    "sequence_excludes_context": ("1.13.0", None),
+    "sequence_size_unchecked": ("1.13.0", None),
+    "shard_dimension_required": ("1.15.0", None),
+}
+"""The first and the last known release that behaves so; None where the span is open."""
+
+SEVERAL_GPUS = frozenset(
+    ("MULTI_GPU", "MULTI_NPU", "MULTI_MLU", "MULTI_SDAA", "MULTI_MUSA", "MULTI_XPU", "MULTI_HPU", "MULTI_NEURON")
+)
+"""Distributed types that run plain data parallelism over several devices."""
+
+TRUE_WORDS = frozenset(("y", "yes", "t", "true", "on", "1"))
+FALSE_WORDS = frozenset(("n", "no", "f", "false", "off", "0"))
+"""utils.str_to_bool, in any case."""
+
+STRATEGY_MEMBERS = {"_HYBRID_SHARD_ZERO2": "HYBRID_SHARD_ZERO2"}
+"""The member of torch's enumeration where accelerate's word is another; both are taken where case does not count."""
+
+TORCHRUN_WORDS = frozenset(("gpu", "cpu", "auto", "xpu"))
+"""What torchrun takes for a number of processes on one machine."""
+
+SIZES = ("dp_replicate", "dp_shard", "tp", "cp", "sp")
+"""The dimensions of a device mesh, each with a `parallelism_config_…_size`."""
+
+PARALLELISM: tuple[tuple[str, tuple[str, ...], str | None], ...] = (
+    ("parallelism_config_cp_comm_strategy", ("allgather", "alltoall"), "cp"),
+    ("parallelism_config_cp_backend", ("torch",), None),
+    ("parallelism_config_sp_backend", ("deepspeed",), None),
+)
+"""Keys of parallelism_config with their words, and the size above 1 without which they are not looked at."""
+
+
+@dataclass(frozen=True)
+class AccelerateFacts:
+    """One release of accelerate, as data."""
+
+    release: str
+    holds: frozenset[str]
+    """The names of `SPANS` that hold for this release."""
+    top_keys: frozenset[str]
+    sagemaker_keys: frozenset[str]
+    sagemaker_required: frozenset[str]
+    sections: Mapping[str, frozenset[str]]
+    """By section: the keys that are read from it."""
+    distributed_types: frozenset[str]
+    sagemaker_types: frozenset[str]
+    environments: frozenset[str]
+    precisions: frozenset[str]
+    dynamo_backends: frozenset[str]
+    key_spans: Mapping[str, tuple[str | None, str | None]]
+    """Top-level keys that only some releases know: the first and the last that does."""
+    fsdp: FsdpFacts = field(default_factory=FsdpFacts)
+
+    def __contains__(self, name: str) -> bool:
+        """The release behaves as this name of `SPANS` says."""
+        return name in self.holds
+
+
+@cache
+def accelerate_facts(release: str) -> AccelerateFacts:
+    """The facts of one known release."""
+    known = declarations("accelerate")
+    holds = frozenset(name for name in SPANS if in_span(SPANS[name], release))
+    sagemaker = known.fields("sagemaker_config", release)
+    any_top = known.keys_of_any("config")
+    always = known.keys_of_all("config", known.names)
+    return AccelerateFacts(
+        release=release,
+        holds=holds,
+        top_keys=known.keys("config", release) | known.keys("config_converted", release),
+        sagemaker_keys=frozenset(sagemaker) | known.keys("config_converted", release),
+        sagemaker_required=frozenset(name for name, one in sagemaker.items() if one.required),
+        sections={
+            table: known.keys(table, release) for table in known.tables if table in known.keys("config", release)
+        },
+        distributed_types=known.keys("choices:distributed_type", release),
+        sagemaker_types=known.keys("choices:sagemaker_distributed_type", release),
+        environments=known.keys("choices:compute_environment", release),
+        precisions=known.keys("choices:mixed_precision", release),
+        dynamo_backends=known.keys("choices:dynamo_backend", release),
+        key_spans={key: known.since_until("config", key) for key in any_top - always},
+        fsdp=_fsdp_facts(known, release, holds),
+    )
+
+
+def in_span(span: tuple[str | None, str | None], release: str) -> bool:
+    """The release is neither before the first nor after the last of a span."""
+    since, until = span
+    asked = version_tuple(release)
+    return (since is None or version_tuple(since) <= asked) and (until is None or asked <= version_tuple(until))
+
+
+def span_text(span: tuple[str | None, str | None]) -> str:
+    """A span in words: `since 1.6.0`, `1.4.0 to 1.6.0`."""
+    since, until = span
+    if since and until:
+        return f"{since} to {until}"
+    return f"since {since}" if since else f"until {until}"
+
+
+def _fsdp_facts(known: Declarations, release: str, holds: frozenset[str]) -> FsdpFacts:
+    fsdp2 = "fsdp2" in holds
+    versions = (1, 2) if fsdp2 else (1,)
+    refused, ignored = Severity.ERROR, Severity.WARNING
+    always = dict.fromkeys(versions, refused)
+    return FsdpFacts(
+        keys=known.keys("fsdp_config", release),
+        optional_prefix=PREFIX,
+        key_advice=_key_advice(known, release),
+        unknown_key=ignored,
+        versions=versions if fsdp2 else (),
+        version_not_read=None if fsdp2 else ignored,
+        words={
+            "strategy": {1: Words(frozenset(STRATEGIES))},
+            "wrap_policy": dict.fromkeys(
+                versions,
+                Words(frozenset(WRAP_POLICIES), refused if "unknown_wrap_policy_refused" in holds else ignored),
+            ),
+            "backward_prefetch": dict.fromkeys(versions, Words(frozenset(PREFETCHES))),
+            "state_dict_type": {
+                1: Words(frozenset(STATE_DICT_TYPES)),
+                2: Words(known.keys("choices:fsdp2_state_dict_type", release)),
+            },
+        },
+        booleans={
+            "offload": always,
+            "use_orig_params": {1: refused},
+            "sync_module_states": {1: refused},
+            "forward_prefetch": {1: refused},
+            "ram_efficient_loading": always if "ram_loading_read_by_worker" in holds else {},
+            "activation_checkpointing": always if _reads(known, "fsdp_activation_checkpointing", release) else {},
+            "checkpoint_offload": always if _reads(known, "fsdp_activation_checkpointing_offload", release) else {},
+            "reshard": {2: refused},
+        },
+        fsdp1_only=dict.fromkeys(
+            ("strategy", "backward_prefetch", "forward_prefetch", "use_orig_params", "sync_module_states"), ignored
+        ),
+        default_state_dict_type={1: "FULL_STATE_DICT", 2: "SHARDED_STATE_DICT"},
+        reshard_under_fsdp1=ignored if fsdp2 else None,
+        boolean_reshard_under_fsdp1=ignored if fsdp2 else None,
+        size_wrap_without_size=None if "integer_default_size" in holds else refused,
+        size_not_an_integer=refused,
+        checkpointing_without_wrap=ignored if "fsdp2_checkpoints_by_policy" in holds else None,
+        checkpoint_offload_alone=refused if _reads(known, "fsdp_activation_checkpointing_offload", release) else None,
+        class_names=refused,
+        single_unit=ignored,
+        wrap_setting_not_used=ignored,
+        hybrid_on_one_machine=ignored,
+        section_not_used=ignored,
+        deepspeed_beside=ignored,
+    )
+
+
+def _reads(known: Declarations, key: str, release: str) -> bool:
+    return key in known.keys("fsdp_config", release)
+
+
+ADVICE = {
+    "fsdp_backward_prefetch_policy": "write fsdp_backward_prefetch",
+    "fsdp_cpu_offload": "write fsdp_offload_params",
+    "fsdp_offload": "write fsdp_offload_params",
+    "fsdp_transformer_cls_names_to_wrap": "write fsdp_transformer_layer_cls_to_wrap",
+    "fsdp_limit_all_gathers": "remove it: accelerate always limits them",
+    "fsdp_mixed_precision": "write mixed_precision at the top level of the file",
+    "fsdp_mixed_precision_policy": "write mixed_precision at the top level of the file",
+    "fsdp_gradient_checkpointing": "write fsdp_activation_checkpointing",
+    "fsdp_gradient_accumulation_steps": "set it in the training arguments",
+}
+"""For names that the launcher does not read: the Python class's own, another trainer's, or another section's."""
+
+
+def _key_advice(known: Declarations, release: str) -> Mapping[str, str]:
+    advice = dict(ADVICE)
+    here = known.keys("fsdp_config", release)
+    for key in known.keys_of_any("fsdp_config") - here:
+        since, until = known.since_until("fsdp_config", key)
+        if key not in advice:
+            advice[key] = f"accelerate reads it {span_text((since, until))}"
+    return {key: text for key, text in advice.items() if key not in here}

@@ -1,0 +1,687 @@
+"""The accelerate rules: what the launcher makes of its config file beyond sharding, and of commands that use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainlint.findings import Finding, Severity, did_you_mean, some_of
+from trainlint.programs.accelerate.facts import (
+    PARALLELISM,
+    PREFIX,
+    SEVERAL_GPUS,
+    TORCHRUN_WORDS,
+    AccelerateFacts,
+    span_text,
+)
+from trainlint.programs.accelerate.program import AccelerateConfig, Launch, ListedConfig, fsdp_setup, switch, truthy
+from trainlint.reading.values import Field
+from trainlint.rule import rule
+
+_WORKERS = ("torchrun", "deepspeed", "single")
+"""The launchers that look at precision and compilation before they start anything."""
+
+
+@rule("FS100", "accelerate-file-is-a-list")
+def accelerate_file_is_a_list(config: ListedConfig) -> Iterator[Finding]:
+    """The file is a list, not a mapping.
+
+    The loader asks the file for its compute_environment before anything else, which a list does not have.
+
+    Remove the dashes in front of the keys.
+
+    Source: accelerate, commands/config/config_args.py.
+    """
+    yield config.field.finding("an accelerate config must be a mapping", help="remove the dashes before the keys")
+
+
+@rule("FS101", "unknown-accelerate-key")
+def unknown_accelerate_key(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+    """The file has a top-level key that this release does not know.
+
+    The loader compares the keys with those of its own class and stops at the first that is too many, before anything
+    is launched. Keys come and go: `parallelism_config` is read from 1.10 on, `tp_config` was from 1.4 to 1.6,
+    `ipex_config` until 1.12.
+
+    Mend or remove the key; training arguments do not belong in this file, FSDP settings belong in `fsdp_config`.
+
+    Source: accelerate, commands/config/config_args.py.
+    """
+    known = facts.sagemaker_keys if config.sagemaker else facts.top_keys
+    for entry in config.field.entries():
+        if entry.name in known:
+            continue
+        if entry.name in facts.key_spans:
+            help = f"accelerate reads it {span_text(facts.key_spans[entry.name])}"
+        elif entry.name.startswith(PREFIX):
+            help = "write it inside fsdp_config"
+        else:
+            help = did_you_mean(entry.name, known) or "remove it"
+        yield entry.finding(f"accelerate {facts.release} does not know {entry.name}", help=help, at_key=True)
+
+
+@rule("FS102", "distributed-type")
+def distributed_type(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+    """distributed_type is missing, or is none that exists.
+
+    It decides which launcher starts the workers and which section of the file is read. The word must be exact: FSDP2
+    is `FSDP` with `fsdp_version: 2` in `fsdp_config`. An unquoted NO, which YAML reads as false, is taken for none.
+
+    Source: accelerate, utils.DistributedType and commands/config/config_args.py.
+    """
+    kind = config.field.get("distributed_type")
+    allowed = facts.sagemaker_types if config.sagemaker else facts.distributed_types
+    if kind.node is None:
+        yield kind.finding("distributed_type is missing", help=f"add one of {some_of(sorted(allowed))}", at_key=True)
+    elif config.distributed_type.known_and_not_in(allowed):
+        word = config.distributed_type
+        help = did_you_mean(str(word), allowed) or f"write one of {some_of(sorted(allowed))}"
+        if str(word).upper() == "FSDP2":
+            help = "write FSDP, and fsdp_version: 2 in fsdp_config"
+        yield word.finding(f'there is no distributed type "{word}"', help=help)
+
+
+@rule("FS103", "compute-environment")
+def compute_environment(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+    """The file is not for this machine, and not complete for Amazon SageMaker.
+
+    Any compute_environment but LOCAL_MACHINE, an empty one too, makes the loader read the file as one for SageMaker:
+    keys of a local file are then unknown, and `ec2_instance_type` and `iam_role_name` are required.
+
+    Source: accelerate, commands/config/config_args.py.
+    """
+    environment = config.field.get("compute_environment")
+    if not config.sagemaker:
+        return
+    if environment.plain not in facts.environments:
+        yield environment.finding(
+            f'there is no compute environment "{environment.written}"',
+            help=did_you_mean(environment.written, facts.environments) or "write LOCAL_MACHINE, or remove it",
+        )
+        return
+    given = {entry.name for entry in config.field.entries()}
+    missing = sorted(facts.sagemaker_required - given - {"distributed_type", "mixed_precision", "use_cpu", "debug"})
+    if missing:
+        yield environment.finding(
+            f"a file for SageMaker must have {some_of(missing)}",
+            help="add what is missing, or write compute_environment: LOCAL_MACHINE",
+        )
+
+
+@rule("FS104", "mixed-precision")
+def mixed_precision(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+    """mixed_precision is none that exists.
+
+    It is `no`, `fp16`, `bf16` or `fp8`, in any case. YAML reads an unquoted `no` as false, which the launcher cannot
+    work with from 0.34 on; older ones took it for "no".
+
+    Write `mixed_precision: "no"` with quotes, or `bf16`. Full 32-bit training is "no".
+
+    Source: accelerate, utils.PrecisionType and utils/launch.py.
+    """
+    field = config.key("mixed_precision")
+    if config.launcher not in _WORKERS or field.is_absent or field.is_unknown:
+        return
+    word = field.text()
+    if field.plain is False and not field.is_sequence:
+        if "bare_no_is_no_precision" not in facts:
+            yield field.finding(
+                f"unquoted {field.written} is false in YAML, not a precision", help='write "no" with quotes'
+            )
+    elif word.wrong_type or word.map(str.lower).known_and_not_in(facts.precisions):
+        full = word.map(str.lower).is_("fp32", "float32", "none")
+        yield field.finding(
+            f'there is no mixed precision "{field.written}"',
+            help='write "no" with quotes'
+            if full
+            else did_you_mean(field.written, facts.precisions) or f"write one of {some_of(sorted(facts.precisions))}",
+        )
+
+
+@rule("FS105", "gpu-ids")
+def gpu_ids(config: AccelerateConfig) -> Iterator[Finding]:
+    """gpu_ids is no text, or names one GPU for several.
+
+    The launcher splits the text at its commas. A single id without quotes is a number in YAML and cannot be split;
+    `0,1` is text as it stands. With one id a distributed type of several GPUs on one machine is refused.
+
+    Write `gpu_ids: "0"`, `gpu_ids: 0,1` or `gpu_ids: all`.
+
+    Source: accelerate, commands/launch.py.
+    """
+    field = config.key("gpu_ids")
+    if field.is_absent or field.is_unknown:
+        return
+    ids = field.text()
+    if ids.wrong_type:
+        help = f'write "{field.written}" with quotes' if field.written else "write the ids as text: 0,1"
+        yield field.finding("gpu_ids must be text", help=help)
+    elif (
+        config.runs.is_(*SEVERAL_GPUS)
+        and config.machines.below(2)
+        and ids.known_and(lambda text: "," not in text and text != "all")
+    ):
+        yield field.finding(
+            f"{config.runs} needs several GPUs, gpu_ids names one",
+            help="name at least two, or write all",
+            related=config.runs.field.relate("this asks for several GPUs"),
+        )
+
+
+@rule("FS106", "process-count")
+def process_count(config: AccelerateConfig) -> Iterator[Finding]:
+    """num_processes is no count that workers can be started for.
+
+    It counts all processes on all machines and is divided by num_machines without a rest: with fewer processes than
+    machines nothing is left for each, and nothing at all can be divided. torchrun's words (`gpu`, `cpu`, `auto`) and a
+    number in quotes work on one machine only. -1 means that the command line must give it.
+
+    Source: accelerate, utils/launch.py; torch.distributed.run.
+    """
+    field, machines = config.key("num_processes"), config.machines
+    if field.node is None or field.is_unknown or config.launcher not in _WORKERS:
+        return
+    count = config.number("num_processes")
+    if field.is_null:
+        if config.launcher != "single" and machines.above(1):
+            yield field.finding(
+                f"an empty num_processes cannot be divided by {machines} machines",
+                help="write how many processes to start on all machines together, or leave it to the command line",
+                related=machines.field.relate("so many machines"),
+            )
+    elif count.known is None:
+        yield from _unreadable_count(config, field)
+    elif count.known < 1 and config.launcher != "single":
+        yield count.finding(f"num_processes cannot be {count}", help="write how many processes to start in all")
+    elif config.launcher == "torchrun" and machines.known_and(lambda number: number > 1 and count.below(number)):
+        yield count.finding(
+            f"{count} process{'es' if count.above(1) else ''} cannot be spread over {machines} machines",
+            help="num_processes counts the processes of all machines together",
+            related=machines.field.relate("so many machines"),
+        )
+
+
+def _unreadable_count(config: AccelerateConfig, field: Field) -> Iterator[Finding]:
+    text = field.text()
+    several = config.machines.above(1)
+    if config.launcher == "single":
+        readable = isinstance(field.plain, (bool, int, float)) and not field.is_sequence
+    else:
+        readable = not several and text.known_and(lambda word: word.isdigit() or word in TORCHRUN_WORDS)
+    if not readable:
+        word = text.is_(*TORCHRUN_WORDS)
+        yield field.finding(
+            f"num_processes cannot be {field.written} on several machines"
+            if several and word
+            else "num_processes must be an integer",
+            help="write how many processes to start on all machines together",
+        )
+
+
+@rule("FS107", "machine-count")
+def machine_count(config: AccelerateConfig) -> Iterator[Finding]:
+    """num_machines or machine_rank is no integer.
+
+    The launcher compares num_machines with 1 and divides by it, which Python does not do with text; the rank is read
+    with int() once there are several machines.
+
+    Source: accelerate, utils/launch.py.
+    """
+    machines, rank = config.key("num_machines"), config.key("machine_rank")
+    if config.launcher not in _WORKERS:
+        return
+    if not (machines.is_absent or machines.is_unknown) and config.machines.wrong_type:
+        plain = machines.plain
+        counts = isinstance(plain, (bool, int, float)) and (config.launcher == "single" or plain <= 1)
+        if machines.is_sequence or machines.is_mapping or not counts:
+            yield machines.finding("num_machines must be an integer", help="write the number without quotes")
+    number = rank.written.lstrip("-").isdigit() if not (rank.is_sequence or rank.is_mapping) else False
+    if (
+        config.launcher == "torchrun"
+        and config.machines.above(1)
+        and not (rank.is_absent or rank.is_unknown or number or isinstance(rank.plain, (bool, float)))
+    ):
+        yield rank.finding("machine_rank must be an integer", help="write this machine's number, from 0")
+
+
+@rule("FS108", "section-not-a-mapping")
+def section_not_a_mapping(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+    """A section of the file is no mapping.
+
+    Up to 1.4 the launcher goes through each section's keys and stops with a TypeError. Later ones pass over a section
+    that is no mapping without a word, so that all its defaults apply; only DeepSpeed's is still needed as one.
+
+    Source: accelerate, commands/launch.py.
+    """
+    for name in sorted(facts.sections):
+        section = config.field.get(name)
+        if section.is_absent or section.is_unknown or section.is_mapping or config.sagemaker:
+            continue
+        read = name != "fp8_config" or "fp8_section_is_read" in facts
+        walked = "sections_must_be_mappings" in facts and read and not (section.plain == "" or _is_empty_list(section))
+        refused = walked or (name == "deepspeed_config" and config.launcher == "deepspeed")
+        yield section.finding(
+            f"{name} must be a mapping",
+            help="write its settings as indented keys, or remove it",
+            severity=Severity.ERROR if refused else Severity.WARNING,
+        )
+
+
+def _is_empty_list(field: Field) -> bool:
+    return field.is_sequence and not field.items()
+
+
+@rule("FS109", "ram-loading-without-sync")
+def ram_loading_without_sync(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+    """Only the first process loads the weights, and module states are not synchronised.
+
+    `fsdp_cpu_ram_efficient_loading` is true unless the file says otherwise, and the launcher refuses it with
+    `fsdp_sync_module_states: false`, under FSDP2 too, where leaving the key out is enough. It looks at the values as
+    YAML reads them: a quoted "false" passes for true here, and under FSDP1 the worker then switches the synchronising
+    on by itself (before 0.30 it did not, and all processes but one trained on empty weights).
+
+    Set `fsdp_sync_module_states: true`, or `fsdp_cpu_ram_efficient_loading: false`.
+
+    Source: accelerate, utils/launch.py and FullyShardedDataParallelPlugin.
+    """
+    setup = fsdp_setup(config, facts)
+    ram = config.setting(PREFIX + "cpu_ram_efficient_loading", facts)
+    sync = config.setting(PREFIX + "sync_module_states", facts)
+    if not setup.on or sync.node is None:
+        return
+    loads = truthy(ram, True).is_(True)
+    related = ram.relate("only the first process loads the weights") if ram.node is not None else ()
+    help = "remove it: FSDP2 synchronises by itself" if setup.is_fsdp2 else "set it to true"
+    if loads and truthy(sync, True).is_(False):
+        yield sync.finding(
+            "fsdp_sync_module_states must be true while only one process loads the weights",
+            help=f"{help}, or set fsdp_cpu_ram_efficient_loading: false",
+            related=related,
+        )
+    elif setup.is_fsdp1 and switch(sync).is_(False) and (ram.node is None or switch(ram).is_(True)):
+        what = "it is switched on" if "sync_forced_aloud" in facts else "most processes keep empty weights"
+        yield sync.finding(
+            f"fsdp_sync_module_states is off while only one process loads the weights: {what}",
+            help=help,
+            severity=Severity.WARNING,
+            related=related,
+        )
+
+
+@rule("FS110", "dynamo")
+def dynamo(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+    """A setting of torch.compile is none that exists.
+
+    The backend is one of torch's, in any case; its switches are read as booleans in every worker, where an empty value
+    is no boolean.
+
+    Source: accelerate, utils.DynamoBackend and TorchDynamoPlugin.
+    """
+    if config.launcher not in _WORKERS:
+        return
+    legacy = config.field.get("dynamo_backend")
+    section = config.field.get("dynamo_config")
+    backend = legacy if legacy.node is not None else _dynamo_key(section, "dynamo_backend", facts)
+    if config.launch and (flag := config.launch.flag("dynamo_backend")):
+        backend = flag
+    word = backend.text()
+    if word.wrong_type or word.map(str.upper).known_and_not_in(facts.dynamo_backends):
+        unquoted = backend.plain is False and not backend.is_sequence
+        yield backend.finding(
+            f'there is no dynamo backend "{backend.written}"',
+            help='write "no" with quotes'
+            if unquoted
+            else did_you_mean(backend.written, facts.dynamo_backends)
+            or f"write one of {some_of(sorted(facts.dynamo_backends))}",
+        )
+    for name in ("dynamo_use_fullgraph", "dynamo_use_dynamic", "dynamo_use_regional_compilation"):
+        field = _dynamo_key(section, name, facts)
+        if legacy.node is None and name in facts.sections["dynamo_config"] and switch(field).wrong_type:
+            yield field.finding(f"{field.name} must be true or false", help="write true or false")
+
+
+def _dynamo_key(section: Field, name: str, facts: AccelerateFacts) -> Field:
+    short = section.get(name.removeprefix("dynamo_"))
+    return short if "dynamo_prefix_optional" in facts and short.node is not None else section.get(name)
+
+
+@rule("FS111", "parallelism-value")
+def parallelism_value(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+    """A setting of parallelism_config is none that the workers can use.
+
+    Each size is an integer of at least 1. Most may stand in quotes; the sizes of context and sequence parallelism may
+    not, since the launcher compares them first. The communication of context parallelism is allgather or alltoall.
+
+    Source: accelerate 1.10 and later, utils/launch.py and ParallelismConfig.
+    """
+    mesh = config.mesh(facts)
+    if mesh is None:
+        return
+    for name, size in mesh.sizes.items():
+        compared = name in ("cp", "sp") and size.field.node is not None and size.field.text().known is not None
+        if size.wrong_type or compared or size.below(1):
+            yield size.finding(f"{size.field.name} must be an integer of at least 1", help="write it without quotes")
+    for name, allowed, needs in PARALLELISM:
+        if name not in facts.sections["parallelism_config"] or not (needs is None or mesh.size(needs) > 1):
+            continue
+        field = config.parallelism.get(name)
+        if field.node is not None and not field.is_unknown and field.plain not in allowed:
+            yield field.finding(f'{name} cannot be "{field.written}"', help=f"write {' or '.join(allowed)}")
+
+
+@rule("FS112", "parallelism-combination")
+def parallelism_combination(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+    """The kinds of parallelism do not go together.
+
+    A device mesh needs FSDP2 or plain data parallelism: FSDP1 refuses every size above 1, context parallelism needs
+    FSDP2. Context and sequence parallelism exclude each other from 1.13 on. Tensor or context parallelism beside
+    copies needs a shard size as well. Under FSDP2 some size must be left to shard over: 1.15 says so at once, earlier
+    releases fail when the model is prepared.
+
+    Source: accelerate 1.10 and later, ParallelismConfig and AcceleratorState; accelerate#3798.
+    """
+    mesh = config.mesh(facts)
+    first = next((size for size in mesh.sizes.values() if size.above(1)), None) if mesh else None
+    if mesh is None or first is None:
+        return
+    setup = fsdp_setup(config, facts)
+    cp, sp, tp = mesh.sizes["cp"], mesh.sizes.get("sp"), mesh.sizes["tp"]
+    replicate, shard = mesh.sizes["dp_replicate"], mesh.sizes["dp_shard"]
+    if sp is not None and cp.above(1) and sp.above(1) and "sequence_excludes_context" in facts:
+        yield sp.finding("sequence parallelism excludes context parallelism", help="leave one of the sizes at 1")
+    elif (tp.above(1) or cp.above(1)) and replicate.above(1) and shard.is_(1):
+        yield replicate.finding(
+            f"{'tensor' if tp.above(1) else 'context'} parallelism beside copies needs a shard size",
+            help="set parallelism_config_dp_shard_size above 1, or the replicate size to 1",
+        )
+    elif setup.is_fsdp1:
+        yield first.finding(
+            "FSDP1 does not run on a device mesh",
+            help="set fsdp_version: 2, or remove parallelism_config",
+            related=setup.version.field.relate("FSDP1 runs") if setup.version.given else (),
+        )
+    elif config.runs.is_(*SEVERAL_GPUS) and cp.above(1):
+        yield cp.finding("context parallelism needs FSDP2", help="use distributed_type: FSDP with fsdp_version: 2")
+    elif setup.is_fsdp2 and shard.is_(1) and cp.is_(1):
+        refused = "shard_dimension_required" in facts
+        yield first.finding(
+            "FSDP2 has nothing to shard over: the shard size is 1",
+            help="set parallelism_config_dp_shard_size, or do not use FSDP",
+            severity=Severity.ERROR if refused else Severity.WARNING,
+        )
+
+
+@rule("FS113", "parallelism-total")
+def parallelism_total(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+    """The sizes of parallelism_config do not multiply to the number of processes.
+
+    Every process has one place in the mesh. A mesh that is larger cannot be built, a smaller one is refused.
+
+    Source: accelerate 1.10 and later, ParallelismConfig.
+    """
+    mesh, world = config.mesh(facts), config.world_size
+    if mesh is None or mesh.total is None or world is None or min(mesh.total, world) < 1 or mesh.total in (1, world):
+        return
+    if "sequence_size_unchecked" in facts and mesh.size("sp") > 1:
+        return
+    yield config.parallelism.finding(
+        f"the sizes multiply to {mesh.total}, and {world} processes run",
+        help="let the sizes multiply to num_processes",
+        at_key=True,
+        related=config.key("num_processes").relate("the number of processes"),
+    )
+
+
+@rule("FS114", "unread-section-key", severity=Severity.WARNING)
+def unread_section_key(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+    """A key of this section is not read.
+
+    The launcher copies each key of a section onto the option of that name, and a name that is no option is forgotten
+    without a word. In `parallelism_config` each key needs its full name, `parallelism_config_dp_shard_size`; with
+    `dp_shard_size` all sizes stay 1 and nothing is parallel.
+
+    Source: accelerate, commands/launch.py.
+    """
+    for name, prefix in _sections_in_use(config, facts):
+        for entry in config.field.get(name).entries():
+            known = facts.sections[name]
+            if entry.name in known or prefix + entry.name in known:
+                continue
+            full = name + "_" + entry.name
+            help = f"write {full}" if full in known else did_you_mean(entry.name, known) or "remove it"
+            yield entry.finding(f"{entry.name} is not read from {name}", help=help, at_key=True)
+
+
+def _sections_in_use(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[tuple[str, str]]:
+    if config.launcher == "torchrun" and "parallelism_config" in facts.sections:
+        yield "parallelism_config", ""
+    if config.launcher in _WORKERS:
+        yield "dynamo_config", "dynamo_" if "dynamo_prefix_optional" in facts else ""
+    if config.launcher == "deepspeed":
+        yield "deepspeed_config", ""
+
+
+@rule("FS115", "uneven-processes", severity=Severity.WARNING)
+def uneven_processes(config: AccelerateConfig) -> Iterator[Finding]:
+    """The processes do not divide by the machines.
+
+    num_processes counts all of them, and each machine starts num_processes // num_machines: nine processes on two
+    machines are eight.
+
+    Source: accelerate, utils/launch.py.
+    """
+    processes, machines, world = config.number("num_processes"), config.machines, config.world_size
+    if config.launcher == "torchrun" and world and processes.known_and(lambda number: number > world):
+        yield processes.finding(
+            f"{processes} processes on {machines} machines: {world} run",
+            help=f"write a multiple of {machines}",
+            related=machines.field.relate("so many machines"),
+        )
+
+
+@rule("FS116", "fewer-gpus-than-processes", severity=Severity.WARNING)
+def fewer_gpus_than_processes(config: AccelerateConfig) -> Iterator[Finding]:
+    """This machine starts more processes than it names GPUs.
+
+    Every machine starts the same number, num_processes // num_machines, whatever its own gpu_ids say; uneven counts
+    cannot be written. The processes that are too many find no GPU of their own and fail or share one.
+
+    Source: accelerate, utils/launch.py; accelerate#3894.
+    """
+    ids, world = config.key("gpu_ids").text(), config.world_size
+    machines = config.machines.known
+    if config.launcher != "torchrun" or world is None or machines is None or not ids.known or ids.is_("all"):
+        return
+    each, named = world // max(machines, 1), len([part for part in ids.known.split(",") if part.strip()])
+    if named < each:
+        yield ids.finding(
+            f"{named} GPU{'s' if named > 1 else ''} for the {each} processes of this machine",
+            help="num_processes is split evenly: use machines with the same number of GPUs, or fewer processes",
+            related=config.key("num_processes").relate(f"{each} on each machine"),
+        )
+
+
+@rule("FS117", "machine-rank", severity=Severity.WARNING)
+def machine_rank(config: AccelerateConfig) -> Iterator[Finding]:
+    """machine_rank is not below num_machines.
+
+    The machines are numbered from 0. The launcher accepts any number, and the processes then wait for ranks that never
+    come.
+
+    Source: accelerate, utils/launch.py.
+    """
+    rank, machines = config.number("machine_rank"), config.machines
+    if config.launcher == "torchrun" and machines.known_and(lambda number: number > 1 and rank.above(number - 1)):
+        yield rank.finding(
+            f"machine_rank is {rank} of {machines} machines",
+            help="number the machines from 0",
+            related=machines.field.relate("so many machines"),
+        )
+
+
+@rule("FS118", "cpu-beside-fsdp", severity=Severity.WARNING)
+def cpu_beside_fsdp(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+    """use_cpu has no effect with FSDP.
+
+    The launcher of several processes does not hand it on: the workers take the GPUs that they find.
+
+    Remove it; to train on CPUs use `distributed_type: MULTI_CPU`.
+
+    Source: accelerate, utils/launch.py.
+    """
+    field = config.field.get("use_cpu")
+    if fsdp_setup(config, facts).on and truthy(field, False).is_(True):
+        yield field.finding("use_cpu is not read under FSDP: the GPUs are used", help="remove it, or use MULTI_CPU")
+
+
+@rule("FS119", "flag-only-setting", severity=Severity.WARNING)
+def flag_only_setting(config: AccelerateConfig) -> Iterator[Finding]:
+    """The launcher takes this setting from its command line alone.
+
+    The file speaks only for options that have no value yet, and these have one of their own from the start:
+    `rdzv_backend` is static and `enable_cpu_affinity` off, whatever the file says. With the static rendezvous each
+    machine needs its own machine_rank.
+
+    Give `--rdzv_backend` or `--enable_cpu_affinity` to `accelerate launch`.
+
+    Source: accelerate, options and _validate_launch_command of commands/launch.py.
+    """
+    backend, affinity = config.field.get("rdzv_backend"), config.field.get("enable_cpu_affinity")
+    flags = config.launch.flag if config.launch else lambda name: None
+    rendezvous = config.launcher == "torchrun" and config.machines.above(1) and not flags("rdzv_backend")
+    if rendezvous and backend.text().known_and_not_in(["static"]):
+        yield backend.finding(
+            f"rdzv_backend {backend.written} is not read from the file: static is used",
+            help=f"give --rdzv_backend {backend.written} to accelerate launch",
+        )
+    if config.launcher in _WORKERS and truthy(affinity, False).is_(True) and not flags("enable_cpu_affinity"):
+        yield affinity.finding(
+            "enable_cpu_affinity is not read from the file",
+            help="give --enable_cpu_affinity to accelerate launch",
+        )
+
+
+@rule("FS120", "duplicate-accelerate-key", severity=Severity.WARNING)
+def duplicate_accelerate_key(config: AccelerateConfig) -> Iterator[Finding]:
+    """A setting is given twice, and the last one counts.
+
+    PyYAML keeps the last of equal keys without a word. In `fsdp_config` a key with the prefix and one without it are
+    the same setting.
+
+    Source: PyYAML's safe loader; accelerate, commands/launch.py.
+    """
+    yield from _repeated(config.field, "")
+    for entry in config.field.entries():
+        yield from _repeated(entry, PREFIX if entry.name == "fsdp_config" else "")
+
+
+def _repeated(mapping: Field, prefix: str) -> Iterator[Finding]:
+    last: dict[str, Field] = {}
+    for entry in mapping.entries():
+        name = entry.name if entry.name.startswith(prefix) else prefix + entry.name
+        before = last.get(name)
+        earlier = entry.earlier_keys or (before.relate("also given here") if before else ())
+        if earlier:
+            yield entry.finding(
+                f"{entry.name} is given twice: this one counts",
+                help="remove one of them",
+                at_key=True,
+                related=earlier,
+            )
+        last[name] = entry
+
+
+@rule("FS121", "port-as-text", severity=Severity.WARNING)
+def port_as_text(config: AccelerateConfig) -> Iterator[Finding]:
+    """main_process_port is text.
+
+    Before it starts anything the first machine asks whether the port is taken, and cannot ask for a text. Digits are
+    text where they stand in quotes, or begin with 0 and hold an 8 or 9.
+
+    Source: accelerate, utils.is_port_in_use.
+    """
+    field = config.field.get("main_process_port")
+    if config.launcher in ("torchrun", "deepspeed") and field.text().known is not None:
+        yield field.finding(f'main_process_port "{field.written}" is text', help="write the number without quotes")
+
+
+@rule("FS122", "several-machines-without-address")
+def several_machines_without_address(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+    """Several machines, and none is named as the first.
+
+    Without a distributed type, or on CPUs, the launcher hands main_process_ip to its one process as an environment
+    variable and stops when there is none; from 1.8 on main_process_port as well.
+
+    Source: accelerate, prepare_simple_launcher_cmd_env of utils/launch.py.
+    """
+    machines = config.machines
+    if config.launcher != "single" or not machines.above(1):
+        return
+    for name in ("main_process_ip", *(("main_process_port",) if "single_launcher_needs_port" in facts else ())):
+        if config.key(name).is_absent:
+            yield machines.finding(f"{machines} machines need {name}", help=f"add {name}, or set num_machines: 1")
+            return
+
+
+@rule("FS130", "flag-turns-fsdp-off", severity=Severity.WARNING)
+def flag_turns_fsdp_off(launch: Launch) -> Iterator[Finding]:
+    """A flag of the command line turns the file's FSDP off.
+
+    `--multi_gpu`, `--use_deepspeed`, `--use_megatron_lm`, `--tpu` and `--cpu` take the place of distributed_type: the
+    file's `fsdp_config` is then dropped, and with `--multi_gpu` every GPU holds the whole model. Nothing is printed.
+
+    Remove the flag; the file's `distributed_type: FSDP` is enough.
+
+    Source: accelerate, _validate_launch_command of commands/launch.py.
+    """
+    chosen, file = launch.paradigm, launch.file.distributed_type
+    if chosen is not None and file.is_("FSDP") and not chosen.is_("FSDP"):
+        flag = chosen.field.written
+        yield chosen.finding(
+            f"{flag} turns off the FSDP of {launch.config.document.path}",
+            help=f"remove {flag}",
+            related=file.field.relate("FSDP is asked for here"),
+        )
+
+
+@rule("FS131", "processes-given-by-nobody")
+def processes_given_by_nobody(launch: Launch) -> Iterator[Finding]:
+    """Neither the file nor the command line says how many processes to start.
+
+    A file may leave num_processes to the command line. When that does not give it either, the launcher stops: from
+    0.34 on with a message of its own, before with a TypeError.
+
+    Add `--num_processes` to the command line, or `num_processes` to the file.
+
+    Source: accelerate, commands/launch.py.
+    """
+    file = launch.file
+    config = AccelerateConfig(launch.config, launch)
+    open_ended = launch.invocation.is_open or file.launcher is None or config.launcher not in ("torchrun", "deepspeed")
+    if not open_ended and config.key("num_processes").is_absent:
+        yield launch.field.finding(
+            f"neither this command nor {launch.config.document.path} gives num_processes",
+            help="add --num_processes",
+            related=launch.config.get("num_processes").relate("the file has none"),
+        )
+
+
+@rule("FS132", "address-given-by-nobody", severity=Severity.WARNING)
+def address_given_by_nobody(launch: Launch) -> Iterator[Finding]:
+    """Several machines, and neither the file nor the command line names the first of them.
+
+    Without main_process_ip the workers look for a host called None and wait for it.
+
+    Source: accelerate, utils/launch.py.
+    """
+    config = AccelerateConfig(launch.config, launch)
+    if (
+        config.launcher == "torchrun"
+        and config.machines.above(1)
+        and not launch.invocation.is_open
+        and config.key("main_process_ip").is_absent
+    ):
+        yield launch.field.finding(
+            f"{config.machines} machines, and no main_process_ip here or in {launch.config.document.path}",
+            help="add --main_process_ip",
+            related=config.machines.field.relate("so many machines"),
+        )

@@ -1,0 +1,1 @@
+"""Axolotl: its configuration files."""

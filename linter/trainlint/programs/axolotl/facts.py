@@ -1,0 +1,181 @@
+"""What Axolotl's validation makes of a configuration, release by release, beyond the types of its fields.
+
+Source: Axolotl's utils/schemas/ (config.py, validation.py, peft.py, fsdp.py, deprecated.py), utils/config/__init__.py
+and utils/trainer.py, each known release read and run. The fields and their types are in axolotl.json, the settings that
+exclude or need each other in limits.txt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainlint.training.declarations import declarations
+from trainlint.training.limits import Limit, limits_in_force
+
+FSDP1_REMOVED = "0.20.0"
+
+IGNORED_UNDER_FSDP2 = (
+    "sync_module_states",
+    "backward_prefetch",
+    "backward_prefetch_policy",
+    "limit_all_gathers",
+    "use_orig_params",
+)
+"""Keys of fsdp_config that are dropped with a warning since FSDP1 is gone."""
+
+REFUSED_UNDER_FSDP2 = {
+    "sharding_strategy": "write reshard_after_forward: true (or false for SHARD_GRAD_OP) instead",
+    "forward_prefetch": "remove it: FSDP2 has nothing like it",
+}
+"""Keys of fsdp_config that are refused since FSDP1 is gone."""
+
+FSDP_ENV_KEYS = {
+    "": (
+        "activation_checkpointing",
+        "offload_params",
+        "sync_module_states",
+        "cpu_ram_efficient_loading",
+        "use_orig_params",
+        "state_dict_type",
+        "auto_wrap_policy",
+        "transformer_layer_cls_to_wrap",
+    ),
+    "0.8.1": ("version", "reshard_after_forward"),
+}
+"""Keys of fsdp_config that are handed to accelerate before it had a model, with the release from which each is."""
+
+BUILT_IN_ADAPTERS = ("lora", "qlora", "llama-adapter")
+PLUGIN_ADAPTERS = ("mixlora", "mora", "multilora")
+"""Adapters that a plugin which comes with Axolotl registers."""
+
+ATTENTION_FLAGS = {
+    "xformers_attention": "xformers",
+    "sage_attention": "sage",
+    "flex_attention": "flex_attention",
+    "flash_attention": "flash_attention_2",
+    "sdp_attention": "sdpa",
+    "eager_attention": "eager",
+}
+"""The old flags in the order in which one decides the attention, with what attn_implementation becomes."""
+
+ATTENTIONS = {
+    "0.17.0": ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention", "xformers", "sage", "fp8"),
+    "0.19.0": ("flash_attention_4", "flash_attention_torch"),
+    "0.21.0": ("varlen",),
+}
+"""The words that attn_implementation takes beside a kernel's path (with a slash), with the release each is from."""
+
+PACKING_ATTENTIONS = (
+    "flash_attention_2",
+    "flash_attention_3",
+    "flash_attention_4",
+    "flash_attention_torch",
+    "flex_attention",
+    "xformers",
+    "sage",
+    "varlen",
+    "kernels-community/flash-attn2",
+    "kernels-community/flash-attn3",
+    "kernels-community/sage-attention",
+)
+"""Attentions that keep packed samples apart by their positions."""
+
+WORDS = {
+    "image_resize_algorithm": ("bilinear", "bicubic", "lanczos"),
+    "large_head_attention": ("auto", "sdpa", "triton_flash"),
+}
+"""Words that a field takes in whatever case."""
+
+DTYPES = ("int4", "int8", "float8_e4m3fn", "fp8", "float8", "nvfp4", "mxfp4", "ternary")
+"""Dtypes that quantization takes in one release or another."""
+
+RESERVED_PROCESSOR_KEYS = {"revision": "revision_of_model", "trust_remote_code": "trust_remote_code"}
+"""Keys that processor_kwargs refuses, with the settings to use for them."""
+
+COMPARED_AS_NUMBERS = {"tensor_parallel_size": "0.12.2"}
+"""Settings that are compared with a number before texts are converted, with the release from which they are."""
+
+METRICS = ("sacrebleu", "comet", "ter", "chrf", "perplexity")
+
+COMPILE_OPTIONS = (
+    "coordinate_descent_tuning",
+    "coordinate_descent_check_all_directions",
+    "shape_padding",
+    "epilogue_fusion",
+    "max_autotune_gemm",
+    "fx_graph_cache",
+    "assume_aligned_inputs",
+    "comprehensive_padding",
+    "decompose_mem_bound_mm",
+    "triton.cudagraphs",
+)
+COMPILE_OPTIONS_SINCE = "0.18.0"
+
+NOT_EMPTY = ("datasets", "test_datasets", "pretraining_dataset", "dpo_loss_type", "dpo_loss_weights")
+"""Lists that need an item, as their annotations say."""
+
+MIXLORA_DEFAULTS = {"mixlora_top_k": 2, "mixlora_num_experts": 8}
+
+REFUSED_WHEN_TRUE = ("max_packed_sequence_len", "rope_scaling", "s2_attention", "flash_attn_rms_norm")
+"""Removed fields that are refused only where they are set to something true; the others wherever they are given."""
+
+RENAMED = {
+    "noisy_embedding_alpha": "write neftune_noise_alpha",
+    "dpo_beta": "write rl_beta",
+    "evaluation_strategy": "write eval_strategy",
+    "rope_scaling": "write it below model_config (overrides_of_model_config)",
+    "max_packed_sequence_len": "write sequence_len",
+    "eval_table_size": "write generate_samples and num_generation_samples",
+    "eval_max_new_tokens": "write generation_max_new_tokens",
+}
+
+"""Deprecated fields with what is written for them."""
+
+UNDECLARED_KEYS = ("fsdp", "capabilities", "env_capabilities")
+"""Keys that are read though no field of the release declares them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AxolotlFacts:
+    """What one known release of Axolotl accepts.
+
+    `fsdp1` says that it still shards with FSDP1, `fsdp_model` that fsdp_config is a model of typed fields,
+    `prefix_stripped` that its keys go without `fsdp_`, `fsdp_keys` those it reads, without the prefix.
+    """
+
+    release: str
+    fsdp1: bool
+    fsdp_model: bool
+    prefix_stripped: bool
+    fsdp_keys: frozenset[str]
+    ignored_keys: tuple[str, ...]
+    refused_keys: Mapping[str, str]
+    attentions: tuple[str, ...]
+    compile_options: bool
+    registered_adapters: bool
+    limits: Mapping[str, tuple[Limit, ...]]
+    """By the section of limits.txt."""
+
+    def since(self, release: str) -> bool:
+        """This release is that one or a later."""
+        return declarations("axolotl").since(release, self.release)
+
+
+def facts_of(release: str) -> AxolotlFacts:
+    """The facts of one known release."""
+    known = declarations("axolotl")
+    model = known.keys("FSDPConfig", release)
+    return AxolotlFacts(
+        release=release,
+        fsdp1=not known.since(FSDP1_REMOVED, release),
+        fsdp_model=bool(model),
+        prefix_stripped=known.since("0.12.2", release),
+        fsdp_keys=frozenset({*model, "version", "fsdp_version"} if model else known.gathered(FSDP_ENV_KEYS, release)),
+        ignored_keys=IGNORED_UNDER_FSDP2 if known.since(FSDP1_REMOVED, release) else (),
+        refused_keys=REFUSED_UNDER_FSDP2 if known.since(FSDP1_REMOVED, release) else {},
+        attentions=known.gathered(ATTENTIONS, release),
+        compile_options=known.since(COMPILE_OPTIONS_SINCE, release),
+        registered_adapters=known.since("0.17.0", release),
+        limits=limits_in_force("axolotl", release, known.names),
+    )

@@ -1,0 +1,377 @@
+"""Axolotl: its configuration files, as a release reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from trainlint.findings import Severity
+from trainlint.programs import WheelProgram
+from trainlint.programs.axolotl.facts import ATTENTION_FLAGS, PACKING_ATTENTIONS, AxolotlFacts, facts_of
+from trainlint.reading.document import Document
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.values import Absent, Field, Known, Unknown, Value, WrongType
+from trainlint.repository.invocations import Command, names_document, repository_invocations
+from trainlint.training.declarations import Spec, declarations
+from trainlint.training.fsdp import STATE_DICT_TYPES, WRAP_POLICIES, FsdpFacts, FsdpSetup, Words, nothing
+from trainlint.training.limits import UNREAD, Data, Unread, data_of, is_true
+from trainlint.training.pydantic_types import Schema, as_boolean, as_number
+
+if TYPE_CHECKING:
+    from trainlint.programs import Surroundings, Views
+    from trainlint.training.declarations import Json
+
+PREFIX = "fsdp_"
+CLI = Command(
+    "axolotl",
+    (
+        *(
+            ("axolotl", word)
+            for word in ("train", "preprocess", "merge-lora", "merge-sharded-fsdp-weights", "evaluate")
+        ),
+        *((f"axolotl.cli.{word}",) for word in ("train", "preprocess", "merge_lora", "evaluate")),
+        ("finetune.py",),
+    ),
+    r"\baxolotl\b",
+)
+SIGNS = ("datasets", "pretraining_dataset", "micro_batch_size", "adapter", "sequence_len")
+UNMISTAKABLE = ("datasets", "micro_batch_size", "sequence_len", "learning_rate")
+"""Keys that together belong to no other program's file, so that a `base_model` is missed among them."""
+
+
+class AxolotlFile:
+    """A document that is an Axolotl configuration."""
+
+    owns_document = True
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+
+class AxolotlConfig:
+    """A configuration as one release reads it: raw, before the values are converted to the types of their fields."""
+
+    def __init__(
+        self, field: Field, facts: AxolotlFacts, own_package: bool = False, overridden: frozenset[str] = frozenset()
+    ) -> None:
+        self.field = field
+        self.facts = facts
+        self.own_package = own_package
+        """The repository carries Axolotl itself, so that no release's list of keys holds for it."""
+        self.overridden = overridden
+        """Settings that a command line gives besides."""
+        self.fields = declarations("axolotl").fields("AxolotlInputConfig", facts.release)
+
+    @property
+    def converted(self) -> AxolotlConfig:
+        """The same after the values are converted."""
+        return Converted(self.field, self.facts, self.own_package, self.overridden)
+
+    @property
+    def schema(self) -> Schema:
+        """The release's models and enums."""
+        return Schema(self.model, self.enum)
+
+    def model(self, name: str) -> Mapping[str, Spec]:
+        """The fields of a model; empty for a name that is none."""
+        return declarations("axolotl").fields(name, self.facts.release) if "[" not in name else {}
+
+    def enum(self, name: str) -> Collection[Json] | None:
+        """The values of an enum of the release, or of transformers in any release."""
+        table = f"choices:{name}"
+        if table in declarations("axolotl").tables:
+            return tuple(declarations("axolotl").fields(table, self.facts.release))
+        known = declarations("transformers")
+        return known.keys_of_any(table) if table in known.tables else None
+
+    @property
+    def read_apart(self) -> tuple[str, ...]:
+        """Fields that are not checked as they stand: the old attention flags are taken out before, from 0.17 on."""
+        return ("datasets", "fsdp_config", *(ATTENTION_FLAGS if self.facts.attentions else ()), *self.overridden)
+
+    def dataset_model(self, item: Field) -> str:
+        """The model that an item of `datasets` is made into."""
+        rl = self.field.get("rl").text()
+        if rl.is_("dpo", "ipo", "simpo"):
+            return "DPODataset"
+        if rl.is_("kto"):
+            return "KTODataset"
+        synthetic = item.get("type").text().is_("_synthetic") and self.model("SyntheticDataset")
+        return "SyntheticDataset" if synthetic else "SFTDataset"
+
+    @property
+    def section(self) -> Field:
+        """`fsdp_config`."""
+        return self.field.get("fsdp_config")
+
+    def fsdp_keys(self) -> Iterator[tuple[str, Field]]:
+        """The keys of fsdp_config with the names that they come to once the prefix is stripped."""
+        for entry in self.section.entries():
+            name = entry.name
+            if name == "fsdp_version":
+                name = "version"
+            elif name.startswith(PREFIX):
+                name = name.replace(PREFIX, "")
+            elif not self.facts.prefix_stripped:
+                continue
+            yield name, entry
+
+    def fsdp(self, name: str) -> Field:
+        """A setting of fsdp_config; of two spellings the last counts."""
+        found = [entry for key, entry in self.fsdp_keys() if key == name]
+        return found[-1] if found else self.section.get(name)
+
+    def place(self, name: str) -> Field:
+        """Where a setting stands."""
+        if name.startswith("fsdp_config."):
+            return self.fsdp(name.removeprefix("fsdp_config."))
+        if name == "eval_strategy" and self.field.get(name).is_absent:
+            name = "evaluation_strategy"
+        return self.field.at(*name.split(".")) if name else self.field
+
+    def data(self, name: str) -> Data:
+        """The value of a setting, or of what the release makes of several."""
+        if name.partition(".")[0] in self.overridden:
+            return UNREAD
+        if name == "fsdp_version":
+            return self._fsdp_version()
+        if name.startswith("fsdp_config."):
+            return _number(data_of(self.place(name))) if name.endswith(".version") else data_of(self.place(name))
+        section, _, key = name.partition(".")
+        value = data_of(self.field.get(section))
+        if name == "eval_strategy" and value is None:
+            return data_of(self.field.get("evaluation_strategy"))
+        if not key:
+            return value
+        return UNREAD if isinstance(value, Unread) else value.get(key) if isinstance(value, Mapping) else None
+
+    def _fsdp_version(self) -> Data:
+        """The version that is in force: 1 or 2, UNREAD, or what else is written."""
+        given = [self.data("fsdp_config.version"), data_of(self.field.get("fsdp_version"))]
+        if self.facts.since("0.14.0"):
+            given.reverse()
+        for value in given:
+            if isinstance(value, Unread) or value:
+                return _number(value)
+        return 1 if self.facts.fsdp1 else 2
+
+
+def _number(value: Data) -> Data:
+    """A version as it is compared: its text is."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
+class Converted(AxolotlConfig):
+    """A configuration after validation has converted its values: defaults filled in, texts turned into numbers."""
+
+    def data(self, name: str) -> Data:
+        """The value of a setting, or of what the release makes of several."""
+        if name == "attention":
+            return self._attention()
+        if name == "packing_attention":
+            attention = self._attention()
+            return UNREAD if isinstance(attention, Unread) else attention in PACKING_ATTENTIONS
+        if name == "staged_nf4":
+            return self._staged_nf4()
+        if name == "fsdp_config.cpu_ram_efficient_loading" and self._loads_own_shards():
+            return False
+        value = super().data(name)
+        table, _, key = name.rpartition(".")
+        fields = self.model("FSDPConfig") if table == "fsdp_config" else self.fields if not table else {}
+        spec = fields.get(key)
+        return value if spec is None or name == "fsdp_version" else self._converted(value, spec, self.place(name))
+
+    def _converted(self, value: Data, spec: Spec, place: Field) -> Data:
+        if value is None and place.node is None:
+            default = spec.default
+            return default if isinstance(default, (str, int, float, bool)) else None
+        if isinstance(value, Mapping) and any(self.model(kind) for kind in spec.types):
+            return {**value, "": True}
+        if not isinstance(value, (str, int, float)) or value in spec.choices or "str" in spec.types:
+            return value
+        numbers = {"int", "float"} & set(spec.types)
+        number = as_number(value) if numbers else None
+        switch = as_boolean(value) if "bool" in spec.types and not numbers else None
+        return number if number is not None else switch if switch is not None else value
+
+    def _attention(self) -> Data:
+        """attn_implementation without a revision, or what the old flags make of it."""
+        written = super().data("attn_implementation")
+        if isinstance(written, str) and written:
+            return written.split(":", 1)[0].split("@", 1)[0].strip()
+        flags = {flag: is_true(super(Converted, self).data(flag)) for flag in ATTENTION_FLAGS}
+        if isinstance(written, Unread) or None in flags.values():
+            return UNREAD
+        return next((word for flag, word in ATTENTION_FLAGS.items() if flags[flag]), None)
+
+    def _loads_own_shards(self) -> bool:
+        """Tensor parallelism switches loading on the first process off, unless NF4 weights are loaded in stages."""
+        size = self.data("tensor_parallel_size")
+        asked = is_true(super().data("qlora_sharded_model_loading")) and is_true(super().data("load_in_4bit"))
+        parallel = isinstance(size, (int, float)) and size > 1 and self.facts.since("0.20.0")
+        return parallel and not asked and super().data("nf4_backend") != "torchao"
+
+    def _staged_nf4(self) -> Data:
+        """NF4 weights are loaded in stages."""
+        if self.data("nf4_backend") == "torchao":
+            return True
+        parts = [
+            is_true(self.data(name))
+            for name in ("fsdp_config", "fsdp_config.cpu_ram_efficient_loading", "load_in_4bit")
+        ]
+        asked = self.data("qlora_sharded_model_loading")
+        if asked is None:
+            adapter = self.data("adapter")
+            parts.append(None if isinstance(adapter, Unread) else adapter == "qlora")
+        else:
+            parts.append(is_true(asked))
+        return UNREAD if None in parts else all(parts)
+
+
+# what it says about sharding
+
+
+def fsdp_setup(config: AxolotlConfig) -> FsdpSetup:
+    """The sharding that a configuration asks for.
+
+    Up to 0.11 the list `fsdp` switches FSDP on, from 0.12 on a non-empty `fsdp_config` does too, from 0.20 on it alone.
+    Source: prepare_optim_env of utils/trainer.py.
+    """
+    facts = config.facts
+    switches = ["fsdp_config"] if not facts.fsdp1 else ["fsdp", "fsdp_config"] if facts.prefix_stripped else ["fsdp"]
+    on = [is_true(config.data(name)) for name in switches]
+    switch = config.field.get(next((n for n, s in zip(switches, on, strict=True) if s), switches[0]))
+    sharding: Value[bool] = (
+        Known(switch, True) if True in on else Unknown(switch) if None in on else Known(switch, False)
+    )
+    deepspeed = config.field.get("deepspeed")
+    classes = config.fsdp("transformer_layer_cls_to_wrap")
+    return FsdpSetup(
+        facts=_fsdp_facts(facts, config.own_package),
+        switch=switch,
+        section=config.section,
+        sharding=sharding,
+        version=_version(config),
+        wrap_policy=_one_of(config.fsdp("auto_wrap_policy"), WRAP_POLICIES),
+        layer_classes=_classes(classes),
+        min_num_params=config.fsdp("min_num_params").integer(),
+        backward_prefetch=_any_spelling(config, "backward_prefetch", "backward_prefetch_policy").text(),
+        use_orig_params=_switch(config.fsdp("use_orig_params")),
+        limit_all_gathers=_switch(config.fsdp("limit_all_gathers")),
+        sync_module_states=_switch(config.fsdp("sync_module_states")),
+        ram_efficient_loading=_switch(config.fsdp("cpu_ram_efficient_loading")),
+        state_dict_type=_one_of(config.fsdp("state_dict_type"), STATE_DICT_TYPES),
+        offload=_switch(config.fsdp("offload_params")),
+        activation_checkpointing=_switch(config.fsdp("activation_checkpointing")),
+        deepspeed=deepspeed if is_true(config.data("deepspeed")) else nothing().field,
+    )
+
+
+def _fsdp_facts(facts: AxolotlFacts, own_package: bool) -> FsdpFacts:
+    model = facts.fsdp_model
+    known = {PREFIX + name for name in facts.fsdp_keys} | {"fsdp_version"}
+    dropped = () if facts.fsdp1 else (*facts.ignored_keys, *facts.refused_keys)
+    sharded_alone = Words(frozenset({"FULL_STATE_DICT", "SHARDED_STATE_DICT"}), Severity.WARNING)
+    return FsdpFacts(
+        keys=frozenset(known | {PREFIX + name for name in dropped}),
+        optional_prefix=PREFIX,
+        unknown_key=None if own_package or not facts.prefix_stripped else Severity.WARNING,
+        default_version=1 if facts.fsdp1 else 2,
+        versions=(1, 2) if facts.fsdp1 else (2,),
+        words={"state_dict_type": {2: sharded_alone}},
+        fsdp1_only=dict.fromkeys(
+            () if facts.fsdp1 else ("use_orig_params", "limit_all_gathers", "sync_module_states", "backward_prefetch"),
+            Severity.WARNING,
+        ),
+        class_names=Severity.WARNING if model else None,
+        wrap_setting_not_used=Severity.WARNING if model else None,
+        section_not_used=None if facts.prefix_stripped else Severity.WARNING,
+        deepspeed_beside=Severity.ERROR,
+    )
+
+
+def _any_spelling(config: AxolotlConfig, *names: str) -> Field:
+    return next((config.fsdp(name) for name in names if config.fsdp(name).node is not None), config.fsdp(names[0]))
+
+
+def _version(config: AxolotlConfig) -> Value[int]:
+    version = config.data("fsdp_version")
+    written = next(
+        (f for f in (config.field.get("fsdp_version"), config.fsdp("version")) if not f.is_absent),
+        config.field.get("fsdp_version"),
+    )
+    if isinstance(version, Unread):
+        return Unknown(written)
+    # any other version goes for FSDP1, and is refused where there is none
+    return Known(written, 2 if version == 2 else 1) if config.facts.fsdp1 and not written.is_absent else Absent(written)
+
+
+def _one_of(field: Field, words: Sequence[str]) -> Value[str]:
+    """One of the words that the model takes; what it refuses is said of the field itself."""
+    value = field.text()
+    return value if not value.known or value.is_(*words) else Unknown(field)
+
+
+def _switch(field: Field) -> Value[bool]:
+    value = field.scalar()
+    if value.unknown or value.absent:
+        return Unknown(field) if value.unknown else Absent(field)
+    known = as_boolean(field.plain)
+    return WrongType(field) if known is None else Known(field, known)
+
+
+def _classes(field: Field) -> Value[list[str]]:
+    """The layer classes as accelerate splits them; anything but a text is refused by the model."""
+    names = field.text()
+    if names.wrong_type:
+        return Unknown(field)
+    if names.known_and(lambda text: any(not name.isidentifier() for name in text.split(","))):
+        return WrongType(field)
+    return names.map(lambda text: text.split(","))
+
+
+def _overridden(subject: AxolotlFile, surroundings: Surroundings) -> frozenset[str]:
+    """The settings that command lines which start from the file give besides (`--learning-rate 1e-5`)."""
+    given: set[str] = set()
+    for invocation in repository_invocations(surroundings.repository, CLI):
+        names = [word.text for word in invocation.words if word.text.endswith((".yaml", ".yml"))]
+        if names and names_document(surroundings.repository, invocation, names[0], subject.field.document):
+            flags = (flag.name.text.lstrip("-").partition("=")[0] for flag in invocation.flags)
+            given.update(
+                flag.replace("-", "_").removeprefix("no_").partition(".")[0].partition("__")[0] for flag in flags
+            )
+    return frozenset(given)
+
+
+def _carries_axolotl(surroundings: Surroundings) -> bool:
+    root = surroundings.repository.root
+    return any((root / folder / "axolotl" / "utils").is_dir() for folder in ("src", "."))
+
+
+class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
+    """Axolotl's configurations."""
+
+    name = "axolotl"
+
+    def recognise(self, document: Document) -> Sequence[AxolotlFile]:
+        """A mapping with a `base_model` and what trains it."""
+        root = Field.root(document, Dialect.PYYAML)
+        keys = {entry.name for entry in root.entries()}
+        named = "base_model" in keys and not keys.isdisjoint(SIGNS)
+        if "training" not in keys and (named or keys.issuperset(UNMISTAKABLE)):
+            return [AxolotlFile(root)]
+        return []
+
+    def alternatives(self, subject: AxolotlFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
+        """The configuration as the release reads it, and the sharding that it asks for."""
+        config = AxolotlConfig(
+            subject.field, facts_of(release), _carries_axolotl(surroundings), _overridden(subject, surroundings)
+        )
+        return [[config, fsdp_setup(config)]]
+
+    def facts(self, release: str) -> AxolotlFacts:
+        """What one known release accepts."""
+        return facts_of(release)
+
+
+PROGRAM = Axolotl()

@@ -1,0 +1,579 @@
+"""The rules of Axolotl: what its validation refuses, and what it drops without a word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from trainlint.findings import Edit, Finding, Fix, Severity, did_you_mean, nearest, some_of
+from trainlint.programs.axolotl.facts import (
+    BUILT_IN_ADAPTERS,
+    COMPARED_AS_NUMBERS,
+    COMPILE_OPTIONS,
+    DTYPES,
+    METRICS,
+    MIXLORA_DEFAULTS,
+    NOT_EMPTY,
+    PLUGIN_ADAPTERS,
+    REFUSED_WHEN_TRUE,
+    RENAMED,
+    RESERVED_PROCESSOR_KEYS,
+    UNDECLARED_KEYS,
+    WORDS,
+    AxolotlFacts,
+)
+from trainlint.programs.axolotl.program import PREFIX, AxolotlConfig
+from trainlint.reading.values import Field
+from trainlint.rule import rule
+from trainlint.training.declarations import declarations
+from trainlint.training.limits import Limit, is_true
+from trainlint.training.pydantic_types import Refusal, as_number, model_refusals, refusals
+
+
+@rule("FS401", "axolotl-value")
+def axolotl_value(config: AxolotlConfig) -> Iterator[Finding]:
+    """The value is not one that the field takes.
+
+    Each field of a configuration has a type, and validation stops the run at a value that cannot be converted to it.
+    Texts such as `"1e-5"` or `"true"` are converted to numbers and switches, numbers and switches never to texts: a
+    bare `no`, which YAML reads as false, is refused where a word is wanted. Words of an enumeration are compared
+    letter by letter. Sections such as `fsdp_config`, `trl` or an item of `datasets` have fields of their own.
+
+    Write a value of the type that is named; quote a word that YAML reads as a switch, a date or a number.
+
+    Source: Axolotl, utils/schemas/ of each release, validated by pydantic in its lax mode.
+    """
+    for name, spec in config.fields.items():
+        for key in (name, *spec.aliases):
+            if name not in config.read_apart and not spec.converted:
+                yield from _refused(refusals(config.field.get(key), spec, config.schema))
+    yield from _refused(_datasets(config))
+    for name in NOT_EMPTY:
+        field = config.field.get(name)
+        if name in config.fields and field.is_sequence and not field.items():
+            yield field.finding(f"{name} is empty", help="add an item, or remove it", at_key=True)
+    yield from _refused(_fsdp_config(config))
+
+
+def _refused(found: Iterable[Refusal]) -> Iterator[Finding]:
+    for refusal in found:
+        place = refusal.place
+        if refusal.missing:
+            yield place.finding(f"{refusal.wanted} is missing", help=f"add {refusal.wanted}", at_key=True)
+            continue
+        written = "a list" if place.is_sequence else "a mapping" if place.is_mapping else place.written or "empty"
+        yield place.finding(
+            f"{_label(place)} must be {refusal.wanted}, not {written}",
+            help=did_you_mean(place.written, refusal.choices) or _mended(place, refusal),
+        )
+
+
+def _label(field: Field) -> str:
+    """A field as a message names it: its key, or the list that it is an item of."""
+    return f"an item of {field.parent.name}" if field.parent and field.parent.is_sequence else field.name
+
+
+def _mended(place: Field, refusal: Refusal) -> str:
+    if refusal.wanted in ("a text", "one of its words") or refusal.choices:
+        plain = place.plain
+        if plain is not None and not isinstance(plain, str) and place.written:
+            return f"YAML reads {place.written} as {'a switch' if isinstance(plain, bool) else 'a number'}: quote it"
+    return ""
+
+
+def _fsdp_config(config: AxolotlConfig) -> Iterator[Refusal]:
+    """The keys of fsdp_config under either spelling."""
+    model = config.model("FSDPConfig")
+    if not config.section.is_mapping or not model:
+        yield from refusals(config.section, config.fields["fsdp_config"], config.schema)
+        return
+    for name, spec in model.items():
+        yield from refusals(config.fsdp("version" if name == "fsdp_version" else name), spec, config.schema)
+
+
+def _datasets(config: AxolotlConfig) -> Iterator[Refusal]:
+    """The items of `datasets`, each as the kind of dataset that `rl` makes of it."""
+    datasets = config.field.get("datasets")
+    if not datasets.is_sequence:
+        yield from refusals(datasets, config.fields["datasets"], config.schema)
+        return
+    if config.field.get("rl").is_unknown:
+        return
+    for item in datasets.items():
+        if item.is_mapping:
+            yield from model_refusals(item, config.model(config.dataset_model(item)), config.schema)
+        elif not item.is_unknown:
+            yield Refusal(item, "a mapping")
+
+
+@rule("FS402", "axolotl-word")
+def axolotl_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    """The word is not one that Axolotl knows for this setting.
+
+    Some settings are texts to the schema and are checked by hand: the attention implementation, the adapter (from 0.17
+    on it must be built in or come with a plugin), quantization dtypes, metrics, options of torch.compile, regular
+    expressions of LoRA targets, datasets of the removed type sharegpt, and a learning rate in quotes, which must be a
+    number.
+
+    Source: Axolotl, validators of utils/schemas/config.py, peft.py, quantization.py and datasets.py.
+    """
+    yield from _attention_word(config, facts)
+    yield from _adapter_word(config, facts)
+    for name, words in WORDS.items():
+        value = config.field.get(name).text()
+        if name in config.fields and value.map(str.lower).known_and_not_in(words):
+            yield _not_a_word(value.field, words)
+    for section in ("qat", "quantization"):
+        for name in ("weight_dtype", "activation_dtype"):
+            value = config.field.at(section, name).text()
+            if section in config.fields and value.known_and_not_in(DTYPES):
+                yield _not_a_word(value.field, DTYPES)
+    for metric in config.field.get("eval_causal_lm_metrics").texts().known or []:
+        if metric.known_and_not_in(METRICS):
+            yield _not_a_word(metric.field, METRICS)
+    options = config.field.get("torch_compile_options")
+    for entry in options.entries() if facts.compile_options else ():
+        if entry.name not in COMPILE_OPTIONS:
+            yield entry.finding(
+                f"torch_compile_options does not take {entry.name}",
+                help=did_you_mean(entry.name, COMPILE_OPTIONS) or f"it takes {some_of(COMPILE_OPTIONS)}",
+                at_key=True,
+            )
+    rate = config.field.get("learning_rate").text()
+    if rate.known_and(lambda text: bool(text) and as_number(text) is None):
+        yield rate.finding(f'learning_rate must be a number, not "{rate}"', help="write a number such as 2e-5")
+    yield from _compared_numbers(config, facts)
+    yield from _bad_patterns(config, facts)
+    yield from _dataset_types(config)
+
+
+def _not_a_word(field: Field, words: Iterable[str]) -> Finding:
+    return field.finding(
+        f'{_label(field)} cannot be "{field.written}"',
+        help=did_you_mean(field.written, words) or f"write one of {some_of(words)}",
+    )
+
+
+def _attention_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    value = config.field.get("attn_implementation").text()
+    if not facts.attentions:
+        return
+    if value.known_and(lambda word: word not in facts.attentions and "/" not in word):
+        yield _not_a_word(value.field, facts.attentions)
+    elif value.wrong_type:
+        yield value.finding("attn_implementation must be a text", help=f"write one of {some_of(facts.attentions)}")
+
+
+def _adapter_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    adapter, plugins = config.field.get("adapter").text(), config.field.get("plugins")
+    known = ("", *BUILT_IN_ADAPTERS, *PLUGIN_ADAPTERS)
+    if facts.registered_adapters and plugins.is_absent and adapter.known_and_not_in(known):
+        yield adapter.finding(
+            f'"{adapter}" is no adapter of Axolotl',
+            help=did_you_mean(str(adapter), BUILT_IN_ADAPTERS) or "name the plugin that brings it in plugins",
+        )
+
+
+def _compared_numbers(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    for name, since in COMPARED_AS_NUMBERS.items():
+        value = config.field.get(name)
+        if facts.since(since) and value.text().known is not None:
+            yield value.finding(f'{name} must be a number, not "{value.written}"', help="remove the quotes")
+
+
+def _bad_patterns(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    if facts.since("0.16.1"):
+        for pattern in config.field.get("lora_target_modules").texts().known or []:
+            if pattern.known_and(lambda text: not _compiles(text)):
+                yield pattern.finding(f'"{pattern}" is no regular expression', help="escape what is meant literally")
+    if facts.since("0.17.0"):
+        for entry in config.field.get("processor_kwargs").entries():
+            if entry.name in RESERVED_PROCESSOR_KEYS:
+                yield entry.finding(
+                    f"{entry.name} cannot be set in processor_kwargs",
+                    help=f"set {RESERVED_PROCESSOR_KEYS[entry.name]}",
+                    at_key=True,
+                )
+
+
+def _compiles(pattern: str) -> bool:
+    try:
+        re.compile(pattern)
+    except re.error:
+        return False
+    return True
+
+
+def _dataset_types(config: AxolotlConfig) -> Iterator[Finding]:
+    for item in config.field.get("datasets").items():
+        kind = item.get("type").text()
+        if kind.known_and(lambda text: text.startswith("sharegpt")):
+            yield kind.finding(f"the dataset type {kind} is gone", help="use type: chat_template")
+        jinja = item.get("chat_template").text()
+        if jinja.is_("jinja") and is_true(config.data("datasets")) and not item.get("chat_template_jinja").written:
+            yield jinja.finding("chat_template: jinja needs chat_template_jinja", help="add chat_template_jinja")
+
+
+@rule("FS403", "axolotl-required")
+def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
+    """A setting is missing that Axolotl cannot do without.
+
+    A configuration needs `base_model`, `learning_rate`, and one of `datasets` and `pretraining_dataset`.
+
+    Source: Axolotl, utils/schemas/config.py and validation.py of each release.
+    """
+    for name, spec in config.fields.items():
+        written = [key for key in (name, *spec.aliases) if config.field.get(key).node is not None]
+        if spec.required and not written and name not in config.overridden:
+            yield config.field.finding(f"{name} is missing", help=f"add {name}")
+    if config.field.get("datasets").is_absent and config.field.get("pretraining_dataset").is_absent:
+        place = config.field.get("datasets") if config.field.get("datasets").is_null else config.field
+        yield place.finding("there is nothing to train on", help="add datasets")
+
+
+@rule("FS404", "axolotl-unread-key", severity=Severity.WARNING)
+def axolotl_unread_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    """A key is not read.
+
+    Keys that a release does not know are dropped without a word, so that a misspelt one leaves its default in force: a
+    misspelt `fsdp_config` trains on every device without sharding. Reported are keys that are nearly those of the
+    release, in sections and datasets too, and keys that another release reads. A plugin that does not come with Axolotl
+    may read keys of its own at the top. `fp8_config` alone refuses keys that it does not know.
+
+    Source: Axolotl, the fields of utils/schemas/config.py of each release and of its plugins.
+    """
+    plugins = config.field.get("plugins")
+    custom = plugins.is_unknown or any(not _is_bundled(item) for item in plugins.items())
+    if config.own_package:
+        return
+    if not custom:
+        read = _names(facts.release)
+        for entry in config.field.entries():
+            if entry.name not in read and not entry.name.startswith(("_", "x-")):
+                yield from _unread(entry, read, config)
+    yield from _unread_inside(config, facts)
+
+
+def _unread(entry: Field, read: frozenset[str], config: AxolotlConfig) -> Iterator[Finding]:
+    names = declarations("axolotl").names
+    meant = nearest(entry.name, read, cutoff=0.85)
+    others = [release for release in names if entry.name in _names(release)]
+    if others:
+        gone = names.index(others[-1]) < names.index(config.facts.release)
+        when = f"was read up to {others[-1]}" if gone else f"is read from {others[0]} on"
+        yield entry.finding(f"{entry.name} is not read here; it {when}", help="remove it", at_key=True)
+    elif meant:
+        what = ": nothing is sharded" if meant == "fsdp_config" and config.section.is_absent else ""
+        yield entry.finding(f"{entry.name} is not read{what}", help=f'did you mean "{meant}"?', at_key=True)
+
+
+def _unread_inside(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    """Keys in a section or a dataset that its model does not have, but nearly."""
+    known = declarations("axolotl")
+    for name, spec in config.fields.items():
+        models = [kind for kind in spec.types if config.model(kind) and name != "fsdp_config"]
+        places = [(config.field.get(name), models[0])] if models else []
+        if name in ("datasets", "test_datasets"):
+            places = [(item, config.dataset_model(item)) for item in config.field.get(name).items()]
+        for place, model in places:
+            fields = config.model(model)
+            forbidden = known.value(f"extra:{model}", facts.release) == "forbid"
+            for entry in place.entries():
+                meant = nearest(entry.name, fields, cutoff=0.85)
+                if entry.name not in fields and (forbidden or (meant and not entry.name.startswith("message_field_"))):
+                    yield entry.finding(
+                        f"{name} has no {entry.name}",
+                        help=f'did you mean "{meant}"?' if meant else f"it has {some_of(fields)}",
+                        severity=Severity.ERROR if forbidden else None,
+                        at_key=True,
+                    )
+
+
+def _is_bundled(plugin: Field) -> bool:
+    return plugin.text().known_and(lambda name: name.startswith("axolotl."))
+
+
+@cache
+def _names(release: str) -> frozenset[str]:
+    """The keys that a release reads, its plugins' included."""
+    known = declarations("axolotl")
+    fields = known.fields("AxolotlInputConfig", release)
+    aliases = {alias for spec in fields.values() for alias in spec.aliases}
+    return frozenset({*fields, *aliases, *known.keys("plugin_args", release), *UNDECLARED_KEYS})
+
+
+@rule("FS405", "axolotl-removed-key")
+def axolotl_removed_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    """A setting is gone, or goes by another name.
+
+    Removed settings are still fields so that validation can refuse them; renamed ones are still read, with a warning.
+
+    Source: Axolotl, utils/schemas/deprecated.py of each release.
+    """
+    for name, spec in declarations("axolotl").fields("deprecated", facts.release).items():
+        field = config.field.get(name)
+        refused = spec.extra.get("effect") == "error"
+        given = is_true(config.converted.data(name)) if name in REFUSED_WHEN_TRUE else not field.is_absent
+        if given and not field.is_unknown:
+            yield field.finding(
+                f"{name} is no longer supported" if refused else f"{name} is deprecated",
+                help=RENAMED.get(name, "remove it"),
+                severity=Severity.ERROR if refused else Severity.NOTE,
+                at_key=True,
+            )
+
+
+@rule("FS406", "axolotl-fsdp1-removed")
+def axolotl_fsdp1_removed(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    """FSDP1 is gone from Axolotl.
+
+    From 0.20 on FSDP2 alone shards. A non-empty list `fsdp`, a version other than 2 (`fsdp_version`, or `fsdp_version`
+    or `version` in `fsdp_config`), `sharding_strategy` and `forward_prefetch` are refused, with and without the prefix.
+    Other FSDP1 settings are dropped with a warning.
+
+    Remove the list `fsdp`, keep `fsdp_config`, and write `reshard_after_forward` in place of a sharding strategy.
+
+    Source: Axolotl 0.20, check_fsdp_version of utils/schemas/validation.py.
+    """
+    if facts.fsdp1:
+        return
+    if is_true(config.data("fsdp")):
+        yield config.field.get("fsdp").finding(
+            f"the list fsdp is not taken since Axolotl {_REMOVED_IN}",
+            help="remove it: fsdp_config alone switches FSDP2 on",
+            at_key=True,
+        )
+    written = [config.field.get("fsdp_version"), config.section.get("fsdp_version"), config.section.get("version")]
+    for version in written:
+        if not version.is_absent and not version.is_unknown and str(version.plain) != "2":
+            yield version.finding(
+                f"FSDP{version.written} is gone since Axolotl {_REMOVED_IN}", help="write fsdp_version: 2"
+            )
+    for name, entry in config.fsdp_keys():
+        if name in facts.refused_keys:
+            yield entry.finding(
+                f"{entry.name} is a setting of FSDP1, which is gone since Axolotl {_REMOVED_IN}",
+                help=facts.refused_keys[name],
+                at_key=True,
+            )
+
+
+_REMOVED_IN = "0.20"
+
+
+@rule("FS407", "axolotl-fsdp-prefix", severity=Severity.WARNING)
+def axolotl_fsdp_prefix(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    """A key in fsdp_config carries the old prefix.
+
+    From 0.12 on the keys go without `fsdp_`. The prefix is still stripped, with a warning at each start.
+
+    Remove the prefix (`--fix` does).
+
+    Source: Axolotl 0.12 and later, check_fsdp_config_kwargs_prefix of utils/schemas/validation.py.
+    """
+    if not facts.prefix_stripped:
+        return
+    spelled = [name for name, _ in config.fsdp_keys()]
+    for name, entry in config.fsdp_keys():
+        known = name in facts.fsdp_keys and spelled.count(name) == 1
+        if entry.name.startswith(PREFIX) and entry.name != "fsdp_version" and known:
+            yield entry.finding(
+                f"{entry.name} is written {name} since Axolotl 0.12",
+                help=f"write {name}",
+                fix=_without_prefix(entry, name),
+                severity=Severity.NOTE,
+                at_key=True,
+            )
+
+
+def _without_prefix(entry: Field, name: str) -> Fix | None:
+    if entry.entry is None or entry.use is not None or entry.entry.use is not None:
+        return None
+    key = entry.entry.key
+    return Fix(f"write {name}", (Edit(key.start, key.end, name),))
+
+
+@rule("FS408", "axolotl-two-spellings", severity=Severity.WARNING)
+def axolotl_two_spellings(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    """A setting of fsdp_config is written twice, with the prefix and without.
+
+    Both come to the same name once the prefix is stripped, and the last one in the file counts.
+
+    Remove one of them.
+
+    Source: Axolotl 0.12 and later, check_fsdp_config_kwargs_prefix of utils/schemas/validation.py.
+    """
+    if not facts.prefix_stripped:
+        return
+    last: dict[str, Field] = {}
+    for name, entry in config.fsdp_keys():
+        before = last.get(name)
+        if before is not None and name != "version" and (before.written != entry.written or before.is_sequence):
+            yield before.finding(
+                f"{before.name} does not count: {entry.name} comes after it",
+                help="remove one of them",
+                at_key=True,
+                related=entry.relate("this one counts"),
+            )
+        last[name] = entry
+
+
+@rule("FS409", "axolotl-nothing-sharded", severity=Severity.WARNING)
+def axolotl_nothing_sharded(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    """FSDP is meant and stays off.
+
+    From 0.12 on a non-empty `fsdp_config` switches FSDP on. `fsdp_version: 2`, `dp_shard_size` or an empty
+    `fsdp_config` alone do not: every device holds the whole model, and nothing says so.
+
+    Add `fsdp_config` with at least a wrap policy.
+
+    Source: Axolotl 0.12 and later, prepare_optim_env of utils/trainer.py.
+    """
+    if not facts.prefix_stripped or is_true(config.data("fsdp_config")) is not False:
+        return
+    if is_true(config.data("fsdp")) is not False or is_true(config.data("deepspeed")) is not False:
+        return
+    section = config.section
+    if section.is_mapping:
+        yield section.finding(
+            "an empty fsdp_config shards nothing", help="add auto_wrap_policy, or remove it", at_key=True
+        )
+        return
+    for name in ("fsdp_version", "dp_shard_size"):
+        value = config.field.get(name)
+        if name in config.fields and value.integer().above(1):
+            yield value.finding(
+                f"{name} alone shards nothing: there is no fsdp_config", help="add fsdp_config", at_key=True
+            )
+
+
+def _limits(config: AxolotlConfig, limits: Iterable[Limit]) -> Iterator[Finding]:
+    converted = config.converted
+    for limit in limits:
+        reading = converted if limit.converted else config
+        if limit.holds(reading):
+            place = limit.place(reading)
+            at_key = place.is_sequence or place.is_mapping
+            yield place.finding(limit.message, help=limit.help, at_key=at_key)
+
+
+@rule("FS410", "axolotl-sharding-limit")
+def axolotl_sharding_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    """Something is asked for that Axolotl does not do under FSDP or DeepSpeed, or not without them.
+
+    ReLoRA, Falcon models and per-layer embeddings on the CPU do not go with FSDP; norms in fp32 and fp8 gathering need
+    it; a size-based wrap policy needs its size; memory is left unpinned only where parameters are offloaded;
+    DeepCompile needs DeepSpeed.
+
+    Source: Axolotl, validators of utils/schemas/validation.py, config.py and fsdp.py of each release.
+    """
+    yield from _limits(config, facts.limits["sharding"])
+
+
+@rule("FS411", "axolotl-optimizer-limit")
+def axolotl_optimizer_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    """The optimizer does not work with how the model is sharded or trained.
+
+    bitsandbytes' 8-bit AdamW (adamw_8bit, adamw_bnb_8bit) fails under FSDP2 and under tensor parallelism; in releases
+    that have FSDP1, any 8-bit optimizer fails with its parameter offload. Muon and the flash optimizers do not work
+    with DeepSpeed; PoLoRA and Q-GaLore have needs of their own.
+
+    Use `adamw_torch_fused`, or `adamw_torch_8bit` under FSDP2.
+
+    Source: Axolotl, validators of utils/schemas/validation.py of each release.
+    """
+    yield from _limits(config, facts.limits["optimizers"])
+
+
+@rule("FS412", "axolotl-adapter-limit")
+def axolotl_adapter_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    """Adapter, quantization and loading do not go together.
+
+    A quantized model is trained through an adapter alone, qlora in 4 bits alone. Loading on the first process
+    (`cpu_ram_efficient_loading`) of a 4-bit model deadlocks under FSDP2: from 0.19 on it is refused, from 0.20 on
+    unless it is a qlora model that is loaded in shards. The LoRA kernels, DoRA, GPTQ, ReLoRA and QAT have limits of
+    their own.
+
+    Source: Axolotl, validators of utils/schemas/peft.py, validation.py and config.py of each release.
+    """
+    yield from _limits(config, facts.limits["adapters"])
+    if "mixlora_top_k" in config.fields:
+        used, experts = (
+            config.field.get(name).integer().or_when_absent(default) for name, default in MIXLORA_DEFAULTS.items()
+        )
+        if experts.known is not None and used.above(experts.known):
+            place = used if used.field.node is not None else experts
+            yield place.finding(f"{used.known} experts are used for each token, and there are {experts.known}")
+
+
+@rule("FS413", "axolotl-rl-limit")
+def axolotl_rl_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    """RL training does not do this.
+
+    Preference data is not packed; KTO keeps all columns; a quantized model is not trained by DPO, KTO, ORPO or IPO
+    under FSDP2; losses and weights of DPO belong to DPO alone and are as many; GRPO's batch divides by its generations.
+
+    Source: Axolotl, validators of utils/schemas/validation.py of each release.
+    """
+    yield from _limits(config, facts.limits["reinforcement"])
+    if not facts.since("0.17.0"):
+        return
+    rl = config.field.get("rl").text()
+    losses, weights = config.field.get("dpo_loss_type"), config.field.get("dpo_loss_weights")
+    counts = len(losses.items()), len(weights.items())
+    if rl.is_("dpo") and losses.is_sequence and weights.is_sequence and counts[0] != counts[1]:
+        yield weights.finding(f"{counts[1]} weights for {counts[0]} losses", help="write one for each", at_key=True)
+    many = config.field.at("trl", "num_generations").integer().known or 0
+    batch = config.field.at("trl", "generation_batch_size").integer()
+    if rl.is_("grpo") and many > 1 and batch.known_and(lambda size: size % many != 0):
+        yield batch.finding(
+            f"generation_batch_size must be a multiple of num_generations ({many})", help=f"write {many} or a multiple"
+        )
+
+
+@rule("FS414", "axolotl-training-limit")
+def axolotl_training_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    """Two settings exclude each other, or one needs another.
+
+    Steps and strategies of saving and evaluating must agree, batch sizes are given in one way, streamed data needs
+    max_steps, activation offloading needs gradient checkpointing, one attention and one cross entropy are chosen, and
+    so on: validation stops at the first such pair.
+
+    Source: Axolotl, validators of utils/schemas/validation.py, model.py and config.py of each release.
+    """
+    yield from _limits(config, facts.limits["training"])
+    save, evaluate = config.field.get("save_steps").number().known, config.field.get("eval_steps").number().known
+    if is_true(config.data("early_stopping_patience")) and save and evaluate and save % evaluate:
+        yield config.field.get("eval_steps").finding(
+            "early_stopping_patience needs eval_steps that divide save_steps", help="make save_steps a multiple"
+        )
+    several = len(config.field.get("datasets").items()) > 1
+    if (
+        facts.since("0.13.2")
+        and several
+        and is_true(config.data("streaming"))
+        and is_true(config.data("sample_packing"))
+    ):
+        yield config.field.get("sample_packing").finding("several streamed datasets are not packed", help="use one")
+
+
+@rule("FS415", "axolotl-offload-clipping", severity=Severity.WARNING)
+def axolotl_offload_clipping(config: AxolotlConfig) -> Iterator[Finding]:
+    """Gradients are clipped while FSDP2 offloads parameters.
+
+    With `offload_params` the gradients live on the CPU. Clipping sums their norms over all processes, on the CPU, and
+    the process group that Axolotl makes has NCCL alone, which does not: the run stops at the first step.
+
+    Remove `max_grad_norm` or `offload_params`, or make the process group with both backends.
+
+    Source: Axolotl issue 3058; torch, clip_grad_norm_ of distributed tensors.
+    """
+    converted = config.converted
+    offloads = is_true(converted.data("fsdp_config.offload_params"))
+    if offloads and is_true(converted.data("max_grad_norm")) and converted.data("fsdp_version") == 2:
+        yield config.fsdp("offload_params").finding(
+            "gradients of offloaded parameters cannot be clipped",
+            help="remove max_grad_norm or offload_params",
+            related=config.field.get("max_grad_norm").relate("gradients are clipped"),
+        )

@@ -1,0 +1,1 @@
+"""Kubeflow Trainer: TrainJobs and runtimes, their admission, and what is built of them."""

@@ -1,0 +1,1 @@
+"""What each release of Kubeflow Trainer, JobSet and Kubernetes accepts and builds."""

@@ -1,0 +1,623 @@
+"""Kubeflow Trainer: TrainJob, TrainingRuntime and ClusterTrainingRuntime, as typed views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from trainlint.programs.kubeflow.crd_walk import Defect, Problem, Reading, Walk, releases_with
+from trainlint.programs.kubeflow.facts.admission import (
+    ADMISSION,
+    CEL_RULES,
+    QUEUE_ANNOTATION,
+    SUPPORT_LABEL,
+    object_meta,
+)
+from trainlint.programs.kubeflow.facts.release import (
+    ANCESTOR_LABEL,
+    DORA_ARG,
+    FRAMEWORK_LABEL,
+    LORA_ARG,
+    QUANTIZE_ARG,
+    RELEASES,
+    TORCHTUNE_COMMAND,
+    KubeflowFacts,
+)
+from trainlint.programs.kubeflow.quantities import parse_quantity, whole
+from trainlint.reading.values import Absent, Field, Value
+
+if TYPE_CHECKING:
+    from trainlint.programs.kubeflow.facts.crds import Kind
+
+GROUP = "trainer.kubeflow.org"
+VERSION = "v1alpha1"
+RUNTIME_KINDS = ("ClusterTrainingRuntime", "TrainingRuntime")
+KINDS = ("TrainJob", *RUNTIME_KINDS)
+
+
+class TrainerObject:
+    """A document of the API group trainer.kubeflow.org, whatever its kind and version.
+
+    `partial` says that it is a patch of kustomize's: nothing that it lacks means anything.
+    """
+
+    owns_document = True
+    partial = False
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+    @property
+    def api_version(self) -> Value[str]:
+        """`apiVersion`."""
+        return self.field.get("apiVersion").text()
+
+    @property
+    def kind(self) -> Value[str]:
+        """`kind`."""
+        return self.field.get("kind").text()
+
+    @property
+    def name(self) -> Value[str]:
+        """`metadata.name`."""
+        return self.field.at("metadata", "name").text()
+
+    @property
+    def namespace(self) -> str:
+        """`metadata.namespace`, `default` when absent; empty when it cannot be told."""
+        return self.field.at("metadata", "namespace").text().or_when_absent("default").known or ""
+
+    @property
+    def spec(self) -> Field:
+        """`spec`."""
+        return self.field.get("spec")
+
+
+class Manifest:
+    """An object as strict decoding and its CRD's structure see it in one release."""
+
+    def __init__(self, subject: TrainerObject, kind: Kind, release: str) -> None:
+        self.field = subject.field
+        self.name = subject.name
+        self.kind: Kind = kind
+        self.release = release
+        self.partial = subject.partial
+
+    def defects(self, problem: Problem) -> Iterator[Defect]:
+        """The places with this problem."""
+        return (defect for walk in self._walks for defect in walk.defects if defect.problem is problem)
+
+    def places(self, cel_rule: str) -> Iterator[Field]:
+        """The places where a CEL rule of this name hangs and something stands."""
+        return (field for walk in self._walks for field, digest in walk.cel if CEL_RULES.get(digest) == cel_rule)
+
+    def releases_with(self, field: Field) -> list[str]:
+        """The other releases in which this object may have this field."""
+        path = field.path[field.origin :]
+        return releases_with(self.kind, path, [name for name in RELEASES if name != self.release])
+
+    @property
+    def cluster_scoped(self) -> bool:
+        """A ClusterTrainingRuntime: it has no namespace."""
+        return self.field.get("kind").text().is_("ClusterTrainingRuntime")
+
+    @cached_property
+    def _walks(self) -> tuple[Walk, ...]:
+        """The walks over metadata, the object's own fields, and status.
+
+        Metadata is only decoded. Status is dropped before the structure is checked: an unknown field in it is refused,
+        a wrong type only where a webhook decodes first.
+        """
+        from trainlint.programs.kubeflow.facts.crds import schema
+
+        checks = ADMISSION[self.release]
+        root = schema(self.release, self.kind)
+        keeps_nulls = not self.name.known
+        decoding = Reading(keeps_nulls=keeps_nulls, partial=self.partial, types_only=True)
+        metadata, status = Walk(decoding), Walk(decoding)
+        metadata.check(self.field.get("metadata"), object_meta())
+        if "status" in root.properties:
+            status.check(self.field.get("status"), root.properties["status"])
+            if not checks.decodes_first:
+                status.defects = [d for d in status.defects if d.problem is Problem.UNKNOWN_FIELD or d.stray]
+        decoded = checks.decodes_first and self.kind == "TrainJob"
+        own = Walk(
+            Reading(
+                keeps_nulls=keeps_nulls,
+                decoded=decoded,
+                rewritten=decoded and self._has_untimed_patch,
+                partial=self.partial,
+                ranges_unplaced=checks.ranges_in_structure and self.kind != "TrainJob",
+            )
+        )
+        own.check_root(self.field, root, skip=("metadata", "status") if "status" in root.properties else ("metadata",))
+        return metadata, own, status
+
+    @property
+    def _has_untimed_patch(self) -> bool:
+        patches = self.field.at("spec", "runtimePatches").items()
+        return any(patch.is_null or (patch.is_mapping and patch.get("time").is_absent) for patch in patches)
+
+
+class Container:
+    """One container of a runtime's pod template."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+    @property
+    def name(self) -> Value[str]:
+        """`name`."""
+        return self.field.get("name").text()
+
+    @property
+    def command(self) -> Value[list[Value[str]]]:
+        """`command`."""
+        return self.field.get("command").texts()
+
+    @property
+    def args(self) -> Value[list[Value[str]]]:
+        """`args`."""
+        return self.field.get("args").texts()
+
+    @property
+    def resources(self) -> Field:
+        """`resources`."""
+        return self.field.get("resources")
+
+
+class MergedJob:
+    """One job of a runtime with what a TrainJob's patches say of its pods: the pod specs, the runtime's first."""
+
+    def __init__(self, name: str, pod_specs: list[Field]) -> None:
+        self.name = name
+        self.pod_specs = pod_specs
+
+    def containers(self, kind: str = "containers") -> dict[str, list[Field]] | None:
+        """What is said of each container (or of `initContainers`), by name; None where that cannot be told."""
+        return _by_name(spec.get(kind) for spec in self.pod_specs)
+
+    def mounts(self, container: str) -> list[Value[str]]:
+        """The names of the volumes that a container mounts; a later mount at a path replaces an earlier one."""
+        by_path = {
+            str(mount.get("mountPath").text()): mount.get("name").text()
+            for part in (self.containers() or {}).get(container, [])
+            for mount in part.get("volumeMounts").items()
+        }
+        return list(by_path.values())
+
+
+def _by_name(lists: Iterable[Field]) -> dict[str, list[Field]] | None:
+    """The items of several lists by their name; None where a list or a name is filled in later."""
+    found: dict[str, list[Field]] = {}
+    for field in lists:
+        if field.is_unknown:
+            return None
+        for item in field.items():
+            name = item.get("name").text().or_when_absent("")
+            if item.is_unknown or name.unknown:
+                return None
+            found.setdefault(str(name), []).append(item)
+    return found
+
+
+def _pod_spec(job: Field) -> Field:
+    return job.at("template", "spec", "template", "spec")
+
+
+class PodPatch:
+    """What one entry of a TrainJob's overrides or patches says of the pods of one job."""
+
+    def __init__(self, job: Value[str], pod_spec: Field) -> None:
+        self.job = job
+        self.pod_spec = pod_spec
+
+
+class ReplicatedJob:
+    """One job of a runtime's JobSet template."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+    @property
+    def name(self) -> Value[str]:
+        """`name`."""
+        return self.field.get("name").text()
+
+    @property
+    def ancestor(self) -> Value[str]:
+        """The step of a TrainJob that this job is: the label trainjob-ancestor-step of its template."""
+        return self.field.at("template", "metadata", "labels", ANCESTOR_LABEL).text()
+
+    @property
+    def replicas(self) -> Value[int]:
+        """`replicas`, by default 1."""
+        return self.field.get("replicas").integer().or_when_absent(1)
+
+    @property
+    def pod_spec(self) -> Field:
+        """`template.spec.template.spec`."""
+        return _pod_spec(self.field)
+
+    @property
+    def containers(self) -> list[Container]:
+        """The containers of its pods."""
+        return [Container(item) for item in self.pod_spec.get("containers").items()]
+
+    def container(self, name: str) -> Container | None:
+        """The container with this name."""
+        return next((c for c in self.containers if c.name.is_(name)), None)
+
+
+class Runtime(TrainerObject):
+    """A TrainingRuntime or ClusterTrainingRuntime."""
+
+    def __init__(self, field: Field, *, shipped: bool = False, partial: bool = False) -> None:
+        super().__init__(field)
+        self.shipped = shipped
+        self.partial = partial
+
+    @property
+    def ml_policy(self) -> Field:
+        """`spec.mlPolicy`."""
+        return self.spec.get("mlPolicy")
+
+    @property
+    def torch(self) -> bool:
+        """The runtime has a torch policy (an empty one counts)."""
+        return not self.ml_policy.get("torch").is_absent
+
+    @property
+    def num_nodes(self) -> Value[int]:
+        """`spec.mlPolicy.numNodes`."""
+        return self.ml_policy.get("numNodes").integer()
+
+    @property
+    def support(self) -> Value[str]:
+        """The label that says how far the runtime is supported; only that of a ClusterTrainingRuntime is read."""
+        return self.field.at("metadata", "labels", SUPPORT_LABEL).text()
+
+    @property
+    def framework(self) -> Value[str]:
+        """The framework label."""
+        return self.field.at("metadata", "labels", FRAMEWORK_LABEL).text()
+
+    @property
+    def job_list(self) -> Field:
+        """`spec.template.spec.replicatedJobs`."""
+        return self.spec.at("template", "spec", "replicatedJobs")
+
+    @property
+    def jobs(self) -> list[ReplicatedJob]:
+        """The jobs of the runtime."""
+        return [ReplicatedJob(item) for item in self.job_list.items()]
+
+    @property
+    def trainer_job(self) -> ReplicatedJob | None:
+        """The job whose ancestor step is the trainer."""
+        return next((job for job in self.jobs if job.ancestor.is_("trainer")), None)
+
+    @property
+    def trainer_container(self) -> Container | None:
+        """The container into which a TrainJob's trainer goes."""
+        return self.trainer_job.container("node") if self.trainer_job else None
+
+    @property
+    def runs_torchtune(self) -> bool:
+        """Its trainer starts `tune run`, or it says so by its framework label."""
+        container = self.trainer_container
+        words = container.command.known if container else None
+        starts_tune = words is not None and [str(w) for w in words[:2]] == list(TORCHTUNE_COMMAND)
+        return starts_tune or self.framework.is_("torchtune")
+
+    @property
+    def resources(self) -> Field | None:
+        """The resources of its trainer: those of the first container `node` of the trainer step or of a job `node`.
+
+        Source: ExtractResourcePerNodeFromRuntime of the controller.
+        """
+        for job in self.jobs:
+            if job.name.is_("node") or job.ancestor.is_("trainer"):
+                for container in job.containers:
+                    if container.name.is_("node"):
+                        return container.resources
+        return None
+
+
+class TrainJob(TrainerObject):
+    """A TrainJob, with the runtime that it names where that is known.
+
+    `runtime_missing` is set when the repository and the release's shipped runtimes are all there is and do not hold
+    it; `runtime_installed` when the settings say that the cluster has it; with neither a runtime nor one of these,
+    nothing is known about it. `priority_classes` are those of the cluster, None where the settings do not say.
+    """
+
+    priority_classes: frozenset[str] | None = None
+
+    def __init__(
+        self,
+        field: Field,
+        runtime: Runtime | None = None,
+        *,
+        runtime_missing: bool = False,
+        runtime_installed: bool = False,
+        partial: bool = False,
+    ) -> None:
+        super().__init__(field)
+        self.runtime = runtime
+        self.runtime_missing = runtime_missing
+        self.runtime_installed = runtime_installed
+        self.partial = partial
+
+    @property
+    def runtime_ref(self) -> Field:
+        """`spec.runtimeRef`."""
+        return self.spec.get("runtimeRef")
+
+    @property
+    def runtime_name(self) -> Value[str]:
+        """`spec.runtimeRef.name`."""
+        return self.runtime_ref.get("name").text()
+
+    @property
+    def runtime_kind(self) -> Value[str]:
+        """`spec.runtimeRef.kind`, by default ClusterTrainingRuntime."""
+        return self.runtime_ref.get("kind").text().or_when_absent("ClusterTrainingRuntime")
+
+    @property
+    def runtime_group(self) -> Value[str]:
+        """`spec.runtimeRef.apiGroup`, by default the Trainer's."""
+        return self.runtime_ref.get("apiGroup").text().or_when_absent(GROUP)
+
+    @property
+    def trainer(self) -> Field:
+        """`spec.trainer`."""
+        return self.spec.get("trainer")
+
+    @property
+    def num_nodes(self) -> Value[int]:
+        """`spec.trainer.numNodes`."""
+        return self.trainer.get("numNodes").integer()
+
+    @property
+    def num_proc_per_node(self) -> Field:
+        """`spec.trainer.numProcPerNode`: an integer, in 2.0 and 2.1 also a word."""
+        return self.trainer.get("numProcPerNode")
+
+    @property
+    def command(self) -> Value[list[Value[str]]]:
+        """`spec.trainer.command`."""
+        return self.trainer.get("command").texts()
+
+    @property
+    def args(self) -> list[Value[str]]:
+        """`spec.trainer.args`; empty when absent."""
+        return self.trainer.get("args").texts().known or []
+
+    @property
+    def env(self) -> list[Field]:
+        """`spec.trainer.env`."""
+        return self.trainer.get("env").items()
+
+    @property
+    def pod_patches(self) -> list[PodPatch]:
+        """What the job's overrides (2.0, 2.1) or patches (from 2.2) say of pods, for each job that they name."""
+        found = [
+            PodPatch(target.get("name").text(), override.get(inner) if inner else override)
+            for overrides, inner in (("podSpecOverrides", ""), ("podTemplateOverrides", "spec"))
+            for override in self.spec.get(overrides).items()
+            for target in override.get("targetJobs").items()
+        ]
+        for patch in self.runtime_patches:
+            jobs = patch.at("trainingRuntimeSpec", "template", "spec", "replicatedJobs").items()
+            found.extend(PodPatch(job.get("name").text(), _pod_spec(job)) for job in jobs)
+        return found
+
+    @property
+    def runtime_patches(self) -> list[Field]:
+        """`spec.runtimePatches`."""
+        return self.spec.get("runtimePatches").items()
+
+    def merged_jobs(self, facts: KubeflowFacts) -> dict[str, MergedJob] | None:
+        """The runtime's jobs with the job's patches, by name; None where they cannot be told.
+
+        Source: newRuntimeInfo of the controller, which merges before the webhook checks.
+        """
+        if self.runtime is None:
+            return None
+        jobs = _by_name([self.runtime.job_list])
+        if jobs is None or any(patch.job.unknown or patch.pod_spec.is_unknown for patch in self.pod_patches):
+            return None
+        merged = {name: MergedJob(name, [_pod_spec(field) for field in fields]) for name, fields in jobs.items()}
+        for patch in self.pod_patches:
+            name = patch.job.known or ""
+            if name not in merged and ADMISSION[facts.release].patches_add_jobs:
+                merged[name] = MergedJob(name, [])
+            if name in merged and all(spec.path != patch.pod_spec.path for spec in merged[name].pod_specs):
+                merged[name].pod_specs.append(patch.pod_spec)
+        return merged
+
+    def runs_policy(self, name: str) -> bool:
+        """Its runtime has this ML policy (an empty one counts)."""
+        return self.runtime is not None and not self.runtime.ml_policy.get(name).is_absent
+
+    @property
+    def gangs_with_volcano(self) -> bool:
+        """Its runtime has Volcano schedule the pods as a group."""
+        return self.runtime is not None and not self.runtime.spec.at("podGroupPolicy", "volcano").is_absent
+
+    @property
+    def queue(self) -> Value[str] | None:
+        """The queue that Volcano is told: the runtime's annotation, or the job's (2.1) or its patches' (from 2.2)."""
+        template = ("template", "metadata", "annotations", QUEUE_ANNOTATION)
+        places = [self.runtime.spec.at(*template)] if self.runtime else []
+        places.append(self.spec.at("annotations", QUEUE_ANNOTATION))
+        places.extend(patch.at("trainingRuntimeSpec", *template) for patch in self.runtime_patches)
+        said = [place for place in places if not place.is_absent]
+        return said[-1].text() if said else None
+
+    @property
+    def torchtune_model(self) -> Value[str]:
+        """torchtune's name of the model, made from the runtime's name: torchtune-llama3.2-1b is llama3_2/1B.
+
+        The name must have three parts between dashes, of which the first is free; else the model is empty text.
+        Source: getModelFromRuntimeRef of the torch plugin.
+        """
+        return self.runtime_name.map(_model_of)
+
+    @property
+    def runs_tune(self) -> bool:
+        """The command is exactly `tune run`, which is when the torch plugin takes the job for torchtune's."""
+        words = self.command.known
+        return words is not None and [w.known for w in words] == list(TORCHTUNE_COMMAND)
+
+    @property
+    def resources(self) -> Field | None:
+        """The resources that count: `resourcesPerNode` even when empty, the runtime's when it is absent."""
+        own = self.trainer.get("resourcesPerNode")
+        if not own.is_absent:
+            return own
+        return self.runtime.resources if self.runtime else None
+
+    @property
+    def has_one_gpu(self) -> bool | None:
+        """The torch plugin counts one GPU per node; None where its answer is random or the amounts are not known.
+
+        It takes the first resource whose name contains `gpu`, of the requests or, where that gives none, the limits;
+        with several such names the order of a Go map decides. Source: GetNumGPUPerNode of the controller.
+        """
+        resources = self.resources
+        if self.runtime is None and self.trainer.get("resourcesPerNode").is_absent:
+            return None
+        if resources is None:
+            return False
+        requested = _gpu_counts(resources.get("requests"))
+        limited = _gpu_counts(resources.get("limits"))
+        if resources.is_unknown or requested is None or limited is None:
+            return None
+        outcomes = {count for count in requested if count != 0} | (limited if 0 in requested else set())
+        if 1 in outcomes and len(outcomes) > 1:
+            return None
+        return 1 in outcomes
+
+    def any_arg(self, test: Callable[[str], bool]) -> bool | None:
+        """Some argument passes the test; None when an argument that is not known could."""
+        if any(arg.known_and(test) for arg in self.args):
+            return True
+        unclear = self.trainer.get("args").is_unknown or any(arg.unknown for arg in self.args)
+        return None if unclear else False
+
+    @property
+    def uses_lora(self) -> bool | None:
+        """Some argument contains the name of LoRA's modules."""
+        return self.any_arg(lambda arg: LORA_ARG in arg)
+
+    def uses_qlora(self, facts: KubeflowFacts) -> bool | None:
+        """The arguments ask for QLoRA, as the release reads them; DoRA switches it off."""
+        if facts.qlora_needs_true:
+            dora = self.any_arg(lambda arg: _switched_on(arg, DORA_ARG))
+            quantized = self.any_arg(lambda arg: _switched_on(arg, QUANTIZE_ARG))
+        else:
+            dora = self.any_arg(lambda arg: DORA_ARG in arg)
+            quantized = self.any_arg(lambda arg: QUANTIZE_ARG in arg and DORA_ARG not in arg)
+        if dora or quantized is False:
+            return False
+        return None if dora is None or quantized is None else True
+
+
+class Namesake:
+    """A runtime with the name that a job asks for, of the kind that it does not ask for."""
+
+    def __init__(self, job: TrainJob, runtime: Runtime) -> None:
+        self.job = job
+        self.runtime = runtime
+
+
+def _switched_on(arg: str, key: str) -> bool:
+    name, equals, value = arg.partition("=")
+    return bool(equals) and key in name and value.strip().lower() == "true"
+
+
+def _model_of(runtime_name: str) -> str:
+    parts = runtime_name.split("-")
+    return f"{parts[1].replace('.', '_')}/{parts[2].upper()}" if len(parts) == 3 else ""
+
+
+def _gpu_counts(resources: Field) -> set[int] | None:
+    """What the GPUs of a resource list can come to, {0} without any; None when an amount is not known."""
+    counts: set[int] = set()
+    for entry in resources.entries():
+        if "gpu" in entry.name.lower() and not entry.is_null:
+            amount = None if entry.is_unknown else parse_quantity(str(entry.plain))
+            if amount is None:
+                return None
+            counts.add(whole(amount))
+    return counts or {0}
+
+
+class Recipe:
+    """What `tune run` is started with: the recipe and the config of torchtune's registry."""
+
+    def __init__(self, name: str, config: str, *, single_device: bool, quantized: bool, lora: bool) -> None:
+        self.name = name
+        self.config = config
+        self.single_device = single_device
+        self.quantized = quantized
+        self.lora = lora
+
+
+def recipe_and_config(
+    job: TrainJob, facts: KubeflowFacts, *, num_nodes: Value[int], procs: Value[int]
+) -> Recipe | None:
+    """The recipe and config that a job resolves to, from nodes, processes, GPUs and LoRA arguments.
+
+    `procs` is Absent where the number of processes is left to torchrun (`auto`). Admission calls it with the job's own
+    numNodes, the controller with the runtime's behind it. None when the file alone does not decide.
+    Source: getRecipeAndConfig of the torch plugin.
+    """
+    model, nodes = job.torchtune_model.known, num_nodes.known
+    if model is None or nodes is None or procs.unknown or procs.wrong_type:
+        return None
+    if not facts.lora_recipes:
+        lora: bool | None = False
+        quantized: bool | None = False
+        single: bool | None = nodes == 1 and procs.is_(1)
+    else:
+        lora, quantized = job.uses_lora, job.uses_qlora(facts)
+        single = nodes == 1 and (procs.is_(1) or job.has_one_gpu)
+    if nodes > 1:
+        return _full(model, "_full_multinode")
+    if nodes < 1:
+        return _full(model, "_full")
+    if single is None or quantized is None or (not quantized and lora is None):
+        return None
+    where, suffix = ("single_device", "_single_device") if single else ("distributed", "")
+    if quantized or lora:
+        config = f"{model}_{'qlora' if quantized else 'lora'}{suffix}"
+        return Recipe(f"lora_finetune_{where}", config, single_device=single, quantized=quantized, lora=True)
+    return Recipe(f"full_finetune_{where}", f"{model}_full{suffix}", single_device=single, quantized=False, lora=False)
+
+
+def _full(model: str, suffix: str) -> Recipe:
+    return Recipe("full_finetune_distributed", model + suffix, single_device=False, quantized=False, lora=False)
+
+
+def admitted_recipe(job: TrainJob, facts: KubeflowFacts) -> Recipe | None:
+    """The recipe and config that admission reckons with: the runtime's numNodes does not count, `auto` stays."""
+    return recipe_and_config(
+        job, facts, num_nodes=job.num_nodes.or_when_absent(1), procs=processes(job.num_proc_per_node)
+    )
+
+
+def built_recipe(job: TrainJob, facts: KubeflowFacts) -> Recipe | None:
+    """The recipe and config that the controller starts: the runtime's numNodes counts where the job has none."""
+    nodes = job.num_nodes.or_when_absent(job.runtime.num_nodes) if job.runtime else job.num_nodes
+    return recipe_and_config(job, facts, num_nodes=nodes.or_when_absent(1), procs=processes(job.num_proc_per_node))
+
+
+def processes(field: Field) -> Value[int]:
+    """numProcPerNode as a number; a word such as `auto` counts as Absent."""
+    if field.text().known is not None:
+        return Absent(field)
+    return field.integer()

@@ -1,0 +1,207 @@
+"""Kubeflow Trainer: which documents are its objects, and what a job needs from other files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainlint.programs import ProgramModule
+from trainlint.programs.kubeflow.crd_walk import Problem
+from trainlint.programs.kubeflow.facts.release import RELEASES, KubeflowFacts
+from trainlint.programs.kubeflow.objects import (
+    GROUP,
+    RUNTIME_KINDS,
+    VERSION,
+    Manifest,
+    Namesake,
+    Runtime,
+    TrainerObject,
+    TrainJob,
+)
+from trainlint.reading.document import Document, of_data
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.values import Field
+from trainlint.releases import InForce
+from trainlint.targets import Target
+
+if TYPE_CHECKING:
+    from trainlint.programs import Surroundings, Views
+
+
+def _objects(field: Field) -> Iterator[TrainerObject]:
+    group, _, version = (field.get("apiVersion").text().known or "").partition("/")
+    kind = field.get("kind").text().known or ""
+    if group == GROUP and version == VERSION and kind == "TrainJob":
+        yield TrainJob(field.as_subject())
+    elif group == GROUP and version == VERSION and kind in RUNTIME_KINDS:
+        yield Runtime(field.as_subject())
+    elif kind.endswith("List") and field.get("items").is_sequence:
+        for item in field.get("items").items():
+            yield from _objects(item)
+    elif group == GROUP:
+        yield TrainerObject(field.as_subject())
+
+
+def _minor(version: str) -> tuple[int, int]:
+    numbers = [int(part) for part in re.findall(r"\d+", version)]
+    return numbers[0], numbers[1] if len(numbers) > 1 else 0
+
+
+def _built(job: TrainJob, release: str) -> Views:
+    """What the controller builds of the job; where its runtime is not known, on a stand-in."""
+    from trainlint.programs.kubeflow.build import BuiltJob, UnplacedJob
+
+    if job.runtime is not None:
+        return [BuiltJob(job, job.runtime, release)]
+    return [] if job.partial or job.runtime_missing else [UnplacedJob(job, release)]
+
+
+def _namesakes(job: TrainJob, surroundings: Surroundings) -> Views:
+    """Runtimes of the other kind that the job could mean: it says no kind, or the one it says is not known."""
+    name, kind = job.runtime_name.known, job.runtime_kind.known
+    if (
+        name is None
+        or kind is None
+        or job.partial
+        or not (job.runtime is None or job.runtime_ref.get("kind").is_absent)
+    ):
+        return []
+    return [
+        Namesake(job, runtime)
+        for runtime in surroundings.subjects("kubeflow-trainer", Runtime)
+        if runtime.name.is_(name)
+        and runtime.kind.known in RUNTIME_KINDS
+        and not runtime.kind.is_(kind)
+        and (kind != "ClusterTrainingRuntime" or _in_reach(runtime, job, surroundings))
+    ]
+
+
+def _as_is(runtime: Runtime, release: str) -> Views:
+    """The runtime by itself; a patch of kustomize's is none."""
+    from trainlint.programs.kubeflow.build import RuntimeAsIs
+
+    return [] if runtime.partial else [RuntimeAsIs(runtime, release)]
+
+
+def _jobs(job: TrainJob, surroundings: Surroundings, release: str) -> list[TrainJob]:
+    name, kind, group = job.runtime_name.known, job.runtime_kind.known, job.runtime_group.known
+    if name is None or kind not in RUNTIME_KINDS or group != GROUP:
+        return [TrainJob(job.field)]
+    named = [
+        runtime
+        for runtime in surroundings.subjects("kubeflow-trainer", Runtime)
+        if runtime.kind.is_(kind)
+        and runtime.name.is_(name)
+        and (kind == "ClusterTrainingRuntime" or _in_reach(runtime, job, surroundings))
+    ]
+    found = [runtime for runtime in named if not _is_patch(runtime, surroundings)]
+    patched = len(found) < len(named)
+    if surroundings.cluster.closed:
+        found = [r for r in found if _comes_before(r, job) and surroundings.is_admitted("kubeflow-trainer", r, release)]
+    if not found and kind == "ClusterTrainingRuntime":
+        from trainlint.programs.kubeflow.facts.crds import shipped_runtimes
+
+        shipped = shipped_runtimes(release).get(name)
+        if shipped is not None:
+            document = of_data(f"{name} of Kubeflow Trainer {release}", shipped)
+            found = [Runtime(Field.root(document, Dialect.KUBERNETES), shipped=True)]
+    if not found or patched:
+        installed = patched or name in (surroundings.cluster.runtimes or ())
+        missing = surroundings.cluster.closed and not installed
+        unknown = TrainJob(job.field, runtime_missing=missing, runtime_installed=installed)
+        return [TrainJob(job.field, runtime) for runtime in found] + [unknown]
+    return [TrainJob(job.field, runtime) for runtime in _last_of_each_file(found)]
+
+
+def _is_patch(subject: TrainerObject, surroundings: Surroundings) -> bool:
+    from trainlint.programs.kubeflow.kustomize import is_patch
+
+    return is_patch(Path(subject.field.document.path), surroundings.repository)
+
+
+def _last_of_each_file(runtimes: list[Runtime]) -> list[Runtime]:
+    """Within a file a later definition replaces an earlier one."""
+    return list({runtime.field.document.path: runtime for runtime in runtimes}.values())
+
+
+def _in_reach(runtime: Runtime, job: TrainJob, surroundings: Surroundings) -> bool:
+    """A namespaced runtime and the job are in one namespace, or may be: what names none is applied to any."""
+    if runtime.namespace == job.namespace:
+        return True
+    silent = any(one.field.at("metadata", "namespace").is_absent for one in (runtime, job))
+    return silent and not surroundings.cluster.closed
+
+
+def _comes_before(runtime: Runtime, job: TrainJob) -> bool:
+    theirs, ours = runtime.field.document, job.field.document
+    if theirs.path != ours.path:
+        return True
+    return (theirs.index, runtime.field.path) < (ours.index, job.field.path)
+
+
+class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
+    """TrainJobs and the runtimes that they name."""
+
+    def recognise(self, document: Document) -> Sequence[TrainerObject]:
+        """The objects of the Trainer's API group; the items of a List are subjects of their own."""
+        return list(_objects(Field.root(document, Dialect.KUBERNETES)))
+
+    def alternatives(self, subject: TrainerObject, surroundings: Surroundings, release: str) -> Sequence[Views]:
+        """One alternative for each definition of the job's runtime, looked up as the cluster would.
+
+        The repository's documents come first, then the runtimes that the release ships. With closed runtimes a runtime
+        counts only if it is admitted itself and, in the same file, stands before the job. A patch of kustomize's is
+        looked at by itself; a runtime that one patches may be anything, so there is an alternative without it.
+        """
+        if isinstance(subject, Runtime):
+            runtime = Runtime(subject.field, partial=_is_patch(subject, surroundings))
+            return [[runtime, Manifest(runtime, "TrainingRuntime", release), *_as_is(runtime, release)]]
+        if not isinstance(subject, TrainJob):
+            return [[subject]]
+        jobs = (
+            [TrainJob(subject.field, partial=True)]
+            if _is_patch(subject, surroundings)
+            else _jobs(subject, surroundings, release)
+        )
+        manifest = Manifest(jobs[0], "TrainJob", release)
+        for job in jobs:
+            job.priority_classes = surroundings.cluster.priority_classes
+        return [[job, manifest, *_built(job, release), *_namesakes(job, surroundings)] for job in jobs]
+
+    def facts(self, release: str) -> KubeflowFacts:
+        """What one known release checks."""
+        return RELEASES[release]
+
+    def default_target(self, subject: TrainerObject, surroundings: Surroundings) -> Target:
+        """The newest known release: no file of a repository says which one its cluster runs."""
+        return Target((next(reversed(RELEASES)),))
+
+    def in_force(self, version: str) -> InForce:
+        """The minor release of a version; the newest known for a newer one, none for an older."""
+        wanted = _minor(version)
+        if "." not in version:
+            wanted = max((_minor(known) for known in RELEASES if _minor(known)[0] == wanted[0]), default=wanted)
+        known = {_minor(release): release for release in RELEASES}
+        if wanted in known:
+            return InForce((known[wanted],), known[wanted])
+        newest = max(known)
+        if wanted > newest:
+            label = known[newest]
+            notice = f"Kubeflow Trainer {version} is newer than {label}, the newest known: checked as {label}"
+            return InForce((label,), label, notice)
+        oldest = known[min(known)]
+        return InForce((), version, f"Kubeflow Trainer {version} is older than {oldest}, the oldest known: not checked")
+
+    def other_releases(self, subject: TrainerObject, release: str) -> Sequence[str]:
+        """The releases whose structure has a field of the object that this one's lacks."""
+        if not isinstance(subject, (TrainJob, Runtime)):
+            return ()
+        manifest = Manifest(subject, "TrainJob" if isinstance(subject, TrainJob) else "TrainingRuntime", release)
+        unknown = [defect.field for defect in manifest.defects(Problem.UNKNOWN_FIELD)]
+        known = {name for field in unknown for name in manifest.releases_with(field)}
+        return [name for name in RELEASES if name in known]
+
+
+PROGRAM = KubeflowTrainer()

@@ -1,0 +1,497 @@
+"""What becomes of an admitted TrainJob: its JobSet and Jobs, and torchrun in their pods."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainlint.findings import Finding, Severity, did_you_mean, some_of
+from trainlint.programs.kubeflow import name_syntax as names
+from trainlint.programs.kubeflow.build import NAME_LIMIT, Build, BuiltJob, Pods
+from trainlint.programs.kubeflow.built_value import Part, Source
+from trainlint.programs.kubeflow.facts.jobset import FAILURE_REASONS, TORCHRUN_WORDS
+from trainlint.programs.kubeflow.facts.pods import MAX_INT32, MAX_PODS
+from trainlint.rule import rule
+
+POD_SUFFIX = len("-abcde")
+"""What a pod's own name adds to the JobSet's, the job's and the two indexes."""
+
+
+# the JobSet
+
+
+@rule("TJ501", "node-count", program="kubernetes")
+def node_count(job: Build) -> Iterator[Finding]:
+    """The number of nodes is negative or above 100,000.
+
+    Admission takes any 32-bit number; the Job made from it is refused, with nothing on the TrainJob that says so. A
+    runtime's own number below 1 becomes 1. Where the runtime is not known this is a warning, since some runtimes do
+    not look at numNodes.
+
+    Source: Kubernetes 1.36, validation of Jobs, on what Kubeflow Trainer 2.0 and later builds.
+    """
+    for pods in job.made:
+        count = pods.count
+        if count.number is not None and not 0 <= count.number <= MAX_PODS:
+            yield job.finding(
+                count,
+                f"{pods} cannot run {count.number} pods",
+                help=f"the number of nodes must be between 1 and {MAX_PODS}",
+                severity=None if isinstance(job, BuiltJob) else Severity.WARNING,
+            )
+
+
+@rule("TJ502", "zero-num-nodes", severity=Severity.WARNING, program="kubernetes")
+def zero_num_nodes(job: Build) -> Iterator[Finding]:
+    """numNodes is 0: the job turns Complete and nothing has run.
+
+    The Job made from it wants no pod, so it succeeds at once, and with it the TrainJob. With an MPI runtime one node
+    runs all the same.
+
+    Source: Kubeflow Trainer 2.3 with JobSet 0.12 on Kubernetes 1.36, run live.
+    """
+    if job.num_nodes.number == 0:
+        launcher = job.policy.get("mpi").exists
+        message = "numNodes 0 runs one node" if launcher else "with numNodes 0 the job turns Complete without running"
+        yield job.finding(
+            job.num_nodes,
+            message if isinstance(job, BuiltJob) else f"{message}, unless the runtime is one of MPI",
+            help="set numNodes to 1 or more",
+        )
+
+
+@rule("TJ504", "generated-name-too-long", program="kubernetes")
+def generated_name_too_long(job: BuiltJob) -> Iterator[Finding]:
+    """The names of Jobs or pods made from the job's name exceed 63 characters.
+
+    Each pod is called NAME-JOB-0-INDEX and six more characters, so that the longest good name of a TrainJob depends on
+    the runtime's longest job name and the number of nodes: 48 characters with torch-distributed, 44 with
+    deepspeed-distributed, 33 with the torchtune runtimes. Admission takes up to 63 and refuses longer ones.
+
+    Source: JobSet 0.12, validation of JobSets.
+    """
+    length = job.name_length
+    if length is None or length > NAME_LIMIT:
+        return
+    longest, limit = _longest_name(job)
+    if longest is not None and length > limit:
+        place = job.job.name.field if job.name is not None else job.job.field.at("metadata", "generateName")
+        yield place.finding(
+            f"the pods of {longest} would have names above {NAME_LIMIT} characters",
+            help=f"shorten the name from {length} to {limit} characters",
+        )
+
+
+def _longest_name(job: BuiltJob) -> tuple[Pods | None, int]:
+    """The replicated job that leaves the job's name the least room, and how much that is."""
+    room: dict[Pods, int] = {}
+    for pods in job.jobs:
+        replicas, count = pods.replicas.number, pods.job.get("completions").number
+        tail = f"-{pods.name}-{(1 if replicas is None else replicas) - 1}"
+        if count is not None and pods.job.get("completionMode").text in (None, "Indexed"):
+            tail += f"-{count - 1}" + "x" * POD_SUFFIX
+        room[pods] = NAME_LIMIT - len(tail)
+    longest = min(room, key=lambda pods: room[pods], default=None)
+    return longest, room[longest] if longest else NAME_LIMIT
+
+
+@rule("TJ505", "patched-job-unknown", program="kubernetes")
+def patched_job_unknown(job: BuiltJob) -> Iterator[Finding]:
+    """A job of the JobSet has no containers; often a patch names a job that the runtime lacks.
+
+    From Kubeflow Trainer 2.3 a patch to an unknown job is not refused: the job is added, with nothing but what the
+    patch says, and the JobSet is refused.
+
+    Source: JobSet 0.12, its CRD, on what Kubeflow Trainer 2.3 builds.
+    """
+    for pods in job.jobs:
+        containers = pods.spec.get("containers")
+        if not containers.is_unclear and not containers.items():
+            known = [other.name for other in job.jobs if other is not pods]
+            place = pods.part.get("name")
+            yield job.finding(
+                place,
+                f"{pods} has no containers",
+                help=did_you_mean(pods.name, known) or f"the runtime has {some_of(known) or 'no other job'}",
+                field=containers.place.field_path if place.source is Source.JOB else None,
+            )
+
+
+@rule("TJ507", "ports-become-equal", program="kubernetes")
+def ports_become_equal(job: BuiltJob) -> Iterator[Finding]:
+    """Two ports of a container become the same port.
+
+    The controller writes a container's ports over themselves and takes two for the same that share their number or
+    their name, and no name counts as a name: of two unnamed ports the second replaces the first. The JobSet then has
+    it twice and is refused.
+
+    Source: Kubeflow Trainer 2.0 to 2.3, run with JobSet 0.12.
+    """
+    for pods in job.jobs:
+        for container in [*pods.init_containers, *pods.containers]:
+            seen: set[tuple[object, object]] = set()
+            for port in container.get("ports").items():
+                where = (port.get("containerPort").content, port.get("protocol").text or "TCP")
+                if where in seen and not port.get("containerPort").is_unclear:
+                    yield job.finding(
+                        port,
+                        f"container {container.name} of {pods} ends up with port {where[0]} twice",
+                        help="give each port its own number and name",
+                    )
+                seen.add(where)
+
+
+@rule("TJ508", "controller-stops", program="kubernetes")
+def controller_stops(job: BuiltJob) -> Iterator[Finding]:
+    """The Trainer's controller cannot build the job and tries forever.
+
+    Flux needs spec.trainer and its numNodes and crashes without them; an MPI runtime can be started with OpenMPI
+    alone; in 2.2 a JAX runtime without a trainer job crashes it as well.
+
+    Source: Kubeflow Trainer 2.2 and 2.3, Flux, MPI and JAX plugins.
+    """
+    if job.stops:
+        part, why = job.stops
+        yield job.finding(part, why)
+
+
+@rule("TJ509", "unknown-replicated-job", program="kubernetes")
+def unknown_replicated_job(job: BuiltJob) -> Iterator[Finding]:
+    """The runtime names a job that its JobSet does not have, or has not yet.
+
+    successPolicy, failurePolicy and coordinator name jobs of the JobSet; dependsOn one that stands before.
+
+    Source: JobSet 0.12, validation of JobSets.
+    """
+    known = [pods.name for pods in job.jobs]
+    if not known:
+        return
+    targets = [
+        *job.jobset.find("successPolicy.targetReplicatedJobs[]"),
+        *job.jobset.find("failurePolicy.rules[].targetReplicatedJobs[]"),
+        *job.jobset.find("coordinator.replicatedJob"),
+    ]
+    for target in targets:
+        if target.text is not None and target.text not in known:
+            yield job.finding(
+                target, f'there is no job "{target.text}"', help=did_you_mean(target.text, known) or some_of(known)
+            )
+    for index, pods in enumerate(job.jobs):
+        for target in pods.part.find("dependsOn[].name"):
+            if target.text is not None and target.text not in known[: index + 1]:
+                yield job.finding(target, f'{pods} depends on "{target.text}", which does not stand before it')
+
+
+@rule("TJ510", "jobset-policy", program="kubernetes")
+def jobset_policy(job: BuiltJob) -> Iterator[Finding]:
+    """A policy of the runtime's JobSet cannot be.
+
+    The first job cannot depend on another; the coordinator's indexes must exist; rules of the failure policy have
+    unique names of letters, digits and `_,:` and known reasons; InPlaceRestart and the actions that restart one Job are
+    behind feature gates that are off.
+
+    Source: JobSet 0.12, validation of JobSets.
+    """
+    if not job.jobs:
+        return
+    first = job.jobs[0].part.get("dependsOn")
+    if first.exists:
+        yield job.finding(first, f"{job.jobs[0]} is the first and cannot depend on another")
+    for pods in job.jobs:
+        count, replicas = pods.count.number or 0, pods.replicas.number or 0
+        if count * replicas > MAX_INT32:
+            yield job.finding(pods.replicas, f"{pods} has {replicas} replicas of {count} pods, which is too many")
+    yield from _failure_policy(job)
+    yield from _coordinator(job)
+
+
+def _failure_policy(job: BuiltJob) -> Iterator[Finding]:
+    policy = job.jobset.get("failurePolicy")
+    strategy = policy.get("restartStrategy")
+    if strategy.text == "InPlaceRestart":
+        yield job.finding(strategy, "restartStrategy InPlaceRestart is behind a feature gate that is off")
+    taken: set[str] = set()
+    for index, item in enumerate(policy.get("rules").items()):
+        action, name = item.get("action"), item.get("name")
+        if (action.text or "").startswith("RestartJob") and not (action.text or "").startswith("RestartJobSet"):
+            yield job.finding(action, f"action {action.text} is behind a feature gate that is off")
+        text = name.text or f"failurePolicyRule{index}"
+        if len(text) > 128 or not re.fullmatch(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", text):
+            yield job.finding(name, f'rule name "{text}" must consist of letters, digits and _,:')
+        if text in taken:
+            yield job.finding(name, f"two rules of the failure policy are called {text}")
+        taken.add(text)
+        for reason in item.get("onJobFailureReasons").items():
+            if reason.text is not None and reason.text not in FAILURE_REASONS:
+                hint = did_you_mean(reason.text, FAILURE_REASONS) or some_of(FAILURE_REASONS)
+                yield job.finding(reason, f'"{reason.text}" is no reason why a Job fails', help=hint)
+
+
+def _coordinator(job: BuiltJob) -> Iterator[Finding]:
+    coordinator = job.jobset.get("coordinator")
+    target = coordinator.get("replicatedJob").text
+    pods = next((pods for pods in job.jobs if pods.name == target), None)
+    if pods is None:
+        return
+    if pods.job.get("completionMode").text == "NonIndexed":
+        yield job.finding(coordinator.get("replicatedJob"), f"{pods} has no indexes, so no pod of it can coordinate")
+    replicas = 1 if pods.replicas.number is None else pods.replicas.number
+    for key, count in (("jobIndex", replicas), ("podIndex", pods.count.number)):
+        index = coordinator.get(key)
+        if count is not None and not 0 <= (index.number or 0) < count:
+            yield job.finding(index, f"{key} {index.number or 0} of the coordinator does not exist: {pods} has {count}")
+    if job.name is not None:
+        subdomain = job.jobset.at("network", "subdomain").text or job.name
+        indexes = f"{coordinator.get('jobIndex').number or 0}-{coordinator.get('podIndex').number or 0}"
+        endpoint = f"{job.name}-{target}-{indexes}.{subdomain}"
+        if names.label_value(endpoint):
+            yield job.finding(
+                coordinator, f"the coordinator's address {endpoint} is too long for a label", help="shorten the names"
+            )
+
+
+@rule("TJ511", "jobset-name", program="kubernetes")
+def jobset_name(job: BuiltJob) -> Iterator[Finding]:
+    """A name in the runtime's JobSet is malformed.
+
+    Names of jobs, groups and the subdomain become parts of DNS names: lower-case letters, digits and dashes, at most
+    63 characters; a group and a subdomain begin with a letter.
+
+    Source: JobSet 0.12, validation of JobSets.
+    """
+    subdomain = job.jobset.at("network", "subdomain")
+    if subdomain.text:
+        yield from job.malformed(subdomain, names.letter_first, "subdomain")
+    for manager in (job.jobset.get("managedBy"), *(pods.job.get("managedBy") for pods in job.jobs)):
+        if manager.text is not None and (names.domain_path(manager.text) or len(manager.text) > NAME_LIMIT):
+            problem = names.domain_path(manager.text) or f"must not be longer than {NAME_LIMIT} characters"
+            yield job.finding(manager, f'managedBy "{manager.text}" {problem}')
+    for pods in job.jobs:
+        group, name = pods.part.get("groupName"), pods.part.get("name")
+        yield from job.malformed(group, names.letter_first, "group name", str(pods))
+        if name.text is not None and names.letter_first(f"x{name.text}x"):
+            yield job.finding(name, f'job name "{name.text}" must consist of lower-case letters, digits and dashes')
+
+
+@rule("TJ512", "volume-claim-policy", program="kubernetes")
+def volume_claim_policy(job: BuiltJob) -> Iterator[Finding]:
+    """A volume claim of the runtime's JobSet cannot be used.
+
+    A claim needs a container that mounts it, must not be called like a volume of a job or another claim, and its name
+    and the TrainJob's together have 63 characters at most.
+
+    Source: JobSet 0.12, validation of JobSets.
+    """
+    mounted = {
+        mount.name
+        for pods in job.jobs
+        for container in [*pods.init_containers, *pods.containers]
+        for mount in container.get("volumeMounts").items()
+    }
+    taken: set[str] = set()
+    for policy in job.jobset.get("volumeClaimPolicies").items():
+        for template in policy.get("templates").items():
+            part = template.at("metadata", "name")
+            if part.is_unclear:
+                continue
+            name = part.text or ""
+            if names.subdomain(name):
+                yield job.finding(part, f'claim name "{name}" {names.subdomain(name)}')
+            if name in taken:
+                yield job.finding(part, f"two volume claims are called {name}")
+            if name not in mounted:
+                yield job.finding(part, f'no container mounts the volume claim "{name}"', help="mount it, or drop it")
+            if job.name_length is not None and len(name) + 1 + job.name_length > NAME_LIMIT:
+                yield job.job.name.finding(
+                    f"the volume claim {name}-{job.name or '…'} would have a name above {NAME_LIMIT} characters",
+                    help=f"shorten the job's name to {NAME_LIMIT - 1 - len(name)} characters",
+                )
+            taken.add(name)
+    for pods in job.jobs:
+        for volume in pods.spec.get("volumes").items():
+            if volume.name in taken:
+                yield job.finding(volume.get("name"), f"volume {volume.name} of {pods} is called like a volume claim")
+
+
+# Jobs
+
+
+@rule("TJ513", "job-selector", program="kubernetes")
+def job_selector(job: BuiltJob) -> Iterator[Finding]:
+    """The runtime's Job selects its pods by hand.
+
+    A Job makes its own selector and labels. manualSelector needs one that matches the labels of the pods, and without
+    manualSelector a selector is refused.
+
+    Source: Kubernetes 1.36, validation of Jobs.
+    """
+    for pods in job.made:
+        selector, manual = pods.job.get("selector"), pods.job.get("manualSelector")
+        wanted = {key: value.text for key, value in selector.get("matchLabels").entries()}
+        labels = {key: value.text for key, value in pods.template.at("metadata", "labels").entries()}
+        if manual.flag is not True and selector.exists:
+            yield job.finding(selector, f"{pods} must not select its pods by hand", help="drop the selector")
+        elif manual.flag and not selector.exists:
+            yield job.finding(manual, f"manualSelector of {pods} needs a selector", help="drop manualSelector")
+        elif manual.flag and any(labels.get(key) != value for key, value in wanted.items()):
+            yield job.finding(selector, f"the selector of {pods} does not match the labels of its pods")
+
+
+@rule("TJ514", "restart-policy", program="kubernetes")
+def restart_policy(job: BuiltJob) -> Iterator[Finding]:
+    """The runtime's restartPolicy is none that a Job takes.
+
+    A Job takes OnFailure, which is the default here, and Never; with a podFailurePolicy only Never. The default of
+    pods, Always, is refused.
+
+    Source: Kubernetes 1.36, validation of Jobs; JobSet 0.12 for the default.
+    """
+    for pods in job.made:
+        policy = pods.spec.get("restartPolicy")
+        fails = pods.job.get("podFailurePolicy")
+        if policy.text is not None and policy.text not in ("OnFailure", "Never"):
+            yield job.finding(
+                policy,
+                f'restartPolicy "{policy.text}" of {pods} must be OnFailure or Never',
+                help=did_you_mean(policy.text, ("OnFailure", "Never")),
+            )
+        elif fails.exists and policy.text != "Never" and not policy.is_unclear:
+            yield job.finding(
+                policy if policy.exists else fails, f"the podFailurePolicy of {pods} needs restartPolicy: Never"
+            )
+
+
+@rule("TJ515", "pod-failure-policy", program="kubernetes")
+def pod_failure_policy(job: BuiltJob) -> Iterator[Finding]:
+    """A rule of the runtime's podFailurePolicy or successPolicy cannot be.
+
+    A failure rule has an action and one of onExitCodes and onPodConditions; exit codes are ordered and distinct,
+    without 0 for the operator In, and belong to a container of the pod. A success rule names indexes or a count that
+    exist.
+
+    Source: Kubernetes 1.36, validation of Jobs.
+    """
+    for pods in job.made:
+        for item in pods.job.find("podFailurePolicy.rules[]"):
+            yield from _failure_rule(job, pods, item)
+        if pods.job.get("podFailurePolicy").exists:
+            replacement = pods.job.get("podReplacementPolicy")
+            if replacement.text not in (None, "Failed"):
+                yield job.finding(replacement, "a podFailurePolicy needs podReplacementPolicy: Failed")
+        success = pods.job.get("successPolicy")
+        if success.exists and not success.get("rules").items() and not success.get("rules").is_unclear:
+            yield job.finding(success, f"the successPolicy of {pods} has no rules")
+        for item in success.get("rules").items():
+            yield from _success_rule(job, pods, item)
+
+
+def _failure_rule(job: BuiltJob, pods: Pods, item: Part) -> Iterator[Finding]:
+    action, codes, conditions = item.get("action"), item.get("onExitCodes"), item.get("onPodConditions")
+    actions = ("FailJob", "FailIndex", "Ignore", "Count")
+    if action.text is not None and action.text not in actions:
+        yield job.finding(action, f'action "{action.text}" is none of {some_of(actions)}')
+    if action.text == "FailIndex" and not pods.job.get("backoffLimitPerIndex").exists:
+        yield job.finding(action, "action FailIndex needs a backoffLimitPerIndex")
+    if codes.exists == bool(conditions.items()) and not item.is_unclear and not conditions.is_unclear:
+        yield job.finding(item, "a rule of podFailurePolicy needs one of onExitCodes and onPodConditions")
+    values = codes.get("values")
+    numbers = [value.number for value in values.items() if value.number is not None]
+    operator, target = codes.get("operator"), codes.get("containerName")
+    if operator.text is not None and operator.text not in ("In", "NotIn"):
+        yield job.finding(operator, f'operator "{operator.text}" is none of In, NotIn')
+    if operator.text == "In" and 0 in numbers:
+        yield job.finding(values, "exit code 0 cannot stand under the operator In")
+    if codes.exists and (numbers != sorted(set(numbers)) or not 0 < len(values.items()) <= 255):
+        yield job.finding(values, "exit codes must be 1 to 255 distinct ones, in order")
+    known = [part.name for part in (*pods.containers, *pods.init_containers)]
+    if target.text is not None and target.text not in known:
+        yield job.finding(target, f'{pods} has no container "{target.text}"', help=did_you_mean(target.text, known))
+    for condition in conditions.items():
+        kind, status = condition.get("type"), condition.get("status")
+        yield from job.malformed(kind, names.key, "condition")
+        if status.text is not None and status.text not in ("True", "False", "Unknown"):
+            yield job.finding(status, f'status "{status.text}" is none of True, False, Unknown')
+
+
+def _success_rule(job: BuiltJob, pods: Pods, item: Part) -> Iterator[Finding]:
+    count, indexes, pods_in_all = item.get("succeededCount"), item.get("succeededIndexes"), pods.count.number
+    if not count.exists and not indexes.exists:
+        yield job.finding(item, "a rule of successPolicy needs succeededCount or succeededIndexes")
+    if pods_in_all is None:
+        return
+    listed = _indexes(indexes.text, pods_in_all) if indexes.text is not None else pods_in_all
+    if listed is None:
+        yield job.finding(indexes, f'succeededIndexes "{indexes.text}" are no rising indexes below {pods_in_all}')
+    elif count.number is not None and not 0 <= count.number <= listed:
+        yield job.finding(count, f"succeededCount {count.number} must be between 0 and {listed}")
+
+
+def _indexes(text: str, count: int) -> int | None:
+    """How many indexes `0,2-4` stands for; None where it is malformed or names one that does not exist."""
+    last, total = -1, 0
+    for part in text.split(",") if text else ():
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        if match is None:
+            return None
+        first = int(match[1])
+        end = int(match[2]) if match[2] else first
+        if not last < first < count or end >= count or (match[2] and end <= first):
+            return None
+        last, total = end, total + end - first + 1
+    return total
+
+
+@rule("TJ516", "index-limits", program="kubernetes")
+def index_limits(job: BuiltJob) -> Iterator[Finding]:
+    """Limits by index contradict the Job they stand in.
+
+    maxFailedIndexes needs backoffLimitPerIndex and cannot exceed the number of pods; both, and a successPolicy, need
+    the Indexed completionMode, which is the default here.
+
+    Source: Kubernetes 1.36, validation of Jobs.
+    """
+    for pods in job.made:
+        per_index, most = pods.job.get("backoffLimitPerIndex"), pods.job.get("maxFailedIndexes")
+        if most.exists and not per_index.exists:
+            yield job.finding(most, f"maxFailedIndexes of {pods} needs backoffLimitPerIndex")
+        if pods.job.get("completionMode").text == "NonIndexed":
+            for part in (per_index, most, pods.job.get("successPolicy")):
+                if part.exists:
+                    yield job.finding(part, f"{part.place.name} of {pods} needs completionMode: Indexed")
+        elif most.number is not None and pods.count.number is not None and most.number > pods.count.number:
+            yield job.finding(most, f"maxFailedIndexes {most.number} is above the {pods.count.number} pods of {pods}")
+
+
+# torchrun
+
+
+@rule("TJ503", "num-proc-below-one", program="torchrun")
+def num_proc_below_one(job: BuiltJob) -> Iterator[Finding]:
+    """The number of processes per node is below 1.
+
+    torchrun gets it as PET_NPROC_PER_NODE and stops with a bare assertion. Admission looks at words alone, not at the
+    number. Where the job visibly starts something else than torchrun this is a warning.
+
+    Source: torchrun of torch 2.13, run with these values.
+    """
+    processes = job.processes
+    if not job.policy.get("torch").exists or job.trainer is None:
+        return
+    if processes.number is not None and processes.number < 1:
+        yield job.finding(
+            processes,
+            "torchrun needs at least one process per node",
+            help="set numProcPerNode to 1 or more",
+            severity=Severity.WARNING if _starts_something_else(job) else None,
+        )
+
+
+def _starts_something_else(job: BuiltJob) -> bool:
+    """The trainer's command is known and is neither torchrun nor torchtune, which uses it."""
+    container = job.trainer.container("node") if job.trainer else None
+    command = container.get("command").texts() if container else None
+    arguments = container.get("args").texts() if container else None
+    return bool(command) and not TORCHRUN_WORDS.search(" ".join([*(command or []), *(arguments or [])]))
+
+
+# runtimes by themselves

@@ -1,0 +1,362 @@
+"""Jobs that start and are not what was meant: fields without effect, processes and devices that do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainlint.findings import Finding, Severity
+from trainlint.programs.kubeflow import name_syntax as names
+from trainlint.programs.kubeflow.build import NODE, Build, BuiltJob, Pods
+from trainlint.programs.kubeflow.built_value import Part, Source
+from trainlint.programs.kubeflow.facts.admission import INITIALIZERS
+from trainlint.programs.kubeflow.facts.jobset import ACCELERATORS, BUILDS, TRAINER_FIELDS
+from trainlint.programs.kubeflow.facts.release import RELEASES
+from trainlint.programs.kubeflow.objects import Namesake
+from trainlint.programs.kubeflow.quantities import whole
+from trainlint.rule import rule
+
+_CURLY = "“”„‘’‚«»"
+
+
+def _node(job: BuiltJob, pods: Pods | None = None) -> Part | None:
+    """The container `node` of the trainer's pods, or of others."""
+    pods = pods or job.trainer
+    return pods.container(NODE) if pods else None
+
+
+def _devices(container: Part | None) -> tuple[Part, int] | None:
+    """The accelerators of a container, where it has one kind of them and a known number."""
+    if container is None or container.get("resources").is_unclear:
+        return None
+    found: dict[str, Part] = {}
+    for kind in ("requests", "limits"):
+        for name, part in container.at("resources", kind).entries():
+            if ACCELERATORS.search(name):
+                found[name] = part
+    amounts = [(part, part.amount) for part in found.values()]
+    if len(amounts) != 1 or amounts[0][1] is None or amounts[0][1] <= 0:
+        return None
+    return amounts[0][0], whole(amounts[0][1])
+
+
+@rule("TJ601", "args-without-command", severity=Severity.WARNING, program="kubernetes")
+def args_without_command(job: BuiltJob) -> Iterator[Finding]:
+    """The job has args, and neither it nor its runtime has a command.
+
+    The arguments go to whatever the image starts by itself. The shipped runtimes have no command from 2.1 on, so that
+    a script given in args is not run by torchrun: say `command: [torchrun]`.
+
+    Source: Kubeflow Trainer 2.0 and later; containers of Kubernetes.
+    """
+    container = _node(job)
+    given = job.spec.at("trainer", "args")
+    if container is None or not given.items() or container.get("command").exists:
+        return
+    if container.get("args").place is given.place:
+        yield given.place.finding(
+            "args without a command go to the image's own entry point",
+            help="add spec.trainer.command, such as [torchrun] or [python]",
+        )
+
+
+@rule("TJ602", "fewer-gpus", severity=Severity.WARNING, program="kubernetes")
+def fewer_gpus(job: BuiltJob) -> Iterator[Finding]:
+    """resourcesPerNode takes GPUs away that the runtime gives.
+
+    Up to 2.2 resourcesPerNode stands in place of the runtime's resources, so that a job which only wants more memory
+    loses the GPUs; from 2.3 both are merged, and a smaller amount of the job's wins.
+
+    Source: Kubeflow Trainer 2.0 and later.
+    """
+    given = job.spec.at("trainer", "resourcesPerNode")
+    container = _node(job)
+    runtime_job = job.runtime.trainer_job
+    before = runtime_job.container(NODE) if runtime_job else None
+    if container is None or before is None or not given.exists or given.is_unclear:
+        return
+    for entry in before.resources.get("limits").entries():
+        amount = Part(entry.plain, entry, Source.RUNTIME).amount
+        left = container.at("resources", "limits", entry.name)
+        if not ACCELERATORS.search(entry.name) or not amount or left.is_unclear:
+            continue
+        if not left.exists and not container.at("resources", "requests", entry.name).exists:
+            yield given.place.finding(
+                f"resourcesPerNode replaces the runtime's resources: its {entry.name} are gone",
+                help=f"repeat {entry.name}: {entry.written} under limits",
+            )
+        elif left.exists and left.amount is not None and left.amount < amount and not job.runtime.shipped:
+            yield job.finding(left, f"the runtime gives {entry.written} {entry.name}, the job takes {left.written}")
+
+
+@rule("TJ603", "processes-from-cpus", severity=Severity.WARNING, program="torchrun")
+def processes_from_cpus(job: BuiltJob) -> Iterator[Finding]:
+    """The number of processes is made from CPUs beside accelerators.
+
+    Without numProcPerNode the controller counts GPUs, in resources whose name contains `gpu` and in resourcesPerNode
+    alone where the job has it, even if the runtime's GPUs stay. Where it finds none it takes the CPUs: four CPUs beside
+    two GPUs of the runtime, or beside one TPU, start four processes.
+
+    Source: Kubeflow Trainer 2.1 and later, torch plugin.
+    """
+    processes, devices = job.processes, _devices(_node(job))
+    counts_gpus = BUILDS[job.release].procs_from_gpus
+    made = processes.made and processes.number is not None
+    if job.policy.get("torch").exists and counts_gpus and made and devices and processes.number != devices[1]:
+        name = devices[0].place.name
+        yield job.finding(
+            processes if processes.source is Source.JOB else job.spec.at("trainer", "resourcesPerNode"),
+            f"{processes.number} processes are counted from CPUs, beside {devices[1]} {name}",
+            help=f"set numProcPerNode: {devices[1]}",
+        )
+
+
+@rule("TJ604", "processes-and-gpus", severity=Severity.WARNING, program="kubernetes")
+def processes_and_gpus(job: BuiltJob) -> Iterator[Finding]:
+    """The processes per node do not fit the GPUs per node.
+
+    Two processes cannot share a GPU with NCCL; with MPI, one process per GPU is what makes use of all. An MPI runtime's
+    own `numProcPerNode: 1` counts as none from 2.1 on: the controller then starts as many processes as there are GPUs.
+
+    Source: Kubeflow Trainer 2.0 and later, torch and MPI plugins.
+    """
+    mpi = job.policy.get("mpi").exists
+    if not mpi and not job.policy.get("torch").exists:
+        return
+    node = next((pods for pods in job.jobs if pods.name == NODE), None) if mpi else None
+    devices = _devices(_node(job, node)) or _devices(_node(job))
+    processes = job.processes
+    if devices is None or processes.number is None or processes.number < 1:
+        return
+    part, count = devices
+    own = job.runtime.ml_policy.at("mpi", "numProcPerNode")
+    if mpi and processes.made and count > 1 and own.integer().is_(1) and not job.runtime.shipped:
+        yield job.finding(
+            part,
+            f"MPI starts {processes.number} processes per node: the runtime's numProcPerNode 1 gives way to the GPUs",
+            help="set spec.trainer.numProcPerNode, which always counts",
+        )
+    elif processes.number > count and not processes.made:
+        yield job.finding(processes, f"{processes.number} processes per node share {count} {part.place.name}")
+    elif mpi and processes.number < count:
+        few = "one process" if processes.number == 1 else f"{processes.number} processes"
+        yield job.finding(part, f"MPI starts {few} per node beside {count} {part.place.name}")
+
+
+@rule("TJ605", "runtime-of-other-kind", severity=Severity.WARNING)
+def runtime_of_other_kind(namesake: Namesake) -> Iterator[Finding]:
+    """The repository has a runtime of this name, of the other kind.
+
+    `runtimeRef.kind` is ClusterTrainingRuntime unless it says TrainingRuntime. A job that means a TrainingRuntime of
+    its namespace and does not say so gets the cluster's runtime of the same name, or is refused where there is none.
+
+    Source: Kubeflow Trainer 2.0 and later, defaults of the CRD.
+    """
+    kind, other = str(namesake.job.runtime_kind), str(namesake.runtime.kind)
+    yield namesake.job.runtime_name.finding(
+        f"this means a {kind}; the repository has a {other} called {namesake.runtime.name}",
+        help=f"add kind: {other} if that one is meant",
+        related=namesake.runtime.name.field.relate(f"the {other}"),
+    )
+
+
+@rule("TJ606", "field-without-effect", severity=Severity.WARNING)
+def field_without_effect(job: BuiltJob) -> Iterator[Finding]:
+    """A field of the job goes nowhere with this runtime.
+
+    spec.trainer goes into the container `node` of the job that is labelled as the trainer step, an initializer into
+    the container of the job labelled as that step; numProcPerNode is read with torch, MPI and Flux alone; from 2.3
+    resourcesPerNode is read with an mlPolicy alone; an MPI runtime without a job called `node` ignores numNodes. An
+    initializer whose job or container is missing is left to admission, which refuses the TrainJob.
+
+    Source: Kubeflow Trainer 2.0 and later.
+    """
+    trainer = job.spec.get("trainer")
+    policies = [kind for kind in ("torch", "mpi", "flux") if job.policy.get(kind).exists]
+    if job.stops or trainer.is_unclear or job.policy.is_unclear or not job.jobs:
+        return
+    if trainer.exists and _node(job) is None:
+        missing = (
+            "no job labelled as the trainer step" if job.trainer is None else f"no container {NODE} in its trainer"
+        )
+        ignored = [key for key in TRAINER_FIELDS if trainer.get(key).exists]
+        if ignored:
+            verb = "has" if len(ignored) == 1 else "have"
+            yield trainer.place.finding(
+                f"{', '.join(ignored)} {verb} no effect: the runtime has {missing}", at_key=True
+            )
+    elif trainer.get("resourcesPerNode").exists and not job.policy.exists and BUILDS[job.release].resources_merged:
+        yield trainer.get("resourcesPerNode").place.finding(
+            "resourcesPerNode has no effect: the runtime has no mlPolicy", at_key=True
+        )
+    if trainer.get("numProcPerNode").exists and not policies:
+        yield trainer.get("numProcPerNode").place.finding(
+            "numProcPerNode has no effect: the runtime starts neither torchrun nor MPI nor Flux", at_key=True
+        )
+    counted = [pods for pods in job.jobs if pods.name == NODE] if "mpi" in policies else [job.trainer]
+    if trainer.get("numNodes").exists and not any(counted):
+        what = f"job called {NODE}" if "mpi" in policies else "job labelled as the trainer step"
+        yield trainer.get("numNodes").place.finding(f"numNodes has no effect: the runtime has no {what}", at_key=True)
+    for step, name in INITIALIZERS.items():
+        own = job.spec.at("initializer", step)
+        named = [pods for pods in job.jobs if pods.name == name]
+        listed = [container for pods in named for container in (*pods.containers, *pods.init_containers)]
+        refused = not any(container.name == name for container in listed)
+        if own.exists and not refused and not any(pods.ancestor == name and pods.container(name) for pods in job.jobs):
+            yield own.place.finding(
+                f"{step} has no effect: no job of the runtime with a container {name} is labelled as that step",
+                at_key=True,
+            )
+
+
+@rule("TJ607", "value-and-source", severity=Severity.WARNING)
+def value_and_source(job: Build) -> Iterator[Finding]:
+    """A variable has both a value and valueFrom, of which the value is dropped.
+
+    The controller copies valueFrom alone. In a runtime or a patch both are kept, and the Job is refused.
+
+    Source: Kubeflow Trainer 2.0 and later.
+    """
+    for owner in (job.spec.get("trainer"), *(job.spec.at("initializer", step) for step in INITIALIZERS)):
+        for env in owner.get("env").items():
+            if env.get("value").text and env.get("valueFrom").exists:
+                yield env.get("value").place.finding(f"the value of {env.name} is dropped: valueFrom stands beside it")
+
+
+@rule("TJ608", "curly-quotes", severity=Severity.WARNING, program="kubernetes")
+def curly_quotes(job: Build) -> Iterator[Finding]:
+    """A value begins or ends with a curly quote, which belongs to the value.
+
+    YAML knows straight quotes alone; typographic ones come from copying out of a document, and the program gets them
+    as part of its environment.
+
+    Source: YAML 1.1 as Kubernetes reads it.
+    """
+    for owner in (job.spec.get("trainer"), *(job.spec.at("initializer", step) for step in INITIALIZERS)):
+        for env in owner.get("env").items():
+            value = env.get("value").text or ""
+            if value and (value[0] in _CURLY or value[-1] in _CURLY):
+                yield env.get("value").place.finding(
+                    f"the value of {env.name} holds a curly quote", help="use straight quotes"
+                )
+
+
+@rule("TJ609", "overridden-path", severity=Severity.WARNING)
+def overridden_path(job: BuiltJob) -> Iterator[Finding]:
+    """An argument of torchtune sets a path that belongs to the runtime.
+
+    The runtime's command gives output_dir, tokenizer.path, tokenizer.merges_file and checkpointer.checkpoint_dir, and
+    they fit its volumes; arguments come later and win, so that results land outside the volume and are lost. From 2.3
+    admission refuses the plain keys, and `checkpointer[checkpoint_dir]`, which means the same, passes.
+
+    Source: Kubeflow Trainer 2.0 and later, torch plugin; torchtune 0.6.1.
+    """
+    facts = RELEASES[job.release]
+    if not (job.policy.get("torch").exists and job.job.runs_tune):
+        return
+    for arg in job.spec.at("trainer", "args").items():
+        key = (arg.text or "").partition("=")[0]
+        plain = key.replace("[", ".").removesuffix("]")
+        if plain in facts.immutable_keys and (key != plain or not facts.immutable_in_args):
+            yield arg.place.finding(
+                f"{plain} belongs to the runtime, and this argument overrides it",
+                help="drop the argument, or change the runtime's command",
+            )
+
+
+@rule("TJ610", "torchrun-alone", severity=Severity.WARNING, program="torchrun")
+def torchrun_alone(job: BuiltJob) -> Iterator[Finding]:
+    """The job has no spec.trainer, so that its nodes do not find each other.
+
+    The controller gives torchrun its PET_ variables only if spec.trainer is there, be it empty. Without them each of
+    the runtime's nodes trains by itself, with one process and the same data.
+
+    Source: Kubeflow Trainer 2.3, torch plugin; torchrun of torch 2.13.
+    """
+    if job.policy.get("torch").exists and not job.spec.get("trainer").exists and job.trainer:
+        count = job.trainer.count.number
+        if count is not None and count > 1:
+            yield job.spec.get("trainer").place.finding(
+                f"without spec.trainer each of the {count} nodes trains by itself", help="add trainer: {}"
+            )
+
+
+@rule("TJ611", "old-env-name", severity=Severity.WARNING, program="kubernetes")
+def old_env_name(job: Build) -> Iterator[Finding]:
+    """Servers up to Kubernetes 1.31 refuse the name of this environment variable.
+
+    They take letters, digits, underscores, dashes and dots, with no digit first; later ones any printable ASCII but =.
+
+    Source: Kubernetes 1.36, feature gate RelaxedEnvironmentVariableValidation, on from 1.32.
+    """
+    for container in job.containers:
+        for env in container.get("env").items():
+            name = env.get("name")
+            if name.text and not names.env(name.text) and names.strict_env(name.text):
+                yield job.finding(name, f'environment variable name "{name.text}" {names.strict_env(name.text)}')
+
+
+@rule("TJ612", "root-forbidden", severity=Severity.WARNING, program="kubernetes")
+def root_forbidden(job: Build) -> Iterator[Finding]:
+    """runAsNonRoot stands beside user 0, so that the container never starts.
+
+    The Job is accepted; the kubelet refuses to start the container and says so in the events of the pod.
+
+    Source: Kubernetes 1.36.
+    """
+    for container in job.containers:
+        own, shared = container.get("securityContext"), container.pods.spec.get("securityContext")
+        forbidden = own.get("runAsNonRoot") if own.get("runAsNonRoot").exists else shared.get("runAsNonRoot")
+        user = own.get("runAsUser") if own.get("runAsUser").exists else shared.get("runAsUser")
+        if forbidden.flag and user.number == 0:
+            yield job.finding(user, f"{container} runs as user 0 and must not: runAsNonRoot is set")
+
+
+@rule("TJ613", "unreachable-first-node", severity=Severity.WARNING, program="kubernetes")
+def unreachable_first_node(job: BuiltJob) -> Iterator[Finding]:
+    """The nodes wait for a first node under a name that does not exist.
+
+    The controller gives torchrun, JAX and XGBoost the address NAME-node-0-0.NAME, whatever the runtime's trainer job
+    and subdomain are called. A runtime whose trainer job is not `node`, or with a subdomain of its own, cannot train on
+    several nodes.
+
+    Source: Kubeflow Trainer 2.0 to 2.3, torch, JAX and XGBoost plugins; JobSet 0.12 for the names of pods.
+    """
+    trainer, subdomain = job.trainer, job.jobset.at("network", "subdomain")
+    kinds = [kind for kind in ("torch", "jax", "xgboost") if job.policy.get(kind).exists]
+    count = trainer.count.number if trainer and trainer.is_made else None
+    if not kinds or trainer is None or _node(job) is None or not job.spec.get("trainer").exists:
+        return
+    if count is not None and count > 1:
+        address = f"{job.name or 'NAME'}-{NODE}-0-0.{job.name or 'NAME'}"
+        if trainer.name != NODE and trainer.name:
+            yield job.finding(
+                trainer.part.get("name"),
+                f"the nodes look for {address}, which does not exist: the trainer's job is called {trainer.name}",
+                help=f"call the job {NODE}",
+            )
+        elif subdomain.text and subdomain.text != job.name:
+            yield job.finding(
+                subdomain,
+                f"the nodes look for {address}, which does not exist: the subdomain is {subdomain.text}",
+                help="drop the subdomain",
+            )
+
+
+@rule("TJ614", "several-launchers", severity=Severity.WARNING)
+def several_launchers(job: BuiltJob) -> Iterator[Finding]:
+    """The numNodes of an MPI runtime multiplies its launcher.
+
+    The controller takes the runtime's numNodes for the number of pods of the job that is labelled as the trainer step,
+    which is the launcher; only the job's own numNodes counts nodes. Each launcher starts the training once.
+
+    Source: Kubeflow Trainer 2.0 to 2.3, MPI plugin.
+    """
+    launcher = job.trainer
+    if job.policy.get("mpi").exists and launcher and launcher.name == "launcher":
+        count = launcher.count
+        if count.number is not None and count.number > 1:
+            yield job.finding(
+                count,
+                f"{count.number} launchers start, each of which runs the whole training",
+                help="set numNodes: 1 in the runtime, and spec.trainer.numNodes in the job",
+            )

@@ -1,0 +1,1 @@
+"""LLaMA-Factory: the files of llamafactory-cli."""

@@ -1,0 +1,134 @@
+"""What LLaMA-Factory makes of a configuration, release by release, beyond the names of its arguments.
+
+Source: LLaMA-Factory's hparams/ (parser.py and the dataclasses), model/model_utils/quantization.py and train/tuner.py;
+each known release read, 0.9.5 run over transformers 4.57.1 on two processes. The names are in llamafactory.json,
+the settings that exclude or need each other in limits.txt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+
+from trainlint.programs.transformers.facts import TABLES, ArgumentFacts, argument_fields
+from trainlint.training.declarations import Spec, declarations
+from trainlint.training.limits import Limit, limits_in_force
+
+GOES_WITH: Mapping[str, str] = {
+    "0.9.0": "4.44.2",
+    "0.9.1": "4.45.2",
+    "0.9.2": "4.49.0",
+    "0.9.3": "4.52.4",
+    "0.9.4": "4.57.1",
+    "0.9.5": "4.57.1",
+}
+"""The known transformers below each release where nothing else says which.
+
+It is the newest that the release allows (`requires:transformers`), for 0.9.5, which allows 4.55 to 5.6, the one that it
+was run over.
+"""
+
+TRAINING_TABLES = ("ModelArguments", "DataArguments", "TrainingArguments", "FinetuningArguments", "GeneratingArguments")
+INFERENCE_TABLES = ("ModelArguments", "DataArguments", "FinetuningArguments", "GeneratingArguments")
+EVALUATION_TABLES = ("ModelArguments", "DataArguments", "EvaluationArguments", "FinetuningArguments")
+
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "train": TRAINING_TABLES,
+    "export": INFERENCE_TABLES,
+    "chat": INFERENCE_TABLES,
+    "api": INFERENCE_TABLES,
+    "webchat": INFERENCE_TABLES,
+    "eval": EVALUATION_TABLES,
+}
+"""The dataclasses that each command of llamafactory-cli fills in."""
+
+STAGES = ("pt", "sft", "rm", "ppo", "dpo", "kto")
+
+FINETUNING_TYPES: Mapping[str, tuple[str, ...]] = {"": ("lora", "freeze", "full"), "0.9.4": ("oft",)}
+"""With the release each is from."""
+
+QUANTIZATION_BITS: Mapping[str, tuple[int, ...]] = {
+    "bnb": (4, 8),
+    "bitsandbytes": (4, 8),
+    "hqq": (1, 2, 3, 4, 5, 6, 8),
+    "eetq": (8,),
+}
+"""The bits that each method quantizes to on the fly."""
+
+BNB: Mapping[str, str] = {"": "bitsandbytes", "0.9.3": "bnb"}
+"""How bitsandbytes is called, with the release each name is from."""
+
+PREQUANTIZED = ("gptq", "awq", "aqlm", "-int4", "-int8", "-4bit", "-8bit", "bnb", "fp8", "mxfp4", "gpt-oss")
+"""Parts of names of models that come quantized, so that quantization_bit does not count."""
+
+PPO_REPORTERS: Mapping[str, tuple[str, ...]] = {"": ("wandb", "tensorboard"), "0.9.5": ("trackio", "none")}
+
+PIXELS: Mapping[str, int] = {
+    "image_max_pixels": 768 * 768,
+    "image_min_pixels": 32 * 32,
+    "video_max_pixels": 256 * 256,
+    "video_min_pixels": 16 * 16,
+}
+"""Defaults that the release computes."""
+
+SPLIT_TEXTS: Mapping[str, str] = {"adapter_name_or_path": "", "add_tokens": "0.9.3", "add_special_tokens": "0.9.3"}
+"""Texts that are split at commas, so that a list or a number ends the run, with the release each is from."""
+
+SUMMED = ("use_galore", "use_apollo", "use_badam")
+"""Switches that are added up, so that a text ends the run."""
+
+MODEL_BITS = ("ref_model_quantization_bit", "reward_model_quantization_bit")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LlamaFactoryFacts:
+    """What one known release of LLaMA-Factory accepts."""
+
+    release: str
+    tables: Mapping[str, Mapping[str, Spec]]
+    """The release's own dataclasses."""
+    finetuning_types: tuple[str, ...]
+    bnb: str
+    ppo_reporters: tuple[str, ...]
+    split_texts: tuple[str, ...]
+    limits: Mapping[str, tuple[Limit, ...]]
+    """By the section of limits.txt."""
+
+
+@cache
+def facts_of(release: str) -> LlamaFactoryFacts:
+    """The facts of one known release."""
+    known = declarations("llamafactory")
+
+    return LlamaFactoryFacts(
+        release=release,
+        tables={name: known.fields(name, release) for name in (*TRAINING_TABLES, "EvaluationArguments")},
+        finetuning_types=known.gathered(FINETUNING_TYPES, release),
+        bnb=[name for first, name in BNB.items() if known.since(first, release)][-1],
+        ppo_reporters=known.gathered(PPO_REPORTERS, release),
+        split_texts=tuple(name for name, first in SPLIT_TEXTS.items() if known.since(first, release)),
+        limits=limits_in_force("llamafactory", release, known.names),
+    )
+
+
+def argument_facts(release: str, transformers: str, keys: frozenset[str]) -> ArgumentFacts:
+    """The training arguments of one release over one of transformers.
+
+    `keys` are those of the file: names that no dataclass has are LLaMA-Factory's own to refuse, as are texts for
+    switches that it adds up.
+    """
+    fields = argument_fields(declarations("transformers"), TABLES, transformers)
+    for table in TRAINING_TABLES:
+        fields.update(declarations("llamafactory").fields(table, release))
+    for name in SUMMED:
+        if name in fields:
+            fields[name] = replace(fields[name], types=())
+    return ArgumentFacts(
+        program="llamafactory",
+        version=release,
+        release=transformers,
+        fields=fields,
+        tables={"llamafactory": TRAINING_TABLES, "transformers": TABLES},
+        others=keys,
+    )

@@ -1,0 +1,267 @@
+"""LLaMA-Factory: its YAML files for llamafactory-cli, as OmegaConf and HfArgumentParser read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from trainlint.programs import WheelProgram
+from trainlint.programs.llamafactory.facts import (
+    COMMANDS,
+    GOES_WITH,
+    PIXELS,
+    PREQUANTIZED,
+    SUMMED,
+    LlamaFactoryFacts,
+    argument_facts,
+    facts_of,
+)
+from trainlint.programs.transformers.program import (
+    Arguments,
+    ArgumentsFile,
+    deepspeed_config,
+    fsdp_config,
+    fsdp_setup,
+    launches,
+    release_below,
+    training,
+    views,
+)
+from trainlint.reading.document import Document
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.values import Field, Value
+from trainlint.repository.invocations import Command, names_document, repository_invocations
+from trainlint.training.declarations import Spec
+from trainlint.training.fsdp import FsdpSetup, Training, nothing
+from trainlint.training.limits import UNREAD, Data, data_of, is_true
+
+if TYPE_CHECKING:
+    from trainlint.programs import Surroundings, Views
+
+CLI = Command(
+    "llamafactory-cli",
+    tuple((name, command) for name in ("llamafactory-cli", "lmf") for command in COMMANDS),
+    r"\bllamafactory-cli\b|\blmf\b",
+)
+SCRIPT = Command("train.py", (("train.py",),), r"\btrain\.py\b")
+TRAINING_SIGNS = ("do_train", "do_eval", "do_predict", "output_dir", "per_device_train_batch_size", "dataset")
+MEGATRON = ("model_parallel", "use_mca", "sequence_parallel")
+"""Parts of keys that stand for training with mcore_adapter, which brings arguments of its own."""
+
+
+class LlamaFactoryFile(ArgumentsFile):
+    """A document that llamafactory-cli reads."""
+
+    def __init__(self, field: Field) -> None:
+        super().__init__(field, whole=True)
+
+
+class LlamaFactoryConfig:
+    """A configuration as one release reads it: no value is converted."""
+
+    def __init__(
+        self,
+        arguments: Arguments,
+        facts: LlamaFactoryFacts,
+        *,
+        command: str | None = None,
+        overridden: frozenset[str] = frozenset(),
+        several: bool | None = None,
+        setups: Sequence[FsdpSetup] = (),
+        own_package: bool = False,
+    ) -> None:
+        self.field = arguments.field
+        self.arguments = arguments
+        self.facts = facts
+        self.command = command
+        """The command that is seen to read the file."""
+        self.overridden = overridden
+        """Settings that a command line gives besides."""
+        self.several = several
+        """Training is seen to run on several processes."""
+        self.setups = setups
+        """The sharding of each launch of the file."""
+        self.own_package = own_package
+        """The repository carries LLaMA-Factory itself, so that no release's list of keys holds for it."""
+
+    @cached_property
+    def trains(self) -> bool:
+        """The file is read for training: as seen, else by its keys."""
+        if self.command is not None:
+            return self.command == "train"
+        return any(self.arguments.has(name) for name in TRAINING_SIGNS)
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """The names that the command reads; for a command that is guessed, those of any that could."""
+        commands = [self.command] if self.command else ["train"] if self.trains else list(COMMANDS)
+        names: set[str] = set()
+        for command in commands:
+            for table in COMMANDS[command]:
+                names.update(self.facts.tables[table])
+            if command == "train":
+                names.update(self.arguments.facts.fields)
+        return frozenset(names)
+
+    @property
+    def is_megatron(self) -> bool:
+        """The file is for mcore_adapter, which the environment switches on."""
+        return any(part in entry.name for entry in self.field.entries() for part in MEGATRON)
+
+    def place(self, name: str) -> Field:
+        """Where a setting stands."""
+        return self.field.get(name)
+
+    def data(self, name: str) -> Data:
+        """The value of a setting, its default where it is left out, or what comes of several."""
+        if name in self.overridden:
+            return UNREAD
+        if name == "evaluates":
+            return self._evaluates()
+        if name == "zero3":
+            return UNREAD if self.zero3 is None else self.zero3
+        if name == "transformers_4_53":
+            return self.arguments.facts.during("4.53.3")
+        if name.endswith("_pixels_swapped"):
+            return self._swapped(name.partition("_")[0])
+        field, spec = self.field.get(name), self.spec(name)
+        if spec is None or self._is_refused(field):
+            return UNREAD if spec else None
+        if field.node is not None:
+            return data_of(field)
+        default = PIXELS.get(name, spec.default)
+        return default if isinstance(default, (str, int, float, bool)) else None
+
+    def _is_refused(self, field: Field) -> bool:
+        """What stands here is refused by itself, so that nothing can follow from it."""
+        text = field.text()
+        if field.name == "finetuning_type":
+            return text.wrong_type or text.known_and_not_in(self.facts.finetuning_types)
+        return field.name in SUMMED and text.known is not None
+
+    def spec(self, name: str) -> Spec | None:
+        """The declaration of an argument."""
+        return self.arguments.facts.fields.get(name)
+
+    def _evaluates(self) -> Data:
+        asked = [is_true(self.data(name)) for name in ("do_eval", "do_predict")]
+        strategy = self.arguments.eval_strategy
+        asked.append(None if strategy.unknown else strategy.known_and(lambda word: word != "no"))
+        return True if True in asked else UNREAD if None in asked else False
+
+    def _swapped(self, kind: str) -> Data:
+        largest, smallest = self.data(f"{kind}_max_pixels"), self.data(f"{kind}_min_pixels")
+        numbers = isinstance(largest, (int, float)), isinstance(smallest, (int, float))
+        return all(numbers) and largest < smallest  # type: ignore[operator]
+
+    @cached_property
+    def zero3(self) -> bool | None:
+        """DeepSpeed shards parameters too; None where the named file does not tell."""
+        deepspeed = self.field.get("deepspeed")
+        if deepspeed.is_absent and "deepspeed" not in self.overridden:
+            return False
+        config = self.arguments.deepspeed
+        if config is None:
+            return None
+        stage = config.at("zero_optimization", "stage").integer()
+        return False if stage.absent else None if stage.unknown else stage.is_(3)
+
+    @property
+    def names_zero3(self) -> bool:
+        """The name of the DeepSpeed file says that it is ZeRO-3, and it is not there to look at."""
+        name = self.field.get("deepspeed").text()
+        return self.zero3 is None and name.known_and(lambda text: any(part in text.lower() for part in ("z3", "zero3")))
+
+    @property
+    def quantizes(self) -> bool:
+        """The model is quantized when it is loaded."""
+        bits, model = self.field.get("quantization_bit"), self.field.get("model_name_or_path").text()
+        comes_quantized = model.known_and(lambda name: any(part in name.lower() for part in PREQUANTIZED))
+        exports = not self.field.get("export_quantization_bit").is_absent
+        given = not bits.is_absent and not bits.is_unknown and "quantization_bit" not in self.overridden
+        return self.trains and given and not exports and not comes_quantized
+
+    @property
+    def quantization_method(self) -> Value[str]:
+        """The method, by default bitsandbytes."""
+        return self.field.get("quantization_method").text().or_when_absent(self.facts.bnb)
+
+
+def _training(config: LlamaFactoryConfig) -> Training:
+    """What the arguments say that meets with sharding, with the quantization of the model.
+
+    LLaMA-Factory stores 4-bit weights in the compute dtype and checkpoints gradients in the model itself.
+    """
+    bits = config.field.get("quantization_bit").integer()
+    return replace(
+        training(config.arguments),
+        quantization=bits.map(lambda number: f"{number}bit") if config.quantizes else nothing(),
+    )
+
+
+def _seen(subject: LlamaFactoryFile, surroundings: Surroundings) -> Iterator[tuple[str, set[str]]]:
+    """The commands that read the file, with the settings that each gives besides (`learning_rate=1e-5`)."""
+    for command in (CLI, SCRIPT):
+        for invocation in repository_invocations(surroundings.repository, command):
+            words = [word.known or "" for word in invocation.words]
+            name = next((word for word in words if word.endswith((".yaml", ".yml"))), None)
+            if not name or not names_document(surroundings.repository, invocation, name, subject.field.document):
+                continue
+            given = {word.partition("=")[0].lstrip("-+") for word in words if "=" in word}
+            names = [word.text for word in invocation.program]
+            yield next((name for name in names if name in COMMANDS), "train"), given
+
+
+def _carries_llamafactory(surroundings: Surroundings) -> bool:
+    root = surroundings.repository.root
+    return any((root / folder / "hparams").is_dir() for folder in ("src/llamafactory", "src/llmtuner", "llamafactory"))
+
+
+class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
+    """LLaMA-Factory's files."""
+
+    name = "llamafactory"
+
+    def recognise(self, document: Document) -> Sequence[LlamaFactoryFile]:
+        """A model by its path, with a method, a template and a dataset, or a stage of training."""
+        root = Field.root(document, Dialect.OMEGACONF)
+        keys = {entry.name for entry in root.entries()}
+        if "model_name_or_path" not in keys:
+            return []
+        ours = "finetuning_type" in keys or keys >= {"stage", "do_train"} or keys >= {"template", "dataset"}
+        return [LlamaFactoryFile(root)] if ours else []
+
+    def alternatives(self, subject: LlamaFactoryFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
+        """The configuration, its training arguments, how they shard and how the two meet; one for each transformers."""
+        keys = frozenset(entry.name for entry in subject.field.entries())
+        seen = list(_seen(subject, surroundings))
+        launched = list(launches(subject, surroundings))
+        found: list[Views] = []
+        for transformers in release_below(subject, surroundings, GOES_WITH[release]):
+            known = argument_facts(release, transformers, keys)
+            config = fsdp_config(subject.field, known, surroundings)
+            arguments = Arguments(subject, known, config, deepspeed_config(subject, surroundings))
+            own = fsdp_setup(arguments)
+            setups = [setup for setup in ([own] if own else []) + [setup for setup, _ in launched] if setup.on]
+            commands = {command for command, _ in seen}
+            ours = LlamaFactoryConfig(
+                arguments,
+                facts_of(release),
+                command=commands.pop() if len(commands) == 1 else None,
+                overridden=frozenset(name for _, names in seen for name in names),
+                several=True if setups else None,
+                setups=setups,
+                own_package=_carries_llamafactory(surroundings),
+            )
+            trained = _training(ours) if ours.trains else None
+            found.append([ours, *(views(arguments, trained, launched) if trained else ())])
+        return found
+
+    def facts(self, release: str) -> LlamaFactoryFacts:
+        """What one known release accepts."""
+        return facts_of(release)
+
+
+PROGRAM = LlamaFactory()

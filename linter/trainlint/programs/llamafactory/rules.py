@@ -1,0 +1,289 @@
+"""The rules of LLaMA-Factory: what its parser, its checks of arguments and its loading of the model refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from trainlint.findings import Finding, Severity, did_you_mean, some_of
+from trainlint.programs.llamafactory.facts import (
+    COMMANDS,
+    MODEL_BITS,
+    QUANTIZATION_BITS,
+    STAGES,
+    SUMMED,
+    LlamaFactoryFacts,
+)
+from trainlint.programs.llamafactory.program import LlamaFactoryConfig
+from trainlint.reading.values import Field
+from trainlint.rule import rule
+from trainlint.training.declarations import declarations
+from trainlint.training.limits import Limit
+
+
+@rule("FS501", "llamafactory-unknown-key")
+def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
+    """A key is no argument.
+
+    All keys are given to the dataclasses of the command, and one that none of them has raises ValueError before
+    anything starts, unless the environment sets ALLOW_EXTRA_ARGS. Arguments of training are no arguments of `export`,
+    `chat`, `api` or `eval`. Training with mcore_adapter (USE_MCA) brings other arguments: a file for it is left alone.
+
+    Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/parser.py; the dataclasses of hparams/ and of transformers.
+    """
+    if config.own_package or config.is_megatron:
+        return
+    for entry in config.field.entries():
+        if entry.name in config.keys:
+            continue
+        command = f"llamafactory-cli {config.command}" if config.command else f"LLaMA-Factory {facts.release}"
+        yield entry.finding(
+            f"{entry.name} is no argument of {command}", help=_instead(entry.name, config, facts), at_key=True
+        )
+
+
+def _instead(name: str, config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> str:
+    known = declarations("llamafactory")
+    tables = {table for names in COMMANDS.values() for table in names}
+    having = [release for release in known.names if any(name in known.keys(table, release) for table in tables)]
+    if config.command and facts.release in having:
+        return "remove it: this command does not read it"
+    if having:
+        gone = known.names.index(having[-1]) < known.names.index(facts.release)
+        return f"remove it: {having[-1]} was the last to have it" if gone else f"it came with {having[0]}"
+    other = config.arguments.facts.other_releases(name)
+    if other:
+        return config.arguments.facts.renamed(name) or f"remove it: {other}"
+    return did_you_mean(name, config.keys) or "remove it"
+
+
+@rule("FS502", "llamafactory-duplicate-key")
+def llamafactory_duplicate_key(config: LlamaFactoryConfig) -> Iterator[Finding]:
+    """A key is written twice.
+
+    OmegaConf, which reads the file, refuses equal keys in a mapping wherever they stand.
+
+    Source: OmegaConf, its loader of YAML; LLaMA-Factory 0.9.2 and later, hparams/parser.py.
+    """
+    yield from _duplicates(config.field)
+
+
+def _duplicates(field: Field) -> Iterator[Finding]:
+    for entry in (*field.entries(), *field.items()):
+        if entry.entry is not None and entry.entry.duplicates and not entry.use:
+            yield entry.finding(f"{entry.name} is written twice", help="remove one of them", at_key=True)
+        yield from _duplicates(entry)
+
+
+@rule("FS503", "llamafactory-value")
+def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
+    """The value is not one that the argument takes.
+
+    No value is converted, and few are looked at when the arguments are read: `finetuning_type` must be a known method,
+    `adapter_name_or_path` and tokens to add are texts with commas between the parts (a YAML list has no split()), the
+    switches of GaLore, APOLLO and BAdam are added up and cannot be texts, and reference and reward models are quantized
+    to 4 or 8 bits.
+
+    Source: LLaMA-Factory 0.9.0 to 0.9.5, __post_init__ of the dataclasses of hparams/.
+    """
+    method = config.field.get("finetuning_type")
+    if method.node is not None and not method.is_unknown and method.plain not in facts.finetuning_types:
+        yield method.finding(
+            f"finetuning_type cannot be {method.written or 'empty'}",
+            help=did_you_mean(method.written, facts.finetuning_types) or f"one of {some_of(facts.finetuning_types)}",
+        )
+    model = config.field.get("model_name_or_path")
+    if model.is_null:
+        yield model.finding("model_name_or_path is empty", help="name a model")
+    for name in facts.split_texts:
+        field = config.field.get(name)
+        if field.text().wrong_type:
+            help = "write one text, with commas between the parts"
+            yield field.finding(f"{name} must be a text", help=help, at_key=field.is_sequence or field.is_mapping)
+    for name in SUMMED:
+        field = config.field.get(name)
+        if field.text().known is not None and config.spec(name) is not None:
+            yield field.finding(f'{name} must be true or false, not "{field.written}"', help="remove the quotes")
+    for name in MODEL_BITS:
+        bits = config.field.get(name)
+        if not bits.is_absent and not bits.is_unknown and bits.plain not in (4, 8):
+            yield bits.finding(f"{name} must be 4 or 8, not {bits.written}", help="write 4 or 8")
+
+
+@rule("FS504", "llamafactory-word", severity=Severity.WARNING)
+def llamafactory_word(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
+    """The word is not one that the argument knows.
+
+    Words are not checked when a YAML file is read. A wrong `stage` ends the run once everything is loaded ("unknown
+    task"), others when they are first needed, and some are never missed: with a `quantization_method` that the release
+    does not know the model is loaded unquantized, without a word (`bitsandbytes` is called `bnb` since 0.9.3).
+
+    Source: LLaMA-Factory 0.9.0 to 0.9.5, the dataclasses of hparams/, train/tuner.py and model_utils/quantization.py.
+    """
+    for table in facts.tables.values():
+        for name, spec in table.items():
+            words = [str(choice) for choice in spec.choices]
+            value = config.field.get(name).text()
+            if not words or name in ("finetuning_type", "infer_backend") or not value.known_and_not_in(words):
+                continue
+            yield value.finding(
+                f'{name} has no "{value}"{_consequence(name, config)}',
+                help=did_you_mean(str(value), words) or f"one of {some_of(words)}",
+            )
+
+
+def _consequence(name: str, config: LlamaFactoryConfig) -> str:
+    if name == "quantization_method" and config.quantizes:
+        return ": the model is not quantized"
+    return f": {some_of(STAGES, 6)} are there to run" if name == "stage" else ""
+
+
+def _limits(
+    config: LlamaFactoryConfig, limits: Iterable[Limit], severity: Severity | None = None, why: str = ""
+) -> Iterator[Finding]:
+    for limit in limits:
+        if limit.holds(config):
+            place = limit.place(config)
+            at_key = place.is_sequence or place.is_mapping
+            yield place.finding(limit.message + why, help=limit.help, severity=severity, at_key=at_key)
+
+
+@rule("FS505", "llamafactory-data-limit")
+def llamafactory_data_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
+    """Settings of the data exclude each other, or one needs another.
+
+    A validation share needs a dataset and no `eval_dataset`, streamed data counts its validation in examples, and so
+    on: the arguments are checked as they are read.
+
+    Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/data_args.py and model_args.py.
+    """
+    yield from _limits(config, facts.limits["data"])
+    probs = _parts(config.field.get("interleave_probs"))
+    for name in ("dataset", "eval_dataset"):
+        datasets = _parts(config.field.get(name))
+        mixed = config.data("mix_strategy") != "concat"
+        if mixed and probs is not None and datasets is not None and probs != datasets:
+            yield config.field.get("interleave_probs").finding(
+                f"{probs} probabilities for {datasets} of {name}", help="write one for each"
+            )
+
+
+def _parts(field: Field) -> int | None:
+    """How many parts a text has between commas, or a list items; None where it is not known."""
+    text = field.text().known
+    return len(field.items()) if field.is_sequence else text.count(",") + 1 if text is not None else None
+
+
+@rule("FS506", "llamafactory-method-limit")
+def llamafactory_method_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
+    """The training method does not do this.
+
+    LoRA's variants (DoRA, rsLoRA, LoRA+, PiSSA) and adapters need `finetuning_type: lora`; GaLore, APOLLO and BAdam
+    need another; PPO needs a reward model that fits.
+
+    Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/finetuning_args.py and parser.py.
+    """
+    yield from _limits(config, facts.limits["method"])
+
+
+@rule("FS507", "llamafactory-quantization")
+def llamafactory_quantization(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
+    """A quantized model is asked for what it does not do.
+
+    `quantization_bit` needs LoRA (or OFT, since 0.9.4), a vocabulary that stays as it is, one adapter at most, and
+    training without fp8. bitsandbytes quantizes to 4 or 8 bits, EETQ to 8, HQQ to any of 1 to 8 but 7; other numbers
+    end the run when the model is loaded.
+
+    Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/parser.py and model/model_utils/quantization.py.
+    """
+    yield from _limits(config, facts.limits["quantization"])
+    if config.trains:
+        yield from _limits(config, facts.limits["quantized-training"])
+    method, bits = config.quantization_method, config.field.get("quantization_bit")
+    allowed = QUANTIZATION_BITS.get(str(method.known), ())
+    known = method.is_(facts.bnb, "hqq", "eetq") and config.quantizes
+    if known and bits.plain not in allowed:
+        yield bits.finding(
+            f"{method.known} does not quantize to {bits.written} bits", help=f"{some_of(allowed)} are possible"
+        )
+
+
+@rule("FS508", "llamafactory-training-limit")
+def llamafactory_training_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
+    """Settings of training exclude each other, or one needs another.
+
+    Training needs a dataset, evaluation something to evaluate on, streamed data `max_steps`, prediction
+    `predict_with_generate` and stage sft; reward models and PPO do not load the best model at the end.
+
+    Source: LLaMA-Factory 0.9.0 to 0.9.5, get_train_args of hparams/parser.py.
+    """
+    if not config.trains:
+        return
+    yield from _limits(config, facts.limits["training"])
+    reporters = config.field.get("report_to")
+    if config.field.get("stage").text().is_("ppo"):
+        for item in reporters.items() or [reporters]:
+            if item.text().known_and_not_in(facts.ppo_reporters) and item.written not in ("none", "all"):
+                yield item.finding(f"PPO does not report to {item.written}", help=f"{some_of(facts.ppo_reporters)}")
+
+
+@rule("FS509", "llamafactory-several-devices")
+def llamafactory_several_devices(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
+    """This does not train on several devices.
+
+    Layer-wise GaLore and APOLLO and BAdam by ratio run on one device, layer-wise BAdam on several needs DeepSpeed
+    ZeRO-3. Under ZeRO-3 there is no generation in evaluation, no PiSSA, pure_bf16 or unsloth. It is an error where FSDP
+    is set up or the DeepSpeed file is there to look at, else a warning: llamafactory-cli starts a process for each GPU
+    that it finds.
+
+    Source: LLaMA-Factory 0.9.0 to 0.9.5, get_train_args of hparams/parser.py.
+    """
+    if not config.trains:
+        return
+    severity = None if config.several else Severity.WARNING
+    yield from _limits(
+        config, facts.limits["distributed"], severity, "" if config.several else ", and each GPU gets a process"
+    )
+    if config.zero3:
+        yield from _limits(config, facts.limits["zero3"])
+    elif config.names_zero3:
+        yield from _limits(
+            config, facts.limits["zero3"], Severity.WARNING, f", which {config.field.get('deepspeed').written} names"
+        )
+
+
+@rule("FS510", "llamafactory-quantized-under-fsdp")
+def llamafactory_quantized_under_fsdp(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
+    """Only 4-bit models of bitsandbytes are sharded.
+
+    Under FSDP with RAM-efficient loading, or under DeepSpeed ZeRO-3, 8-bit, HQQ and EETQ models are refused when the
+    model is loaded. FSDP comes from the file's own `fsdp`, or from the accelerate file that launches it. Without
+    RAM-efficient loading FSDP is not noticed there, and the model is sharded in a form that cannot be.
+
+    Set `quantization_bit: 4` with bitsandbytes.
+
+    Source: LLaMA-Factory 0.9.0 to 0.9.5, model/model_utils/quantization.py; transformers, is_fsdp_enabled.
+    """
+    if not config.quantizes:
+        return
+    bits, method = config.field.get("quantization_bit"), config.quantization_method
+    shardable = method.is_(facts.bnb) and bits.plain == 4
+    if shardable or not method.is_(facts.bnb, "hqq", "eetq") or bits.plain not in QUANTIZATION_BITS[str(method.known)]:
+        return
+    what = f"{bits.written}-bit models" if method.is_(facts.bnb) else f"{str(method).upper()} models"
+    setup = next((setup for setup in config.setups if not setup.ram_efficient_loading.unknown), None)
+    if setup is not None:
+        launched = setup.switch.document is not config.field.document
+        loading = setup.ram_efficient_loading.or_when_absent(launched)
+        yield bits.finding(
+            f"{what} are not sharded by FSDP",
+            help="set quantization_bit: 4 with bitsandbytes",
+            severity=None if loading.is_(True) else Severity.WARNING,
+            related=setup.switch.relate("FSDP is on here"),
+        )
+        return
+    if config.zero3 or config.names_zero3:
+        yield bits.finding(
+            f"{what} are not sharded by ZeRO-3",
+            help="set quantization_bit: 4 with bitsandbytes",
+            severity=None if config.zero3 else Severity.WARNING,
+        )

@@ -1,0 +1,1 @@
+"""Soup: `soup.yaml` and `soup train`."""

@@ -1,0 +1,634 @@
+"""Soup: `soup.yaml`, the `soup train` command line, and what the two make of sharding together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from trainlint.findings import Finding, Severity, did_you_mean, nearest, some_of
+from trainlint.programs.soup.facts import (
+    COMPILE_LIMITS,
+    COMPILE_READERS,
+    MAX_GPUS,
+    MINIMUM_ACCELERATE,
+    MINIMUM_TORCH,
+    PIPELINE_LIMITS,
+    QUANTIZATION_LIMITS,
+    REFUSED_VALUES,
+    RELORA_LIMITS,
+    STREAM_LIMITS,
+    UNSHARDABLE,
+    VALUE_OPTIONS,
+    ZERO3_PRESETS,
+    ZERO3_UNCHECKED,
+    SoupFacts,
+)
+from trainlint.programs.soup.program import SoupCommand, SoupConfig, SoupRun, SoupStack, SoupTraining
+from trainlint.reading.values import Field
+from trainlint.rule import rule
+from trainlint.training.limits import Limit
+from trainlint.training.pydantic_types import Refusal, Schema, model_refusals, refusals, wanted
+
+_SHARDING_KEYS = ("fsdp", "deepspeed", "gpus", "nodes")
+_FOREIGN_PRESETS = {
+    "fsdp": "full_shard",
+    "fsdp2": "full_shard",
+    "full_shard auto_wrap": "full_shard",
+    "shard_grad_op": "shard_grad",
+    "offload": "full_offload",
+    "full_shard_offload": "full_offload",
+    "zero2": "shard_grad",
+    "zero3": "full_shard",
+}
+
+
+@rule("FS301", "soup-unknown-preset")
+def unknown_preset(command: SoupTraining, facts: SoupFacts) -> Iterator[Finding]:
+    """`--fsdp` names no preset of Soup.
+
+    `soup train` reads its config and then exits: the preset must be one of three words, in lower case. The names that
+    transformers and torch use (shard_grad_op, FULL_SHARD, hybrid_shard) are none of them. What each preset passes on to
+    TrainingArguments:
+
+    - full_shard: `fsdp: full_shard auto_wrap`; parameters, gradients and optimizer state are sharded.
+    - shard_grad: `fsdp: shard_grad_op auto_wrap`; gradients and optimizer state are sharded.
+    - full_offload: `fsdp: full_shard auto_wrap offload`; as full_shard, kept in the memory of the CPU.
+
+    Each also sets `fsdp_config`: backward_prefetch backward_pre, and forward_prefetch, use_orig_params,
+    limit_all_gathers and sync_module_states true. An empty text switches FSDP off.
+
+    Source: Soup 0.15 and later, commands/train.py and utils/fsdp.py; run with 0.73.3 to 0.77.0.
+    """
+    if command.preset.known_and_not_in(facts.presets):
+        word = str(command.preset)
+        meant = _FOREIGN_PRESETS.get(word.lower()) or nearest(word, facts.presets)
+        yield command.preset.finding(
+            f"{word} is no FSDP preset of Soup",
+            help=(f'did you mean "{meant}"? ' if meant else "") + f"presets: {some_of(facts.presets)}",
+        )
+
+
+@rule("FS302", "soup-fsdp-with-deepspeed")
+def fsdp_with_deepspeed(command: SoupTraining) -> Iterator[Finding]:
+    """`--fsdp` and `--deepspeed` exclude each other.
+
+    Both shard the model, so `soup train` stops before it loads it. Keep one of them.
+
+    Source: Soup 0.15 and later, utils/fsdp.py, validate_fsdp_config.
+    """
+    if command.preset.known and command.deepspeed.known:
+        yield command.deepspeed.finding(
+            "--deepspeed beside --fsdp: Soup takes one of them",
+            help="drop --deepspeed or --fsdp",
+            related=command.preset.field.relate("FSDP is switched on here"),
+        )
+
+
+@rule("FS303", "soup-unknown-deepspeed")
+def unknown_deepspeed(command: SoupTraining, facts: SoupFacts) -> Iterator[Finding]:
+    """`--deepspeed` names neither a preset of Soup nor a JSON file.
+
+    It must be zero2, zero3, zero2_offload, zero3_offload, zero++ or zero_pp, or the path of an existing file whose name
+    ends in `.json`; `soup train` exits on anything else.
+
+    Source: Soup 0.73.3 to 0.77.0, commands/train.py.
+    """
+    name = command.deepspeed
+    if name.known_and_not_in(facts.deepspeed_presets) and not str(name).endswith(".json"):
+        yield name.finding(
+            f"{name} is neither a DeepSpeed preset of Soup nor a .json file",
+            help=did_you_mean(str(name), facts.deepspeed_presets) or f"presets: {some_of(facts.deepspeed_presets, 6)}",
+        )
+
+
+@rule("FS304", "soup-fsdp-backend")
+def fsdp_backend(run: SoupRun) -> Iterator[Finding]:
+    """The config's backend does not go with `--fsdp`.
+
+    Backend unsloth is refused beside a preset. Backend mlx is let through, but its trainer knows no sharding: the
+    preset is announced and does nothing. Use backend transformers.
+
+    Source: Soup 0.73.3 to 0.77.0, utils/fsdp.py, validate_fsdp_config (unsloth), trainer/mlx_routing.py (mlx).
+    """
+    backend = run.config.setting("backend")
+    if run.command.preset.known and backend.is_("unsloth", "mlx"):
+        refused = backend.is_("unsloth")
+        yield backend.finding(
+            f"backend {backend} {'does not go with' if refused else 'does nothing about'} --fsdp {run.command.preset}",
+            help="set backend: transformers, or drop --fsdp from the command",
+            severity=Severity.ERROR if refused else Severity.WARNING,
+            related=run.command.preset.field.relate("FSDP is switched on here"),
+        )
+
+
+@rule("FS305", "soup-fsdp-without-cuda")
+def fsdp_without_cuda(command: SoupTraining) -> Iterator[Finding]:
+    """`soup train --fsdp` runs where there is no CUDA device.
+
+    `soup train` looks for a CUDA device and stops when a preset is given and there is none. Certain are a runner of
+    GitHub's own (`ubuntu-latest` and its like have no GPU) and a CUDA_VISIBLE_DEVICES that hides all of them. A pod's
+    container without a GPU in its resources is a warning: on a cluster that hands GPUs out in another way it may see
+    one.
+
+    Source: Soup 0.15 and later, utils/fsdp.py, validate_fsdp_config.
+    """
+    if command.preset.known is None or not command.is_here:
+        return
+    hidden, runner, container = command.hidden_devices, command.hosted_runner, command.gpuless_container
+    if hidden is not None:
+        place = hidden if isinstance(hidden, Field) else hidden.field
+        yield place.finding("this hides every GPU from soup train --fsdp", help="drop it, or drop --fsdp")
+    elif runner is not None:
+        yield command.preset.finding(
+            f"soup train --fsdp needs a CUDA device, which {runner.written} does not have",
+            help="run it on a runner with a GPU, or drop --fsdp",
+            related=runner.relate("the runner is chosen here"),
+        )
+    elif container is not None:
+        yield command.preset.finding(
+            "soup train --fsdp needs a CUDA device, and this container asks for none",
+            help="give it resources.limits with nvidia.com/gpu, or drop --fsdp",
+            severity=Severity.WARNING,
+            related=container.relate("no GPU here"),
+        )
+
+
+@rule("FS306", "soup-compile-without-fsdp")
+def compile_without_fsdp(run: SoupRun) -> Iterator[Finding]:
+    """`use_fsdp2_compile` is set, and the command that trains on this config shards nothing with FSDP.
+
+    `soup train` stops: the switch needs a preset (`--fsdp full_shard`, shard_grad or full_offload) and excludes
+    `--deepspeed`, which compiles by itself. Only the command line can give the preset; no key of the file does.
+
+    Source: Soup 0.27 and later, utils/fsdp.py, validate_fsdp2_compile_config.
+    """
+    compiled, preset, deepspeed = (
+        run.config.setting("training.use_fsdp2_compile"),
+        run.command.preset,
+        run.command.deepspeed,
+    )
+    if not compiled.is_(True):
+        return
+    if deepspeed.known:
+        yield compiled.finding(
+            f"use_fsdp2_compile does not go with --deepspeed {deepspeed}",
+            help="train with --fsdp full_shard, or drop use_fsdp2_compile",
+            related=deepspeed.field.relate("DeepSpeed is switched on here"),
+        )
+    elif preset.absent:
+        yield compiled.finding(
+            "use_fsdp2_compile needs --fsdp on the command line, and this command has none",
+            help="add --fsdp full_shard to the command, or drop use_fsdp2_compile",
+            related=run.command.invocation.field.relate("the command"),
+        )
+
+
+@rule("FS307", "soup-compile-backend")
+def compile_backend(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+    """`use_fsdp2_compile` with a backend other than transformers.
+
+    Whatever the command line says, `soup train` refuses it: unsloth and mlx compile in their own way.
+
+    Source: Soup 0.27 and later, utils/fsdp.py, validate_fsdp2_compile_config.
+    """
+    yield from _limited(config, facts.limits(COMPILE_LIMITS))
+
+
+@rule("FS308", "soup-compile-not-read", severity=Severity.WARNING)
+def compile_not_read(config: SoupConfig) -> Iterator[Finding]:
+    """The trainer of this task never reads `use_fsdp2_compile`.
+
+    Only the trainers of sft and tts turn it into torch_compile. The others pass FSDP's settings on without it, so that
+    the run goes on and compiles nothing.
+
+    Source: Soup 0.73.3 to 0.77.0, trainer/sft.py alone calls apply_fsdp_training_kwargs.
+    """
+    task = config.setting("task")
+    compiled = config.setting("training.use_fsdp2_compile")
+    trains = compiled.is_(True) and config.setting("backend").is_("transformers")
+    if trains and task.known_and_not_in(COMPILE_READERS):
+        yield compiled.finding(
+            f"use_fsdp2_compile does nothing in task {task}", help="drop it; only sft and tts read it"
+        )
+
+
+@rule("FS309", "soup-quantization-sharded")
+def quantization_sharded(run: SoupRun) -> Iterator[Finding]:
+    """HQQ, EETQ and AQLM models cannot be sharded.
+
+    `soup train` stops when such a quantization meets `--fsdp`, or `--deepspeed` with zero3, zero++ or zero_pp. Its
+    check does not know zero3_offload, nor looks into a JSON file, though both may shard the parameters just as well:
+    the run starts and goes wrong later, which is a warning here. Use quantization 4bit or none, or ZeRO stage 2.
+
+    Source: Soup 0.38 and later, utils/quant_menu.py, check_quant_distributed_compat.
+    """
+    quantization = run.config.setting("training.quantization")
+    if not quantization.known_and(lambda kind: isinstance(kind, str) and kind.partition(":")[0] in UNSHARDABLE):
+        return
+    preset, deepspeed = run.command.preset, run.command.deepspeed
+    unchecked = deepspeed.is_(*ZERO3_UNCHECKED) or run.command.stage == 3
+    sharding = preset if preset.known else deepspeed if unchecked or deepspeed.is_(*ZERO3_PRESETS) else None
+    if sharding is not None:
+        checked = sharding is preset or not unchecked
+        yield quantization.finding(
+            f"quantization {quantization} cannot be sharded, and the command says {sharding}",
+            help="use quantization 4bit or none, or --deepspeed zero2",
+            severity=Severity.ERROR if checked else Severity.WARNING,
+            related=sharding.field.relate("sharding is switched on here"),
+        )
+
+
+@rule("FS310", "soup-quant-storage", severity=Severity.WARNING)
+def quant_storage(run: SoupRun, facts: SoupFacts) -> Iterator[Finding]:
+    """The storage type of a 4-bit model under FSDP.
+
+    Up to 0.73, without `bnb_4bit_quant_storage` the weights are gathered in 32 bits: Soup says so and trains slowly;
+    set bfloat16 or float16, as the run computes. From 0.74 Soup sets the storage to the type that the run computes in,
+    and a uint8 or float32 in the file is overridden.
+
+    Source: Soup 0.73.3 (utils/quant_menu.py) and 0.74.0 to 0.77.0 (resolve_fsdp_qlora_quant_storage).
+    """
+    if not run.command.preset.known or not run.config.setting("training.quantization").is_("4bit"):
+        return
+    storage = run.config.setting("training.bnb_4bit_quant_storage")
+    if facts.storage_follows_compute and storage.is_("uint8", "float32"):
+        yield storage.finding(
+            f"bnb_4bit_quant_storage {storage} is overridden under --fsdp",
+            help="drop it: Soup sets the type that the run computes in",
+        )
+    elif storage.absent and not facts.storage_follows_compute:
+        yield storage.finding(
+            "a 4-bit model under --fsdp without bnb_4bit_quant_storage is gathered in 32 bits",
+            help="set training.bnb_4bit_quant_storage: bfloat16",
+            related=run.command.preset.field.relate("FSDP is switched on here"),
+        )
+
+
+@rule("FS311", "soup-stream-layers")
+def stream_layers(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+    """`stream_layers` beside a setting that it excludes.
+
+    Streaming builds the model without its weights and brings them in layer by layer, so nothing may change or shard
+    those layers: use_fsdp2_compile, other backends, tasks that generate, quantization but 4bit, DoRA and the like. The
+    config is refused. From 0.76 also quantization_aware, fp8_attention, nvfp4, use_liger and use_flash_attn.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py, the validator of stream_layers.
+    """
+    yield from _limited(config, facts.limits(STREAM_LIMITS))
+
+
+@rule("FS312", "soup-relora")
+def relora(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+    """`relora_steps` beside a setting that it excludes.
+
+    From 0.76 each restart of ReLoRA merges the adapter into the base weights, which must be plain and writable: no
+    quantization (the default is 4bit), no use_fsdp2_compile, no stream_layers, DoRA or VeRA. The config is refused.
+    From 0.77 a task whose loss compares with a frozen reference is, too.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py, the validator of relora_steps.
+    """
+    yield from _limited(config, facts.limits(RELORA_LIMITS))
+
+
+@rule("FS313", "soup-pipeline-stages")
+def pipeline_stages(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+    """`parallelism: pipeline` without at least two stages.
+
+    `soup train` stops, also where pipeline_stages is left out, since its default is 1.
+
+    Source: Soup 0.27 and later, utils/pipeline.py, validate_pipeline_config.
+    """
+    yield from _limited(config, facts.limits(PIPELINE_LIMITS))
+
+
+@rule("FS314", "soup-pipeline-gpus")
+def pipeline_gpus(run: SoupRun) -> Iterator[Finding]:
+    """More pipeline stages than GPUs.
+
+    `soup train` counts the GPUs of the machine and stops when there are fewer than pipeline_stages. The number is known
+    where the command runs in a container that asks for GPUs.
+
+    Source: Soup 0.27 and later, utils/pipeline.py, validate_pipeline_config.
+    """
+    stages, gpus = run.config.setting("training.pipeline_stages"), run.command.container_gpus
+    number = stages.known
+    if run.config.setting("training.parallelism").is_("pipeline") and isinstance(number, int) and gpus.below(number):
+        yield stages.finding(
+            f"{number} pipeline stages need as many GPUs, and the container has {gpus}",
+            help="lower pipeline_stages, or ask for more GPUs",
+            related=gpus.field.relate("the GPUs of the container"),
+        )
+
+
+@rule("FS315", "soup-pipeline-data-parallel", severity=Severity.WARNING)
+def pipeline_data_parallel(config: SoupConfig) -> Iterator[Finding]:
+    """`parallelism: pipeline` does not make the run pipeline-parallel.
+
+    Soup checks the settings and then trains data-parallel, as it says in a box on the console: every GPU holds the
+    whole model. To spread a model over GPUs use `--fsdp` or `--deepspeed`.
+
+    Source: Soup 0.27 to 0.77.0, commands/train.py.
+    """
+    parallelism, stages = config.setting("training.parallelism"), config.setting("training.pipeline_stages").known
+    if parallelism.is_("pipeline") and isinstance(stages, int) and stages > 1:
+        yield parallelism.finding(
+            "parallelism: pipeline is checked, but the run is data-parallel",
+            help="shard the model with soup train --fsdp full_shard",
+        )
+
+
+@rule("FS320", "soup-sharding-key")
+def sharding_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+    """A key about FSDP or DeepSpeed in `soup.yaml`, which has none.
+
+    Sharding is asked for on the command line: `soup train --fsdp full_shard`, `--deepspeed zero3`, `--gpus 4`. The only
+    key of the file about it is `training.use_fsdp2_compile`. Up to 0.73 such a key is dropped without a word and the
+    model trains unsharded, 0.74 warns, 0.75 and later refuse the file.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py, config/unknown_keys.py.
+    """
+    for entry, _ in _unknown_keys(config, facts):
+        if _about_sharding(entry.name):
+            flag = next((f"--{key}" for key in _SHARDING_KEYS if entry.name.lower().startswith(key)), "--gpus")
+            yield entry.finding(
+                f"soup.yaml has no key {entry.name}: {_outcome(facts)}",
+                help=f"give {flag} to soup train instead",
+                severity=facts.unknown_key or Severity.WARNING,
+                at_key=True,
+            )
+
+
+@rule("FS321", "soup-unknown-key")
+def unknown_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+    """A key that this section of `soup.yaml` does not have.
+
+    Up to 0.73 it is dropped without a word, 0.74 says so, 0.75 and later refuse the file. The setting then has its
+    default, which is how a misspelt gradient_checkpointing or a LoRA section in the wrong place went unnoticed.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py, config/unknown_keys.py.
+    """
+    for entry, table in _unknown_keys(config, facts):
+        if not _about_sharding(entry.name):
+            yield entry.finding(
+                f"{_section(table)} has no key {entry.name}: {_outcome(facts)}",
+                help=_elsewhere(entry.name, table, facts) or "drop it",
+                severity=facts.unknown_key or Severity.WARNING,
+                at_key=True,
+            )
+
+
+@rule("FS322", "soup-staged-field")
+def staged_field(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+    """A field that Soup declares for later and that nothing reads yet.
+
+    0.76 warns of one that differs from its default, 0.77 refuses the file.
+
+    Source: Soup 0.76.1 and 0.77.0, config/staged_fields.py.
+    """
+    for name, spec in facts.staged.items():
+        place = config.place(name)
+        if place.node is None or place.is_unknown or place.is_null:
+            continue
+        if facts.staged_field is not None and place.written != "" and config.data(name) != spec.default:
+            yield place.finding(
+                f"nothing reads {name} yet",
+                help="drop it",
+                severity=facts.staged_field,
+                at_key=True,
+            )
+
+
+@rule("FS323", "soup-field-value")
+def field_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+    """A value of the wrong type, none of the words that a field takes, or out of its bounds.
+
+    Soup checks its file with pydantic before anything else. Texts that are numbers pass for numbers (`2e-5`), texts
+    like "yes" for booleans; numbers do not pass for texts, and null only where a field may be left empty.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py.
+    """
+    for refusal in _refused_values(config, facts):
+        place = refusal.place
+        written = place.written or ("null" if place.is_null else "this")
+        hint = did_you_mean(place.written, refusal.choices)
+        yield place.finding(f"{place.name} takes {refusal.wanted}, not {written}", help=hint)
+
+
+def _refused_values(config: SoupConfig, facts: SoupFacts) -> Iterator[Refusal]:
+    schema = Schema(facts.fields, lambda _: None)
+    found = list(model_refusals(config.field, facts.fields("SoupConfig"), schema))
+    if config.field.get("lora").node is not None:
+        found += refusals(config.field.get("lora"), facts.fields("TrainingConfig")["lora"], schema)
+    yield from (refusal for refusal in found if not refusal.missing)
+    for table, section in (("TrainingConfig", "training"), ("DataConfig", "data"), ("ShipConfig", "eval.ship")):
+        for name in sorted(facts.strict & facts.fields(table).keys()):
+            place, spec = config.place(f"{section}.{name}"), facts.fields(table)[name]
+            if type(place.plain) in ((int, float) if "bool" in spec.types else (bool,)):
+                yield Refusal(place, wanted(spec))
+
+
+@rule("FS324", "soup-missing-field")
+def missing_field(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+    """A field that Soup cannot do without: `base`, `data`, or `train` in it.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py.
+    """
+    schema = Schema(facts.fields, lambda _: None)
+    for refusal in model_refusals(config.field, facts.fields("SoupConfig"), schema):
+        if refusal.missing:
+            name = ".".join(str(step) for step in (*refusal.place.path, refusal.wanted))
+            yield refusal.place.get(refusal.wanted).finding(f"{name} is missing")
+
+
+@rule("FS325", "soup-lora-twice")
+def lora_twice(config: SoupConfig) -> Iterator[Finding]:
+    """`lora` at the top level and in `training`.
+
+    Soup moves a top-level `lora` into `training`; where both have one it refuses to choose.
+
+    Source: Soup 0.40.1 and later, config/schema.py.
+    """
+    lora, inner = config.field.get("lora"), config.field.at("training", "lora")
+    if lora.node is not None and inner.node is not None:
+        yield lora.finding(
+            "lora stands at the top level and in training",
+            help="keep training.lora",
+            at_key=True,
+            related=inner.relate("the other one"),
+        )
+
+
+@rule("FS326", "soup-quantization-settings")
+def quantization_settings(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+    """Quantization beside a setting that it excludes.
+
+    The default is 4bit, so that what trains the weights themselves needs `quantization: none` written out: use_galore,
+    lora.r of 0, unfrozen_parameters, from 0.76 PiSSA and LoftQ. Refused are also bnb_4bit_quant_storage without 4-bit
+    weights, load_in_8bit beside load_in_16bit, pre-quantized formats with backend mlx, and from 0.76 any quantization
+    in a task whose trainer quantizes nothing.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py, utils/galore.py.
+    """
+    yield from _limited(config, facts.limits(QUANTIZATION_LIMITS))
+
+
+@rule("FS327", "soup-setting-needs")
+def setting_needs(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+    """A setting that needs another one beside it: a task, a switch, a data format.
+
+    Soup refuses settings that would do nothing, such as grpo_variant in a task other than grpo, stream_source without
+    stream_layers, or the parts of reward_hack without reward_hack_mitigation; and a task without what it trains with,
+    such as distill without teacher_model.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py; each pair was tried on each release.
+    """
+    yield from _limited(config, facts.limits(facts.needs))
+
+
+@rule("FS328", "soup-refused-value")
+def refused_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+    """A value that the field's type takes and that Soup refuses all the same.
+
+    An optimizer that it does not know, a batch size below 1, switches and variants that were declared and never worked.
+    adam_mini, adamw_apex_fused, ao_adamw_4bit, ao_adamw_8bit, ao_adamw_fp8, badam, came_pytorch and dion are refused
+    from 0.76, since transformers 5 does not have them.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py, utils/optimizer_zoo.py.
+    """
+    yield from _limited(config, facts.limits(REFUSED_VALUES))
+    optimizer = config.setting("training.optimizer")
+    if optimizer.known_and(lambda name: isinstance(name, str) and name.lower() not in facts.optimizers):
+        yield optimizer.finding(
+            f"Soup {facts.release} has no optimizer {optimizer}", help=did_you_mean(str(optimizer), facts.optimizers)
+        )
+
+
+@rule("FS330", "soup-command-line")
+def command_line(command: SoupCommand, facts: SoupFacts) -> Iterator[Finding]:
+    """An option that `soup train` does not have, one without its value, or a word that is none.
+
+    The command line is refused before the config is read. `--nodes`, `--node-rank`, `--master-addr` and `--master-port`
+    exist from 0.76; there is no `--device`.
+
+    Source: Soup 0.73.3 to 0.77.0, commands/train.py.
+    """
+    for flag in command.invocation.flags:
+        name = flag.name.text
+        if flag.name.known is None:
+            continue
+        if not facts.has_option(name):
+            later = f"soup train of {facts.release}" if name in VALUE_OPTIONS else "soup train"
+            yield flag.name.field.finding(f"{later} has no option {name}", help=did_you_mean(name, VALUE_OPTIONS))
+        elif name in VALUE_OPTIONS and not flag.values:
+            yield flag.name.field.finding(f"{name} needs a value")
+    for word in command.invocation.positionals:
+        if word.known is not None:
+            yield word.field.finding(f"soup train takes no word of its own: {word}", help="give the config as --config")
+
+
+@rule("FS331", "soup-gpus")
+def gpus(command: SoupTraining) -> Iterator[Finding]:
+    """`--gpus` is neither `auto` nor a number from 1 to 128.
+
+    Source: Soup 0.73.3 to 0.77.0, utils/topology.py.
+    """
+    if command.gpus.known_and(lambda text: not _is_gpu_count(text)):
+        yield command.gpus.finding(f"--gpus takes auto or a number from 1 to {MAX_GPUS}, not {command.gpus}")
+
+
+@rule("FS332", "soup-cloud-unsharded", severity=Severity.WARNING)
+def cloud_unsharded(command: SoupCommand) -> Iterator[Finding]:
+    """`--cloud` leaves `--fsdp` and `--deepspeed` behind.
+
+    With `--cloud` Soup renders a job from the config alone; the job runs `soup train` without the sharding options of
+    this command.
+
+    Source: Soup 0.73.3 to 0.77.0, commands/train.py (read, not run).
+    """
+    for sharding in (command.preset, command.deepspeed):
+        if command.cloud.known and sharding.known:
+            yield sharding.finding(
+                f"the job that --cloud {command.cloud} renders trains without {sharding}",
+                help="run soup train --fsdp on the machine itself",
+            )
+
+
+@rule("FS340", "soup-versions")
+def versions(stack: SoupStack, facts: SoupFacts) -> Iterator[Finding]:
+    """The repository pins versions with which `soup train --fsdp` does not start.
+
+    FSDP needs torch 2.2 or newer, which Soup looks at before it trains, and accelerate 0.27 or newer, which it only
+    names; from 0.74 its package asks for that accelerate itself, so that the pin cannot be installed with it. Said only
+    where a pin leaves no version that would do.
+
+    Source: Soup 0.73.3 to 0.77.0, utils/fsdp.py, is_fsdp_available; the package's requirements.
+    """
+    if not stack.command.preset.known:
+        return
+    for pin, oldest in ((stack.torch, MINIMUM_TORCH), (stack.accelerate, MINIMUM_ACCELERATE)):
+        if pin is not None and not pin.allows_from(oldest):
+            only_named = pin is stack.accelerate and not facts.storage_follows_compute
+            yield pin.field.finding(
+                f"soup train --fsdp needs {pin.package} {oldest} or newer",
+                help=f"pin {pin.package}>={oldest}",
+                severity=Severity.WARNING if only_named else Severity.ERROR,
+                related=stack.command.preset.field.relate("FSDP is switched on here"),
+            )
+
+
+# what several rules share
+
+
+def _limited(config: SoupConfig, limits: Iterable[Limit]) -> Iterator[Finding]:
+    for limit in limits:
+        if limit.holds(config):
+            places = [config.place(name) for name in limit.at.split("|")]
+            written = [place for place in places if place.node is not None]
+            yield (written or places)[0].finding(limit.message, help=limit.help)
+
+
+def _unknown_keys(config: SoupConfig, facts: SoupFacts) -> Iterator[tuple[Field, str]]:
+    """The keys that their section's model does not have, with the name of the model."""
+    for entry, table in _unknown_below(config.field, "SoupConfig", facts):
+        if table != "SoupConfig" or entry.name != "lora":
+            yield entry, table
+    yield from _unknown_below(config.field.get("lora"), "LoraConfig", facts)
+
+
+def _unknown_below(section: Field, table: str, facts: SoupFacts) -> Iterator[tuple[Field, str]]:
+    fields = facts.fields(table)
+    for entry in section.entries():
+        if entry.name not in fields:
+            yield entry, table
+            continue
+        for kind in fields[entry.name].types:
+            if facts.fields(kind):
+                yield from _unknown_below(entry, kind, facts)
+
+
+def _about_sharding(name: str) -> bool:
+    return name.lower().startswith(_SHARDING_KEYS) or name.lower() == "num_gpus"
+
+
+def _outcome(facts: SoupFacts) -> str:
+    if facts.unknown_key is Severity.ERROR:
+        return "the file is refused"
+    return "Soup warns and ignores it" if facts.unknown_key else "it is ignored without a word"
+
+
+def _section(table: str) -> str:
+    name = table.removesuffix("Config").lower()
+    return "soup.yaml" if name == "soup" else name
+
+
+def _elsewhere(name: str, table: str, facts: SoupFacts) -> str:
+    """What was meant: a key of the same section that is near, or the same key in another section."""
+    fields = facts.fields(table)
+    for other, place in (("TrainingConfig", "training"), ("LoraConfig", "training.lora"), ("DataConfig", "data")):
+        if other != table and name in facts.fields(other):
+            return f"{name} is a key of {place}"
+    return did_you_mean(name, fields)
+
+
+def _is_gpu_count(text: str) -> bool:
+    word = text.strip().lower()
+    return word == "auto" or (word.removeprefix("+").isdigit() and 1 <= int(word.removeprefix("+")) <= MAX_GPUS)

@@ -1,0 +1,253 @@
+"""The programs whose files trainlint reads: how to tell that a file could matter, and which module knows more.
+
+This table is all that a run on unrelated files ever imports of them. The order of its rows decides nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trainlint.programs import ProgramModule
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program: its names, its rules and the marker in its files' text."""
+
+    name: str
+    """On the command line and in reports."""
+    title: str
+    """As its authors write it."""
+    load: Callable[[], ProgramModule[Any, Any]]
+    """Imports the module that knows this program."""
+    rules: tuple[str, ...]
+    """The modules that hold its rules."""
+    words: tuple[str, ...]
+    """One of these is in every text that holds the marker: a search for them costs next to nothing."""
+    marker: str
+    keys: frozenset[str] = frozenset()
+    """Keys at the top of its files that show whose they are."""
+    strength: int = 0
+    """How much its claim to a document weighs beside another program's: recognise.py says how."""
+    sure: bool | str = False
+    """The marker, or this narrower one, occurs in no other program's files: a broken file with it is this program's."""
+    templates: tuple[str, ...] = ("{{", "{%", "${")
+    """What shows that a file of this program's is a template, which something fills in first."""
+    reads_commands: bool = False
+    """It finds something of its own in other programs' documents: its commands, or jobs that start it."""
+    verdicts: Mapping[str, str] = field(default_factory=dict)
+    """Other programs that give verdicts on its files, with their titles; their release follows this program's."""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """What a finding is about, by the second step of its field."""
+    several_readers: bool = False
+    """Its files may be read by several parsers, so that a finding cannot say which one refuses."""
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The marker, compiled."""
+        return _compiled(self.marker)
+
+    def owns_broken(self, content: str) -> bool:
+        """A file with this content is this program's, although it cannot be parsed."""
+        return self.sure if isinstance(self.sure, bool) else _compiled(self.sure).search(content) is not None
+
+    def about(self, field_path: str) -> str:
+        """What a field of this program's file belongs to, in words: `this job`, else `this`."""
+        steps = field_path.lower().split(".")
+        part = steps[1].partition("[")[0] if len(steps) > 1 else ""
+        return self.parts.get(part, "this")
+
+
+def _kubeflow() -> ProgramModule[Any, Any]:
+    from trainlint.programs.kubeflow.program import PROGRAM
+
+    return PROGRAM
+
+
+def _torchtune() -> ProgramModule[Any, Any]:
+    from trainlint.programs.torchtune.program import PROGRAM
+
+    return PROGRAM
+
+
+def _accelerate() -> ProgramModule[Any, Any]:
+    from trainlint.programs.accelerate.program import PROGRAM
+
+    return PROGRAM
+
+
+def _transformers() -> ProgramModule[Any, Any]:
+    from trainlint.programs.transformers.program import PROGRAM
+
+    return PROGRAM
+
+
+def _trl() -> ProgramModule[Any, Any]:
+    from trainlint.programs.trl.program import PROGRAM
+
+    return PROGRAM
+
+
+def _axolotl() -> ProgramModule[Any, Any]:
+    from trainlint.programs.axolotl.program import PROGRAM
+
+    return PROGRAM
+
+
+def _llamafactory() -> ProgramModule[Any, Any]:
+    from trainlint.programs.llamafactory.program import PROGRAM
+
+    return PROGRAM
+
+
+def _soup() -> ProgramModule[Any, Any]:
+    from trainlint.programs.soup.program import PROGRAM
+
+    return PROGRAM
+
+
+_KUBEFLOW_RULES = "trainlint.programs.kubeflow.rules"
+_KUBEFLOW_MODULES = (
+    "torch_plugin",
+    "admission",
+    "yaml_dialect",
+    "jobset",
+    "pods",
+    "unusable_runtime",
+    "no_effect",
+)
+_TORCHTUNE_RULES = "trainlint.programs.torchtune.rules"
+_FSDP_RULES = "trainlint.training.fsdp_rules"
+_TRANSFORMERS_RULES = "trainlint.programs.transformers.rules"
+_ARGUMENT_WORDS = ("_batch_size", "num_train_epochs", "lr_scheduler_type", "save_strategy", "fsdp")
+_ARGUMENTS = (
+    r"\bper_(?:device|gpu)_(?:train|eval)_batch_size\b|\bnum_train_epochs\b|\blr_scheduler_type\b|\bsave_strategy\b"
+    r"|(?m:^[\"']?fsdp[\"']?[ \t]*:)"
+)
+"""Names that are hardly anything but training arguments of transformers."""
+
+PROGRAMS: dict[str, Program] = {
+    program.name: program
+    for program in (
+        Program(
+            "kubeflow-trainer",
+            "Kubeflow Trainer",
+            _kubeflow,
+            tuple(f"{_KUBEFLOW_RULES}.{module}" for module in _KUBEFLOW_MODULES),
+            ("trainer.kubeflow.org",),
+            r"trainer\.kubeflow\.org",
+            keys=frozenset({"apiVersion"}),
+            strength=4,
+            sure=True,
+            verdicts={"kubernetes": "Kubernetes", "torchrun": "torchrun"},
+            parts={
+                **dict.fromkeys(("runtimeref", "trainer", "initializer"), "this job"),
+                **dict.fromkeys(("runtimepatches", "podspecoverrides", "podtemplateoverrides"), "this job"),
+                **dict.fromkeys(("mlpolicy", "podgrouppolicy", "template"), "this runtime"),
+            },
+        ),
+        Program(
+            "accelerate",
+            "Accelerate",
+            _accelerate,
+            ("trainlint.programs.accelerate.rules", _FSDP_RULES),
+            ("distributed_type", "compute_environment"),
+            r"(?m:^(?:[ \t{]*[\"']|-[ \t]+)?(?:distributed_type|compute_environment)[\"']?[ \t]*:)",
+            keys=frozenset({"compute_environment"}),
+            strength=4,
+            sure=True,
+        ),
+        Program(
+            "torchtune",
+            "torchtune",
+            _torchtune,
+            tuple(f"{_TORCHTUNE_RULES}.{module}" for module in ("recipes", "commands", "jobs")),
+            ("_component_", "tune"),
+            r"\b_component_[\"']?[ \t]*:|\btune\W+run\b|\btorchtune-",
+            strength=4,
+            sure=r"(?m:^[ \t-]*[\"']?_component_[\"']?[ \t]*:)",
+            templates=("{{", "{%"),
+            reads_commands=True,
+        ),
+        Program(
+            "axolotl",
+            "Axolotl",
+            _axolotl,
+            ("trainlint.programs.axolotl.rules", _FSDP_RULES),
+            ("base_model", "micro_batch_size"),
+            r"\b(base_model|micro_batch_size)[\"']?\s*:",
+            keys=frozenset({"base_model", "base_model_config", "micro_batch_size"}),
+            strength=3,
+        ),
+        Program(
+            "soup",
+            "Soup",
+            _soup,
+            ("trainlint.programs.soup.rules",),
+            ("base", "training", "soup"),
+            r"(?m:^[\"']?(?:base|training)[\"']?[ \t]*:)|\bsoup(?:_cli)?\b",
+            strength=3,
+            reads_commands=True,
+        ),
+        Program(
+            "llamafactory",
+            "LLaMA-Factory",
+            _llamafactory,
+            ("trainlint.programs.llamafactory.rules", _TRANSFORMERS_RULES, _FSDP_RULES),
+            ("model_name_or_path",),
+            r"\bmodel_name_or_path[\"']?\s*:",
+            keys=frozenset({"model_name_or_path", "cutoff_len", "finetuning_type", "stage"}),
+            strength=2,
+        ),
+        Program(
+            "trl",
+            "TRL",
+            _trl,
+            (_TRANSFORMERS_RULES, "trainlint.programs.trl.rules", _FSDP_RULES),
+            _ARGUMENT_WORDS,
+            _ARGUMENTS,
+            keys=frozenset({"model_name_or_path"}),
+            strength=1,
+            several_readers=True,
+        ),
+        Program(
+            "transformers",
+            "Transformers",
+            _transformers,
+            (_TRANSFORMERS_RULES, _FSDP_RULES),
+            _ARGUMENT_WORDS,
+            _ARGUMENTS,
+            keys=frozenset({"model_name_or_path"}),
+            several_readers=True,
+        ),
+    )
+}
+
+VERDICT_ONLY = {name: program.name for program in PROGRAMS.values() for name in program.verdicts}
+"""Programs that give verdicts on another program's files, with the program whose release they follow."""
+
+
+def title(name: str) -> str:
+    """How a program or a maker of verdicts is called in a report."""
+    if name in VERDICT_ONLY:
+        return PROGRAMS[VERDICT_ONLY[name]].verdicts[name]
+    return PROGRAMS[name].title if name in PROGRAMS else name
+
+
+@cache
+def _compiled(marker: str) -> re.Pattern[str]:
+    return re.compile(marker)
+
+
+def marked(content: str) -> list[Program]:
+    """The programs whose marker a text holds."""
+    return [
+        program
+        for program in PROGRAMS.values()
+        if any(word in content for word in program.words) and program.pattern.search(content)
+    ]

@@ -1,0 +1,1 @@
+"""torchtune: recipe configs, `tune run`, and TrainJobs that start it."""

@@ -1,0 +1,191 @@
+"""The words that `tune run` gets, and what they make of a recipe's config."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from trainlint.programs.torchtune.omegaconf import Node, split_key
+from trainlint.reading.document import Unparsable, documents
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.text import Text
+from trainlint.reading.values import Absent, Field, Known, Unknown, Value, is_template
+from trainlint.repository.invocations import Word
+
+
+@dataclass(frozen=True)
+class Arg:
+    """One word of a command at its place; what a shell or a template puts into its key or value is not known."""
+
+    text: str
+    field: Field
+    key_known: bool = True
+    value_known: bool = True
+
+    @classmethod
+    def of_word(cls, word: Word) -> Arg:
+        """A word of a command line."""
+        equals = word.text.find("=")
+        cut = equals if equals >= 0 else len(word.text)
+        return cls(word.text, word.field, not any(word.hidden[:cut]), not any(word.hidden[cut:]))
+
+    @classmethod
+    def of_value(cls, value: Value[str]) -> Arg:
+        """An item of a container's args."""
+        text = value.known if value.known is not None else value.field.written
+        key, _, rest = text.partition("=")
+        return cls(text, value.field, not filled_in(key), not filled_in(rest))
+
+    @property
+    def key(self) -> str:
+        """What stands before the first `=`."""
+        return self.text.partition("=")[0]
+
+
+@dataclass(frozen=True)
+class Override:
+    """One argument of a recipe: `value` for its key, or None where the key is taken out.
+
+    `refusal` and `help` say why torchtune does not take it.
+    """
+
+    arg: Arg
+    key: str
+    value: Node | None = None
+    refusal: str = ""
+    help: str = ""
+    missing: bool = False
+
+
+@dataclass
+class TuneRun:
+    """The words that `tune run` gets.
+
+    `own_recipe` says that the recipe is, or may be, the user's own module; `config_found` that the config is a file of
+    the repository or may stand elsewhere. `launched` is True where torchrun's options are there, None where something
+    else may have started the processes. `base` is the config before the overrides, where that is known.
+    """
+
+    field: Field
+    recipe: Value[str]
+    config: Value[str]
+    args: list[Arg]
+    torchrun: Sequence[Arg] = ()
+    launched: bool | None = True
+    world_size: int | None = None
+    own_recipe: bool = False
+    config_found: bool = False
+    config_flag: Arg | None = None
+    base: Node | None = None
+    stated: bool = True
+    fork: bool = False
+    job: bool = False
+
+    @cached_property
+    def overrides(self) -> list[Override]:
+        """What the arguments do to the config, in order."""
+        return list(_overrides(self.args, self.base))
+
+    @property
+    def merged(self) -> Node | None:
+        """The config with all overrides; None where they are not all known or one of them raises."""
+        if self.base is None or any(o.refusal or not o.arg.key_known for o in self.overrides):
+            return None
+        config = self.base.copy()
+        named = [override for override in self.overrides if override.key]
+        for override in named:
+            if override.value is None:
+                config.remove(split_key(override.key))
+        for override in named:
+            if override.value is not None:
+                config.put(split_key(override.key), override.value)
+        return config
+
+
+def config_word(args: list[Arg], place: Field) -> tuple[list[Arg], Value[str], Arg | None]:
+    """The other arguments, the config that `--config` names, and the flag."""
+    index = next((i for i, arg in enumerate(args) if arg.text == "--config"), None)
+    if index is None:
+        joined = next((arg for arg in args if arg.key == "--config"), None)
+        unclear = any(not arg.key_known for arg in args)
+        config: Value[str] = Unknown(place) if unclear else Absent(place)
+        return [arg for arg in args if arg is not joined], config, joined
+    if index + 1 == len(args):
+        return args[:index], Absent(args[index].field), args[index]
+    word = args[index + 1]
+    known = word.key_known and word.value_known
+    config = Known(word.field, word.text) if known else Unknown(word.field)
+    return [*args[:index], *args[index + 2 :]], config, args[index]
+
+
+def _overrides(args: Iterable[Arg], base: Node | None) -> Iterator[Override]:
+    """Each argument as torchtune reads it. Source: _merge_yaml_and_cli_args and the recipes' argument parser."""
+    left = base.copy() if base is not None else None
+    after_flag = False
+    for arg in args:
+        key = arg.key
+        if not arg.key_known or (after_flag and "=" not in arg.text and not arg.text.startswith("-")):
+            yield Override(arg, key)
+            after_flag = False
+            continue
+        after_flag = arg.text.startswith("--") and "=" not in arg.text
+        if arg.text.startswith("--"):
+            yield Override(
+                arg,
+                key,
+                refusal=f"a recipe takes no flags: {key}",
+                help="write key=value; torchrun's options stand before the recipe",
+            )
+        elif arg.text.startswith("~"):
+            yield _removal(arg, key.removeprefix("~"), left)
+        elif arg.value_known and arg.text.count("=") != 1:
+            what = "has no =" if "=" not in arg.text else "has more than one ="
+            yield Override(arg, key, refusal=f"{arg.text} {what}, so it is no override", help="write key=value")
+        elif not key:
+            yield Override(arg, key)
+        else:
+            section = left.mapping.get(key) if left is not None and left.mapping is not None else None
+            if section is not None and section.mapping is not None and "_component_" in section.mapping:
+                key += "._component_"
+            value = _value(arg)
+            yield Override(arg, key, value, "" if value else f"the value of {key} is not YAML")
+
+
+def _removal(arg: Arg, key: str, left: Node | None) -> Override:
+    if "_component_" in key:
+        return Override(arg, key, refusal="a component cannot be removed", help="name another: section=component")
+    if left is None:
+        return Override(arg, key)
+    node = left.at(key)
+    if not node.present:
+        return Override(arg, key, refusal=f"~{key}: the config has no {key} to remove", missing=True)
+    if node.mapping is not None and "_component_" in node.mapping:
+        return Override(
+            arg, key, refusal=f"{key} is a component, which cannot be removed", help=f"name another: {key}=component"
+        )
+    left.remove(split_key(key))
+    return Override(arg, key)
+
+
+def _value(arg: Arg) -> Node | None:
+    """The value of an override, which OmegaConf reads as YAML; None where it is none."""
+    written = arg.text.partition("=")[2]
+    node = Node(arg.field, None, "")
+    if not arg.value_known:
+        node.plain = f"{{{{ {written} }}}}"
+    elif "max_filename" in arg.key:
+        node.plain = written
+    elif written != "None":
+        try:
+            found = list(documents("", Text(written)))
+        except Unparsable:
+            return None
+        if found:
+            return Node.of_field(Field.root(found[0], Dialect.OMEGACONF), place=arg.field)
+    return node
+
+
+def filled_in(text: str) -> bool:
+    """A template, a shell or Kubernetes (`$(NAME)`) puts something into this text."""
+    return is_template(text) or "$(" in text

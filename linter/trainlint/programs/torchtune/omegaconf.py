@@ -1,0 +1,401 @@
+"""A config as OmegaConf holds it: of a file, of data and of overrides merged, interpolation resolved, places kept.
+
+Source: OmegaConf 2.3 and 2.4, its grammar of interpolation (`${a.b}`, `${.sibling}`, `${a[0]}`, `${name:argument}`,
+`\\${` for a literal one), its loader and its rules for merging; each asked about every form that is read here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from trainlint.findings import did_you_mean
+from trainlint.reading.values import Absent, Field, Known, Unknown, Value, WrongType
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from trainlint.reading.scalars import Plain
+
+    Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
+
+T = TypeVar("T")
+
+MISSING = "???"
+"""OmegaConf's mark of a value that must still be given."""
+
+RESOLVERS = frozenset("oc.create oc.decode oc.deprecated oc.dict.keys oc.dict.values oc.env oc.select".split())
+"""The resolvers that OmegaConf brings; any other is registered by a program."""
+
+MAX_DEPTH = 40
+MAX_HOPS = 50
+MAX_LENGTH = 2_000
+"""What goes deeper, refers further or grows longer than in any config is not read."""
+
+_FILLED_IN = re.compile(r"\{\{|\{%|<[A-Za-z][A-Za-z0-9_ .-]*>")
+_RESOLVER = re.compile(r"\s*([A-Za-z_][\w.]*)\s*:")
+_KEYS = re.compile(r"[^.\[\]]+")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a value cannot be read; `resolver` where it names one that OmegaConf does not have."""
+
+    node: Node
+    message: str
+    help: str = ""
+    resolver: bool = False
+
+
+class Unresolved(Exception):
+    """Reading this value raises."""
+
+    def __init__(self, message: str, help: str = "", *, resolver: bool = False) -> None:
+        super().__init__(message)
+        self.message = message
+        self.help = help
+        self.resolver = resolver
+
+
+class Open(Exception):
+    """This value is not in the files."""
+
+
+class Node:
+    """One node of a config, or the place of one that is not there.
+
+    `field` is the place for findings: the node's own in a file, the words that gave it otherwise. `own` says that the
+    user wrote it, and did not take it over from a shipped config.
+    """
+
+    __slots__ = ("field", "items", "key", "mapping", "own", "parent", "plain", "present")
+
+    def __init__(self, field: Field, parent: Node | None, key: str, *, own: bool = True, present: bool = True) -> None:
+        self.field = field
+        self.parent = parent
+        self.key = key
+        self.own = own
+        self.present = present
+        self.mapping: dict[str, Node] | None = None
+        self.items: list[Node] | None = None
+        self.plain: Plain = None
+
+    # making it
+
+    @classmethod
+    def of_field(
+        cls, field: Field, parent: Node | None = None, key: str = "", place: Field | None = None, depth: int = 0
+    ) -> Node:
+        """What is written in a field; `place` stands for it where the field is in no file.
+
+        What is nested deeper than any config is counts as not known.
+        """
+        node = cls(place or field, parent, key)
+        below = depth + 1
+        if depth == MAX_DEPTH:
+            node.plain = "{{ }}"
+        elif field.is_mapping:
+            node.mapping = {e.name: cls.of_field(e, node, e.name, place, below) for e in field.entries()}
+        elif field.is_sequence:
+            node.items = [cls.of_field(item, node, str(i), place, below) for i, item in enumerate(field.items())]
+        elif field.target is not None and not isinstance(field.plain, str) and field.is_unknown:
+            node.plain = "{{ }}"
+        else:
+            node.plain = field.plain
+        return node
+
+    @classmethod
+    def of_data(cls, data: Json, place: Field, parent: Node | None = None, key: str = "") -> Node:
+        """Plain data of a shipped config, all of it at one place."""
+        node = cls(place, parent, key, own=False)
+        if isinstance(data, dict):
+            node.mapping = {name: cls.of_data(value, place, node, name) for name, value in data.items()}
+        elif isinstance(data, list):
+            node.items = [cls.of_data(value, place, node, str(i)) for i, value in enumerate(data)]
+        else:
+            node.plain = data
+        return node
+
+    def copy(self, parent: Node | None = None) -> Node:
+        """The same below another parent."""
+        node = Node(self.field, parent, self.key, own=self.own, present=self.present)
+        node.plain = self.plain
+        if self.mapping is not None:
+            node.mapping = {name: child.copy(node) for name, child in self.mapping.items()}
+        if self.items is not None:
+            node.items = [item.copy(node) for item in self.items]
+        return node
+
+    def put(self, keys: list[str], value: Node) -> None:
+        """Merge a value in at a path: mappings key by key, anything else as a whole."""
+        node = self
+        for key in keys[:-1]:
+            child = node.mapping.get(key) if node.mapping is not None else None
+            if child is None or child.mapping is None:
+                child = Node(value.field, node, key)
+                child.mapping = {}
+                node._set(key, child)
+            node = child
+        last = keys[-1]
+        before = node.mapping.get(last) if node.mapping is not None else None
+        if before is not None and before.mapping is not None and value.mapping is not None:
+            for name, child in value.mapping.items():
+                before.put([name], child)
+            return
+        copied = value.copy(node)
+        copied.key = last
+        node._set(last, copied)
+
+    def _set(self, key: str, child: Node) -> None:
+        if self.mapping is None:
+            self.mapping, self.items, self.plain = {}, None, None
+        self.mapping[key] = child
+
+    def remove(self, keys: list[str]) -> bool:
+        """Take a key out, and what is empty without it; False where it is not there."""
+        child = self.mapping.get(keys[0]) if self.mapping is not None else None
+        if child is None or self.mapping is None:
+            return False
+        if len(keys) > 1 and not child.remove(keys[1:]):
+            return False
+        if len(keys) == 1 or not child.mapping:
+            del self.mapping[keys[0]]
+        return True
+
+    # finding a way in it
+
+    @property
+    def root(self) -> Node:
+        """The whole config."""
+        node = self
+        while node.parent is not None:
+            node = node.parent
+        return node
+
+    @property
+    def name(self) -> str:
+        """The dotted key from the root."""
+        steps = []
+        node: Node | None = self
+        while node is not None and node.parent is not None:
+            steps.append(node.key)
+            node = node.parent
+        return ".".join(reversed(steps))
+
+    @property
+    def target(self) -> Node:
+        """This node, or the one that its interpolation stands for.
+
+        Raises Unresolved and Open.
+        """
+        return self._target(frozenset())
+
+    def get(self, key: str) -> Node:
+        """The node of a key; one that is not there where there is none."""
+        try:
+            holder = self.target
+        except (Unresolved, Open):
+            unread = Node(self.field, self, key, own=self.own)
+            unread.plain = "{{ }}"
+            return unread
+        child = holder.mapping.get(key) if holder.mapping is not None else None
+        if child is not None:
+            return child
+        if isinstance(holder.plain, str) and _FILLED_IN.search(holder.plain):
+            return holder
+        place = holder.field.get(key) if holder.field.is_mapping else holder.field
+        return Node(place, holder, key, own=holder.own, present=False)
+
+    def at(self, path: str) -> Node:
+        """The node of a dotted key."""
+        node = self
+        for key in path.split("."):
+            node = node.get(key)
+        return node
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it, as written."""
+        yield self
+        for child in [*(self.mapping or {}).values(), *(self.items or [])]:
+            yield from child.walk()
+
+    @property
+    def entries(self) -> Mapping[str, Node]:
+        """The keys of the mapping that is here."""
+        try:
+            return self.target.mapping or {}
+        except (Unresolved, Open):
+            return {}
+
+    @property
+    def elements(self) -> list[Node]:
+        """The items of the sequence that is here."""
+        try:
+            return self.target.items or []
+        except (Unresolved, Open):
+            return []
+
+    # reading it
+
+    @property
+    def value(self) -> Value[Plain]:
+        """The scalar that is read here; null counts as Absent, a mapping or sequence as of the wrong type."""
+        if not self.present:
+            return Absent(self.field)
+        try:
+            plain = self._read(frozenset())
+        except (Unresolved, Open):
+            return Unknown(self.field)
+        if isinstance(plain, Node):
+            return WrongType(self.field)
+        return Absent(self.field) if plain is None else Known(self.field, plain)
+
+    @property
+    def given(self) -> bool:
+        """Something other than null is here, known or not."""
+        return self.value.given
+
+    def text(self) -> Value[str]:
+        """A text; anything else is of the wrong type."""
+        return self._typed(lambda plain: plain if isinstance(plain, str) else None)
+
+    def number(self) -> Value[float]:
+        """A number; a boolean counts as one, as Python has it."""
+        return self._typed(lambda plain: float(plain) if isinstance(plain, (int, float)) else None)
+
+    def truth(self) -> Value[bool]:
+        """Whether Python takes it for true: `"False"` is, an empty list is not."""
+        value = self.value
+        if isinstance(value, WrongType):
+            return Known(self.field, bool(self.entries or self.elements))
+        return value.map(bool)
+
+    def _typed(self, convert: Callable[[Plain], T | None]) -> Value[T]:
+        value = self.value
+        if not isinstance(value, Known):
+            return value.map(lambda plain: plain)  # type: ignore[arg-type, return-value]
+        converted = convert(value.known)
+        return WrongType(self.field) if converted is None else Known(self.field, converted)
+
+    @property
+    def problem(self) -> Problem | None:
+        """Why reading this node raises."""
+        try:
+            self._read(frozenset())
+        except Unresolved as error:
+            return Problem(self, error.message, error.help, error.resolver)
+        except Open:
+            pass
+        return None
+
+    # interpolation
+
+    def _target(self, seen: frozenset[Node]) -> Node:
+        read = self._read(seen) if isinstance(self.plain, str) and "${" in self.plain else self
+        return read if isinstance(read, Node) else self
+
+    def _read(self, seen: frozenset[Node]) -> Node | Plain:
+        """The node or the scalar that is read here."""
+        if self.mapping is not None or self.items is not None:
+            return self
+        if not isinstance(self.plain, str):
+            return self.plain
+        if self.plain == MISSING:
+            raise Unresolved("a value must still be given", f"write it here, or give it as {self.name}=… to tune run")
+        if _FILLED_IN.search(self.plain.replace("${", "")):
+            raise Open
+        if "${" not in self.plain:
+            return self.plain
+        if self in seen:
+            raise Unresolved("this value refers to itself")
+        if len(seen) > MAX_HOPS or self.plain.count("${") > MAX_HOPS:
+            raise Open
+        return self._interpolated(self.plain, seen | {self})
+
+    def _interpolated(self, text: str, seen: frozenset[Node]) -> Node | Plain:
+        parts = [self._refer(part, seen) if is_reference else part for is_reference, part in _split(text)]
+        if len(parts) == 1:
+            return parts[0]
+        joined = "".join(_spelled(part) for part in parts)
+        if len(joined) > MAX_LENGTH:
+            raise Open
+        return joined
+
+    def _refer(self, inner: str, seen: frozenset[Node]) -> Node | Plain:
+        """What `${inner}` stands for here."""
+        resolver = _RESOLVER.match(inner)
+        if resolver:
+            if resolver[1] in RESOLVERS:
+                raise Open
+            raise Unresolved(
+                f'OmegaConf has no resolver "{resolver[1]}"', did_you_mean(resolver[1], RESOLVERS), resolver=True
+            )
+        path = _spelled(self._interpolated(inner, seen)) if "${" in inner else inner
+        path = path.strip()
+        dots = len(path) - len(path.lstrip("."))
+        node = self.root if not dots else self
+        for _ in range(dots):
+            if node.parent is None:
+                raise Unresolved(f"${{{path}}} leads out of the config")
+            node = node.parent
+        for key in _KEYS.findall(path):
+            node = self._step(node._target(seen), key, path)
+        return node._read(seen)
+
+    @staticmethod
+    def _step(node: Node, key: str, path: str) -> Node:
+        found = (node.mapping or {}).get(key)
+        if found is None and node.items is not None and key.isdigit() and int(key) < len(node.items):
+            found = node.items[int(key)]
+        if found is None:
+            raise Unresolved(f"${{{path}}} names nothing: there is no {key}", did_you_mean(key, node.mapping or ()))
+        return found
+
+
+def _split(text: str) -> Iterator[tuple[bool, str]]:
+    """The literal stretches of a text and, marked, the insides of its interpolations.
+
+    Raises Unresolved where an interpolation has no end or is empty.
+    """
+    literal, index = "", 0
+    while index < len(text):
+        slashes = len(text) - index - len(text[index:].lstrip("\\"))
+        if not text.startswith("${", index + slashes):
+            literal += text[index : index + slashes + 1]
+            index += slashes + 1
+            continue
+        literal += "\\" * (slashes // 2)
+        index += slashes + 2
+        if slashes % 2:
+            literal += "${"
+            continue
+        end = _end(text, index)
+        if literal:
+            yield False, literal
+        literal = ""
+        yield True, text[index:end]
+        index = end + 1
+    if literal:
+        yield False, literal
+
+
+def _end(text: str, start: int) -> int:
+    depth = 1
+    for index in range(start, len(text)):
+        depth += (text[index] == "{") - (text[index] == "}")
+        if not depth:
+            if not text[start:index].strip():
+                break
+            return index
+    raise Unresolved("this interpolation is not well-formed", "write ${key}, or \\${ for the characters themselves")
+
+
+def _spelled(part: Node | Plain) -> str:
+    return "{{ }}" if isinstance(part, Node) else str(part)
+
+
+def split_key(dotted: str) -> list[str]:
+    """The steps of an override's key: `checkpointer.checkpoint_files[0]`."""
+    return _KEYS.findall(dotted)

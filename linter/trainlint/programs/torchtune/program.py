@@ -1,0 +1,589 @@
+"""torchtune: recipe configs, `tune run` commands, and TrainJobs that start torchtune, as one typed view.
+
+Whatever starts a recipe comes to the same thing: words for `tune run` and the config that they make, a file or a
+shipped config with overrides merged in. The rules look at those two and at nothing else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, TypeAlias
+
+from trainlint.findings import Finding, Severity
+from trainlint.programs import ProgramModule
+from trainlint.programs.kubeflow.facts.release import LORA_ARG
+from trainlint.programs.torchtune.command import Arg, TuneRun, config_word, filled_in
+from trainlint.programs.torchtune.facts import (
+    KUBEFLOW_IMAGE,
+    RELEASES,
+    TORCHRUN_BARE,
+    RecipeFacts,
+    TorchtuneFacts,
+    facts_of,
+    unreleased_component,
+)
+from trainlint.programs.torchtune.omegaconf import Node
+from trainlint.reading.document import Document
+from trainlint.reading.document import Mapping as MappingNode
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.values import Field, Known, Unknown
+from trainlint.releases import InForce, speaking_for
+from trainlint.repository.invocations import (
+    Command,
+    Invocation,
+    Word,
+    invocations_in,
+    named_file,
+    repository_invocations,
+)
+from trainlint.repository.pins import pinned_version, target_from_pins
+from trainlint.targets import Target
+
+if TYPE_CHECKING:
+    from trainlint.programs import Surroundings, Views
+    from trainlint.programs.kubeflow.facts.release import KubeflowFacts
+    from trainlint.programs.kubeflow.objects import Recipe, TrainJob
+    from trainlint.repository.files import Repository
+
+RUN = Command(
+    "tune run",
+    (("tune", "run"),),
+    r"\btune\W+run\b",
+    bare=TORCHRUN_BARE,
+    dashes_as_underscores=True,
+    ends_at_script=True,
+)
+MAX_VALUES = 20_000
+
+_KUBEFLOW = "trainer.kubeflow.org"
+_OTHER_LAUNCHER = re.compile(r"(?:.*/)?(?:torchrun|srun|mpirun|accelerate|deepspeed|ray)$|(?:RANK|WORLD_SIZE)=")
+_OWN_LAYOUT = re.compile(r"(?:^|/)recipes/configs/")
+_REGISTRY = "_recipe_registry.py"
+
+
+# what is recognised
+
+
+class RecipeFile:
+    """A document that is a recipe's config: some top-level section has a `_component_`."""
+
+    owns_document = True
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+
+class JobRun:
+    """A TrainJob that may start torchtune."""
+
+    owns_document = False
+
+    def __init__(self, job: TrainJob) -> None:
+        self.job = job
+        self.field = job.field
+
+
+TorchtuneSubject: TypeAlias = "RecipeFile | JobRun | Invocation"
+
+
+# the views
+
+
+class ConfigFile:
+    """A recipe's config as OmegaConf loads it."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+
+class Job:
+    """A TrainJob that starts torchtune, with the recipe and config that Kubeflow Trainer chose for it.
+
+    `place` is the field that decides the choice.
+    """
+
+    def __init__(self, recipe: str, config: str, place: Field) -> None:
+        self.recipe = recipe
+        self.config = config
+        self.place = place
+
+
+@dataclass
+class Settings:
+    """A config as a recipe gets it.
+
+    `recipe` is None where it is not one of torchtune's. `certain` says that a command names it, else it was told by the
+    config's shape. `stated` says that somebody names torchtune's release; `fork` that the repository carries torchtune
+    itself, so that no release's registry, components or recipes need be its own.
+    """
+
+    root: Node
+    recipe: RecipeFacts | None
+    certain: bool = False
+    near: bool = False
+    stated: bool = True
+    fork: bool = False
+    launched: bool | None = True
+    world_size: int | None = None
+    job: bool = False
+    overridden: frozenset[str] = frozenset()
+    removed: Mapping[str, Field] = dataclasses.field(default_factory=dict)
+
+    def overrides(self, key: str) -> bool:
+        """The command line gives this top-level setting, or something in it."""
+        return any(name == key or name.startswith(f"{key}.") for name in self.overridden)
+
+    def at(self, path: str) -> Node:
+        """A setting by its dotted key."""
+        return self.root.at(path)
+
+    def checks(self, name: str) -> bool:
+        """The recipe makes this check."""
+        return self.recipe is not None and not self.fork and name in self.recipe.checks
+
+    def reads(self, key: str) -> bool:
+        """The recipe reads this top-level setting."""
+        return self.recipe is not None and key in self.recipe.top_level
+
+    @cached_property
+    def referenced(self) -> frozenset[str]:
+        """The top-level settings that interpolation names."""
+        texts = (node.plain for node in self.root.walk() if isinstance(node.plain, str))
+        return frozenset(key for text in texts for key in re.findall(r"\$\{\s*([\w-]+)", text))
+
+    @cached_property
+    def components(self) -> list[Node]:
+        """The sections with a `_component_`, wherever they stand."""
+        return [node for node in self.root.walk() if node.mapping is not None and "_component_" in node.mapping]
+
+    @cached_property
+    def for_development(self) -> bool:
+        """Some component is newer than the last release, and nobody names a release: others may be as new.
+
+        Of these configs only what is almost a known name is taken for a mistake.
+        """
+        paths = (section.get("_component_").text().known or "" for section in self.components)
+        return not self.stated and any(unreleased_component(path) for path in paths)
+
+    def refusal(self, *nodes: Node, message: str, help: str = "") -> Finding:
+        """What the recipe raises at its start, at the first of these that the user wrote.
+
+        Where it is not known how a recipe for several processes is started, it is a warning: it may not come so far.
+        """
+        place = next((node for node in nodes if node.own and node.present), nodes[0])
+        severity = Severity.ERROR if self.launched else Severity.WARNING
+        return place.field.finding(message, help=help, severity=severity)
+
+
+def _jobs(document: Document) -> Iterator[TrainJob]:
+    from trainlint.programs.kubeflow.objects import TrainJob
+    from trainlint.programs.kubeflow.program import PROGRAM as KUBEFLOW
+
+    for subject in KUBEFLOW.recognise(document):
+        if isinstance(subject, TrainJob):
+            yield subject
+
+
+def _is_a_jobs(invocation: Invocation) -> bool:
+    """The words of a TrainJob that Kubeflow Trainer completes with a recipe and a config."""
+    owner, document = invocation.owner, invocation.document
+    if owner is None or _KUBEFLOW not in document.text.content:
+        return False
+    return any(job.trainer.path == owner.path and job.runs_tune for job in _jobs(document))
+
+
+def _path(subject: TorchtuneSubject) -> str:
+    return subject.field.document.path if not isinstance(subject, Invocation) else subject.document.path
+
+
+def _stated(subject: TorchtuneSubject, surroundings: Surroundings) -> bool:
+    """Somebody names the release: an option, a setting, a pin, or the image of a job's runtime."""
+    return (
+        isinstance(subject, JobRun)
+        or "torchtune" in surroundings.targets
+        or pinned_version(surroundings.repository, _path(subject), "torchtune") is not None
+    )
+
+
+# config files
+
+
+def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> list[Views]:
+    """A world for each command that uses the file, else for each recipe that it may be for.
+
+    Commands in scripts are reported with the config that they name, else with the repository's first config, so that
+    each is reported once.
+    """
+    path = _path(subject)
+    every: Views = [ConfigFile(subject.field)]
+    if _is_too_large(subject.field):
+        return [every]
+    root = Node.of_field(subject.field)
+    stated = _stated(subject, surroundings)
+    if _is_fork(surroundings, path):
+        return [[*every, Settings(root, None, stated=stated, fork=True)]]
+    uses = []
+    first = next(iter(surroundings.subjects("torchtune", RecipeFile)), subject)
+    for command in _commands(surroundings, release):
+        uses_this = command.config == Path(path).absolute()
+        if command.in_script and (uses_this or (command.config is None and first is subject)):
+            every = [*every, *command.views]
+        if uses_this:
+            uses += [view for view in command.views if isinstance(view, Settings)]
+    recipes, near = _candidates(path, root, facts_of(release))
+    return (
+        [[*every, settings] for settings in uses]
+        or [[*every, Settings(root, recipe, near=near, stated=stated)] for recipe in recipes]
+        or [[*every, Settings(root, None, stated=stated)]]
+    )
+
+
+def _is_too_large(field: Field) -> bool:
+    """Aliases can make of a small file more values than any config has."""
+    return isinstance(field.target, MappingNode) and field.target.weight > MAX_VALUES
+
+
+@dataclass(frozen=True)
+class _Command:
+    """A `tune run` of the repository: the file that it names as its config, and its views."""
+
+    config: Path | None
+    in_script: bool
+    views: Views
+
+
+def _commands(surroundings: Surroundings, release: str) -> list[_Command]:
+    """Every `tune run` of the repository, read once."""
+    return surroundings.repository.once(("tune run", release), lambda: list(_read_commands(surroundings, release)))
+
+
+def _read_commands(surroundings: Surroundings, release: str) -> Iterator[_Command]:
+    for invocation in repository_invocations(surroundings.repository, RUN):
+        run = None if _is_a_jobs(invocation) else _of_invocation(invocation, surroundings, release)
+        if run is not None:
+            file = named_file(surroundings.repository, invocation, run.config.known or "")
+            config = file.absolute() if file is not None else None
+            yield _Command(config, invocation.owner is None, _views(run, release))
+
+
+def _candidates(path: str, root: Node, facts: TorchtuneFacts) -> tuple[list[RecipeFacts], bool]:
+    """The recipes that a config is most likely for, and whether it has hardly anything that they do not read.
+
+    A file that is named like a shipped config is for that one's recipes. Otherwise the recipes count that leave the
+    fewest of its settings unread and miss the fewest that they need.
+    """
+    shipped = facts.recipes_of_file(path)
+    if shipped:
+        return list(shipped), True
+    given = set(root.entries)
+    lora = "lora_" in (root.at("model._component_").text().known or "")
+    distances = {}
+    for recipe in facts.recipes.values():
+        missing = [key for key in recipe.required if not root.at(key).present]
+        unread = given - facts.settings_of(recipe)
+        wrong_kind = lora != ("model.lora_rank" in recipe.required) and "model" in given
+        distances[recipe.name] = len(missing) + len(unread) + 2 * wrong_kind
+    least = min(distances.values())
+    if least > _TOO_FAR:
+        return [], False
+    return [facts.recipes[name] for name, distance in distances.items() if distance == least], least <= _NEAR
+
+
+_NEAR, _TOO_FAR = 2, 8
+"""Up to `_NEAR` missing or unread settings the recipe is certain; above `_TOO_FAR` the config is no recipe's."""
+
+
+def _is_fork(surroundings: Surroundings, path: str) -> bool:
+    """The file belongs to torchtune's own source tree or a copy of it."""
+    repository = surroundings.repository
+    return _OWN_LAYOUT.search(path) is not None or repository.once(
+        "torchtune's own tree", lambda: bool(repository.files_named([_REGISTRY]))
+    )
+
+
+# commands
+
+
+def _views(run: TuneRun, release: str) -> Views:
+    merged = run.merged
+    recipe = facts_of(release).recipes.get(run.recipe.known or "")
+    if merged is None or (recipe is None and not run.own_recipe):
+        return [run]
+    settings = Settings(
+        merged,
+        recipe,
+        certain=recipe is not None,
+        stated=run.stated,
+        fork=run.fork,
+        launched=run.launched,
+        world_size=run.world_size,
+        job=run.job,
+        overridden=frozenset(override.key for override in run.overrides),
+        removed={override.key: override.arg.field for override in run.overrides if override.value is None},
+    )
+    return [run, settings]
+
+
+def _of_invocation(invocation: Invocation, surroundings: Surroundings, release: str) -> TuneRun | None:
+    """A command as `tune run` gets it; None where its recipe is filled in later."""
+    words, rest = invocation.words, invocation.rest
+    position = len(words) - len(rest) - 1
+    if not invocation.positionals or invocation.positionals[-1].known is None or position < 0:
+        return None
+    recipe, before = words[position], words[:position]
+    known = facts_of(release).recipes.get(recipe.text)
+    if known is None and len(invocation.positionals) > 1:
+        return None
+    args, config, flag = config_word([Arg.of_word(word) for word in rest], invocation.field)
+    run = TuneRun(invocation.field, recipe.value, config, args, torchrun=[Arg.of_word(word) for word in before])
+    run.config_flag = flag
+    run.launched = _launched(invocation, before, known)
+    run.world_size = _world_size(invocation) if before else 1
+    run.stated = _stated(invocation, surroundings)
+    run.fork = _is_fork(surroundings, _path(invocation))
+    run.own_recipe = known is None and _may_be_module(recipe.text, surroundings.repository)
+    _find_config(run, surroundings, release, invocation)
+    return run
+
+
+def _find_config(run: TuneRun, surroundings: Surroundings, release: str, invocation: Invocation | None) -> None:
+    """Fill in where the config stands and what it holds."""
+    name = run.config.known
+    if name is None:
+        run.config_found = True
+        return
+    facts = facts_of(release)
+    shipped = facts.config_file(name, run.recipe.known or "")
+    if name in facts.configs:
+        content = facts.config(shipped) if shipped is not None else None
+        if content is not None and not run.fork:
+            run.base = Node.of_data(dict(content), run.config.field)
+        return
+    file = named_file(surroundings.repository, invocation, name) if invocation is not None else None
+    run.config_found = file is not None or name.endswith((".yaml", ".yml"))
+    if file is not None:
+        root = _root_of(file, surroundings.repository)
+        usable = root is not None and root.is_mapping and not _is_too_large(root)
+        run.base = Node.of_field(root) if root is not None and usable else None
+
+
+def _root_of(file: Path, repository: Repository) -> Field | None:
+    try:
+        found = repository.documents(file, re.compile(""))
+    except OSError:
+        return None
+    return Field.root(found[0], Dialect.OMEGACONF) if found else None
+
+
+def _launched(invocation: Invocation, before: Sequence[Word], recipe: RecipeFacts | None) -> bool | None:
+    if before or recipe is None or not recipe.distributed:
+        return True
+    in_container = invocation.owner is not None and invocation.owner.get("image").node is not None
+    elsewhere = in_container or any(_OTHER_LAUNCHER.match(word.text) for word in invocation.before)
+    return None if elsewhere else False
+
+
+def _world_size(invocation: Invocation) -> int | None:
+    """The processes that torchrun's options ask for, where both are plain numbers."""
+    sizes = []
+    for option in ("--nproc_per_node", "--nnodes"):
+        given = invocation.flag(option)
+        text = given.or_when_absent("1").known or ""
+        if not text.isdigit():
+            return None
+        sizes.append(int(text))
+    return sizes[0] * sizes[1]
+
+
+def _may_be_module(recipe: str, repository: Repository) -> bool:
+    """A recipe that is no registered one may be a module of the user's: a path, or a file of that name."""
+    if "/" in recipe or recipe.endswith(".py"):
+        return True
+    name = recipe.replace(".", "/") + ".py"
+    return any(
+        ("/" + file.as_posix()).endswith("/" + name) for file in repository.files_named([PurePosixPath(name).name])
+    )
+
+
+# TrainJobs
+
+
+def _of_job(subject: JobRun, surroundings: Surroundings, release: str) -> Iterator[Views]:
+    """What a job starts under each definition of its runtime, and for each recipe that it may resolve to."""
+    from trainlint.programs.kubeflow.objects import TrainJob
+    from trainlint.programs.kubeflow.program import PROGRAM as KUBEFLOW
+
+    target = surroundings.targets.get("kubeflow-trainer") or KUBEFLOW.default_target(subject.job, surroundings)
+    for version in dict.fromkeys(r for v in target.versions for r in KUBEFLOW.in_force(v).releases):
+        for views in KUBEFLOW.alternatives(subject.job, surroundings, version):
+            for job in views:
+                if isinstance(job, TrainJob):
+                    yield from _job_worlds(job, surroundings, release, version) or [[]]
+
+
+def _job_worlds(job: TrainJob, surroundings: Surroundings, release: str, version: str) -> list[Views]:
+    from trainlint.programs.kubeflow.objects import built_recipe
+    from trainlint.programs.kubeflow.program import PROGRAM as KUBEFLOW
+
+    if not job.runs_tune:
+        run = _runtime_run(job, surroundings, release) if job.command.absent else None
+        return [_views(run, release)] if run is not None else []
+    if job.runtime is not None and not job.runtime.torch:
+        run = _from_words(_job_args(job), job.command.field, surroundings, release)
+        return [_views(run, release)] if run is not None else []
+    kubeflow_facts = KUBEFLOW.facts(version)
+    place, args = job.runtime_name.field, [*_runtime_args(job), *_job_args(job)]
+    built = built_recipe(job, kubeflow_facts) if job.runtime is not None else None
+    pairs = [(built.name, built.config)] if built else list(_possible(job, kubeflow_facts, facts_of(release)))
+    if not pairs or not _is_admitted(job, surroundings, version):
+        return [[TuneRun(job.command.field, Unknown(place), Unknown(place), args, job=True)]]
+    found: list[Views] = []
+    for recipe, config in pairs:
+        run = TuneRun(job.command.field, Known(place, recipe), Known(place, config), args, job=True)
+        _find_config(run, surroundings, release, None)
+        found.append([*_views(run, release), *([Job(recipe, config, _deciding_field(job, built))] if built else [])])
+    return found
+
+
+def _is_admitted(job: TrainJob, surroundings: Surroundings, version: str) -> bool:
+    """Admission takes the job; what it refuses need not be said again of what would follow."""
+    from trainlint.programs.kubeflow.objects import TrainerObject
+
+    for other in surroundings.subjects("kubeflow-trainer", TrainerObject):
+        if other.field.document is job.field.document and other.field.path == job.field.path:
+            return surroundings.is_admitted("kubeflow-trainer", other, version)
+    return True
+
+
+def _possible(job: TrainJob, kubeflow_facts: KubeflowFacts, facts: TorchtuneFacts) -> Iterator[tuple[str, str]]:
+    """The recipes and configs that a job may resolve to, where its GPUs or its runtime are not known."""
+    model = job.torchtune_model.known
+    if not model or job.num_nodes.or_when_absent(1).known != 1:
+        return
+    lora, quantized = job.uses_lora, job.uses_qlora(kubeflow_facts)
+    kinds = ["_qlora"] if quantized is not False else []
+    if not quantized:
+        kinds += ["_lora"] if lora is not False else []
+        kinds += ["_full"] if not lora else []
+    for recipe in ("full_finetune", "lora_finetune"):
+        for where, suffix in (("single_device", "_single_device"), ("distributed", "")):
+            for kind in kinds:
+                name, config = f"{recipe}_{where}", f"{model}{kind}{suffix}"
+                if config in facts.recipes[name].configs:
+                    yield name, config
+
+
+def _deciding_field(job: TrainJob, recipe: Recipe | None) -> Field:
+    """The field of the job that most of all makes the recipe and config what they are."""
+    if recipe is not None and recipe.single_device:
+        for place in (job.num_proc_per_node, job.trainer.get("resourcesPerNode")):
+            if not place.is_absent:
+                return place
+    if recipe is not None and recipe.config.endswith("_multinode") and job.num_nodes.given:
+        return job.num_nodes.field
+    if recipe is not None and recipe.lora:
+        for arg in job.args:
+            if arg.known_and(lambda text: LORA_ARG in text):
+                return arg.field
+    return job.runtime_name.field
+
+
+def _job_args(job: TrainJob) -> list[Arg]:
+    return [Arg.of_value(arg) for arg in job.args]
+
+
+def _runtime_args(job: TrainJob) -> list[Arg]:
+    """What the plugin hands on of the runtime's command, and its args where the job has none of its own."""
+    container = job.runtime.trainer_container if job.runtime else None
+    if container is None:
+        return []
+    words = [str(word) for word in container.command.known or []]
+    kept = [word for word in words if word.partition("=")[0] in _HANDED_ON]
+    if job.trainer.get("args").is_absent:
+        kept += [str(word) for word in container.args.known or []]
+    place = job.runtime_name.field
+    return [Arg(word, place, not filled_in(word.partition("=")[0]), not filled_in(word)) for word in kept]
+
+
+_HANDED_ON = ("output_dir", "tokenizer.path", "tokenizer.merges_file", "checkpointer.checkpoint_dir")
+
+
+def _runtime_run(job: TrainJob, surroundings: Surroundings, release: str) -> TuneRun | None:
+    """The runtime's own command with the job's arguments, which is what a job without a command starts."""
+    container = job.runtime.trainer_container if job.runtime else None
+    words = [str(word) for word in (container.command.known or [])] if container else []
+    if words[:2] != ["tune", "run"] or container is None:
+        return None
+    place = job.runtime_name.field
+    if job.trainer.get("args").is_absent:
+        words += [str(word) for word in container.args.known or []]
+    args = [Arg(word, place, not filled_in(word), not filled_in(word)) for word in words[2:]]
+    return _from_words([*args, *_job_args(job)], place, surroundings, release)
+
+
+def _from_words(args: list[Arg], place: Field, surroundings: Surroundings, release: str) -> TuneRun | None:
+    """`tune run` with these words; None where the recipe among them cannot be told."""
+    index = 0
+    while index < len(args) and args[index].text.startswith("-"):
+        flag = RUN.spelling(args[index].key)
+        index += 1 if "=" in args[index].text or flag in RUN.bare else 2
+    if index >= len(args) or not (args[index].key_known and args[index].value_known):
+        return None
+    recipe = args[index]
+    known = facts_of(release).recipes.get(recipe.text)
+    rest, config, flag_arg = config_word(args[index + 1 :], place)
+    run = TuneRun(place, Known(recipe.field, recipe.text), config, rest, torchrun=args[:index], job=True)
+    run.config_flag = flag_arg
+    run.launched = True if index or known is None or not known.distributed else None
+    run.own_recipe = known is None
+    _find_config(run, surroundings, release, None)
+    run.config_found = True
+    return run
+
+
+class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts]):
+    """torchtune's configs, the commands that start it, and the jobs that do."""
+
+    def recognise(self, document: Document) -> Sequence[TorchtuneSubject]:
+        """A recipe's config, the `tune run` commands in a document, and its TrainJobs."""
+        root = Field.root(document, Dialect.OMEGACONF)
+        found: list[TorchtuneSubject] = []
+        if any(entry.is_mapping and entry.get("_component_").node is not None for entry in root.entries()):
+            found.append(RecipeFile(root.as_subject()))
+        found.extend(invocations_in(document, [RUN]))
+        if _KUBEFLOW in document.text.content:
+            found.extend(JobRun(job) for job in _jobs(document))
+        return found
+
+    def alternatives(self, subject: TorchtuneSubject, surroundings: Surroundings, release: str) -> Sequence[Views]:
+        """The recipes, runtimes or commands that a subject may come to run with."""
+        if isinstance(subject, RecipeFile):
+            return _of_file(subject, surroundings, release)
+        if isinstance(subject, JobRun):
+            return list(_of_job(subject, surroundings, release))
+        if isinstance(subject, Invocation) and not _is_a_jobs(subject):
+            run = _of_invocation(subject, surroundings, release)
+            return [[]] if run is None else [_views(run, release)]
+        return [[]]
+
+    def facts(self, release: str) -> TorchtuneFacts:
+        """What one known release ships."""
+        return facts_of(release)
+
+    def default_target(self, subject: TorchtuneSubject, surroundings: Surroundings) -> Target:
+        """The release in the image of the runtime, of the repository's pins, else the newest."""
+        if isinstance(subject, JobRun) or (isinstance(subject, Invocation) and _is_a_jobs(subject)):
+            return Target((KUBEFLOW_IMAGE,))
+        return target_from_pins(surroundings.repository, _path(subject), "torchtune", RELEASES)
+
+    def in_force(self, version: str) -> InForce:
+        """The known release of a version, those around it for one between."""
+        return speaking_for("torchtune", RELEASES, version)
+
+
+PROGRAM = Torchtune()

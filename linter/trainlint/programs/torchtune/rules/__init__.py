@@ -1,0 +1,1 @@
+"""The rules on torchtune's configs, commands and jobs."""

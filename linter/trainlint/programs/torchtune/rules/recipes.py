@@ -1,0 +1,745 @@
+"""Recipe configs: what torchtune makes of a config, of a file or of a shipped one with its overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainlint.findings import Finding, Severity, did_you_mean, nearest, some_of
+from trainlint.programs.torchtune.facts import (
+    DATASET_PARAMETERS_GONE,
+    DEVICES,
+    DTYPES,
+    INSTANTIATED,
+    LOADER_KEYWORDS,
+    LORA_PARAMETERS,
+    LORA_TARGETS,
+    MULTIMODAL,
+    NUMBERS,
+    PROFILER,
+    RENAMED,
+    SUPPLIED,
+    TIED_OUTPUT,
+    RecipeFacts,
+    TorchtuneFacts,
+    unreleased_component,
+)
+from trainlint.programs.torchtune.omegaconf import Node
+from trainlint.programs.torchtune.program import ConfigFile, Settings
+from trainlint.reading.document import Alias, Scalar
+from trainlint.reading.values import Field
+from trainlint.rule import rule
+
+
+@rule("TT301", "unloadable-recipe-config")
+def unloadable_recipe_config(file: ConfigFile) -> Iterator[Finding]:
+    """OmegaConf refuses to load this file, although it is YAML.
+
+    A key that stands twice in one mapping, an anchor that is defined twice, a tag that YAML itself does not define and
+    a second document raise before torchtune sees anything, in `tune validate` and in `tune run`. Other readers take the
+    last of two equal keys, so that the mistake goes unseen elsewhere.
+
+    Source: OmegaConf's loader (on PyYAML's safe loader), which torchtune 0.4.0 to 0.6.1 reads configs with.
+    """
+    document = file.field.document
+    for field in _written_in(file.field):
+        for entry in field.entries():
+            if entry.entry is not None and entry.entry.duplicates and entry.entry.use is None:
+                yield entry.finding(f"the key {entry.name} stands twice", help="remove one of them", at_key=True)
+        node = field.target
+        if node is not None and node.tag is not None and node.tag.removeprefix(_PREFIX) not in _TAGS:
+            yield field.finding(f"the tag {node.tag} is not one that OmegaConf reads", help="remove the tag")
+    for start, end in document.reused_anchors:
+        anchor = Scalar(document.text.content[start:end], "", None, start, end, None)
+        place = Field(document, file.field.dialect, anchor)
+        yield place.finding(f"the anchor {anchor.value} is defined twice", help="give one of them another name")
+    if document.index:
+        yield file.field.finding("this is not the only document of its file", help="keep one config in a file")
+
+
+_PREFIX = "tag:yaml.org,2002:"
+_TAGS = ("!", "null", "bool", "int", "float", "binary", "timestamp", "omap", "pairs", "set", "str", "seq", "map")
+
+
+def _written_in(root: Field) -> Iterator[Field]:
+    """Every value of a document, where it is written; what aliases repeat counts once."""
+    stack = [root]
+    while stack:
+        field = stack.pop()
+        if not isinstance(field.node, Alias) and (field.entry is None or field.entry.use is None):
+            yield field
+            stack.extend(reversed([*field.entries(), *field.items()]))
+
+
+@rule("TT302", "unresolved-interpolation")
+def unresolved_interpolation(settings: Settings) -> Iterator[Finding]:
+    """A `${…}` names nothing, or a value is still to be given.
+
+    `${output_dir}` stands for the value of that key, counted from the top of the config (`${.key}` from the section it
+    stands in). One that names no key, or names itself, raises: `tune run` writes out the whole config with everything
+    resolved before it trains. A value of `???` raises where it is read. `${name:…}` needs a resolver; OmegaConf has
+    `oc.env` and a few more, and torchtune's recipes register none.
+
+    Source: OmegaConf 2.3 and 2.4; log_config and validate of torchtune 0.4.0 to 0.6.1.
+    """
+    paths = [node.get("_component_").text().known or "torchtune" for node in settings.components]
+    foreign = settings.recipe is None or not all(path.startswith(_PACKAGES) for path in paths)
+    for node in settings.root.walk():
+        problem = node.problem
+        if problem is not None and node.own and not (problem.resolver and foreign):
+            yield node.field.finding(f"{node.name}: {problem.message}", help=problem.help)
+
+
+@rule("TT303", "unknown-component")
+def unknown_component(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
+    """A `_component_` names nothing that can be imported.
+
+    The value is a dotted path from an installed package on: no relative path, no file, no text with spaces. torchtune
+    imports it as it validates or starts; a name that the package does not have raises. Only torchtune's own modules,
+    `torch.optim` and `bitsandbytes.optim` are looked into, other packages are taken to be there. Validation looks at
+    top-level sections alone: in a list (several datasets) or deeper down it is a warning, since it raises only when the
+    recipe builds that part.
+
+    Source: _get_component_from_path of torchtune 0.4.0 to 0.6.1; the names in its wheels, in torch 2.13 and in
+    bitsandbytes 0.50.
+    """
+    for section in settings.components:
+        component = section.get("_component_")
+        path = component.value
+        if path.unknown or not component.own:
+            continue
+        text = component.text().known
+        if text is None:
+            yield component.field.finding(
+                f"{component.name} must be a dotted path",
+                help="name a builder or class: package.module.name",
+                severity=_severity(section),
+            )
+        elif "." not in text or not all(text.split(".")):
+            what = f'"{text}" is no absolute dotted path' if text else "is empty"
+            yield component.field.finding(
+                f"{component.name} {what}", help="name it from its package on", severity=_severity(section)
+            )
+        elif not settings.fork and not (unreleased_component(text) and not settings.stated):
+            yield from _misspelt_package(component, text)
+            yield from _missing_component(component, text, facts, only_almost=settings.for_development)
+
+
+def _misspelt_package(component: Node, path: str) -> Iterator[Finding]:
+    package = path.partition(".")[0]
+    meant = nearest(package, ("torchtune", "torch", "bitsandbytes"), cutoff=0.9)
+    if meant is not None and package != meant:
+        yield component.field.finding(
+            f"there is no package {package}", help=f'did you mean "{meant}"?', severity=_severity(component.parent)
+        )
+
+
+def _missing_component(component: Node, path: str, facts: TorchtuneFacts, *, only_almost: bool) -> Iterator[Finding]:
+    found, severity = facts.component(path), _severity(component.parent)
+    if found.is_module:
+        yield component.field.finding(
+            f"{path} is a module, not a component", help="name a builder or class in it", severity=severity
+        )
+    elif found.exists is False and not (only_almost and not nearest(path.rpartition(".")[2], found.known, cutoff=0.85)):
+        missing = path[len(found.parent) + 1 :].partition(".")[0]
+        moved = next((old for old in RENAMED if path == old or path.startswith(f"{old}.")), None)
+        hint = did_you_mean(missing, found.known)
+        if moved is not None:
+            hint = f"it is {RENAMED[moved]}{path[len(moved) :]} now"
+        package = found.parent.partition(".")[0]
+        owner = f"{package} {facts.release}" if package == "torchtune" else package
+        yield component.field.finding(
+            f"{owner} has no {found.parent}.{missing}",
+            help=hint,
+            severity=severity,
+        )
+
+
+def _severity(section: Node | None) -> Severity:
+    """Error for a top-level section, which `tune validate` looks at; a warning for one in a list or deeper down."""
+    top_level = section is not None and section.parent is not None and section.parent.parent is None
+    return Severity.ERROR if top_level else Severity.WARNING
+
+
+@rule("TT304", "unknown-parameter")
+def unknown_parameter(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
+    """A section has a key that its component does not take.
+
+    Every key beside `_component_` is passed to the component by name, null ones too, and what it does not take raises
+    a TypeError. After `section=other.component` on the command line the keys of the config stay, so that those of the
+    old component must be removed (`~section.key`). In a list or deeper down it is a warning, since validation does not
+    look there.
+
+    Datasets hand any keyword on to datasets.load_dataset, so that a misspelt key is accepted in silence: there it is a
+    warning, for a key that is almost one of theirs or was one in earlier releases (max_seq_len, template, chat_format),
+    which the loader refuses later.
+
+    Source: validate and instantiate of torchtune 0.4.0 to 0.6.1; the signatures in its wheels, in torch 2.13 and in
+    bitsandbytes 0.50.
+    """
+    if settings.fork:
+        return
+    for section in settings.components:
+        path = _component(section)
+        signature = facts.component(path).signature if path else None
+        if signature is None or path is None or not any(node.own for node in section.walk()):
+            continue
+        name = path.rpartition(".")[2]
+        unset = [parameter for parameter in signature.parameters if not section.get(parameter).present]
+        unknown = [key for key in section.entries if key != "_component_" and key not in signature.parameters]
+        if signature.keywords:
+            yield from _almost_parameters(section, name, unknown, unset)
+            continue
+        left_over = [key for key in unknown if not section.get(key).own]
+        if left_over:
+            yield section.get("_component_").field.finding(
+                f"{name} takes no {some_of(left_over)}, which the config has",
+                help=f"take {'them' if len(left_over) > 1 else 'it'} out: "
+                + some_of([f"~{section.name}.{key}" for key in left_over], 8),
+                severity=_severity(section),
+            )
+        for key in unknown:
+            node = section.get(key)
+            if node.own and not (settings.for_development and not nearest(key, unset)):
+                yield node.field.finding(
+                    f"{name} takes no {key}",
+                    help=_parameter_help(settings, section, key, unset),
+                    severity=_severity(section),
+                    at_key=True,
+                )
+
+
+def _almost_parameters(section: Node, name: str, unknown: list[str], unset: list[str]) -> Iterator[Finding]:
+    """Keys that a component hands on, to the loader of a dataset, but that are or were meant for itself."""
+    for key in unknown:
+        node = section.get(key)
+        moved = DATASET_PARAMETERS_GONE.get(key) if name.endswith("_dataset") else None
+        if node.own and (moved or (key not in LOADER_KEYWORDS and nearest(key, unset, cutoff=0.75))):
+            yield node.field.finding(
+                f"{name} has no parameter {key}; it is handed on to the loader of the data",
+                help=f"it is {moved} now" if moved else did_you_mean(key, unset),
+                severity=Severity.WARNING,
+                at_key=True,
+            )
+
+
+def _parameter_help(settings: Settings, section: Node, key: str, unset: list[str]) -> str:
+    if settings.job and key in LORA_PARAMETERS and section.key == "model":
+        if "model.lora_attn_modules" in settings.overridden:
+            return "a full fine-tune was chosen: only with command: [tune, run] and one node is LoRA chosen by the args"
+        return "a full fine-tune was chosen: model.lora_attn_modules=[…] in args makes Kubeflow Trainer choose LoRA"
+    if hint := did_you_mean(key, unset):
+        return hint
+    return f"remove it; {section.name} takes also {some_of(unset)}" if unset else "remove it"
+
+
+def _component(section: Node) -> str | None:
+    """The component of a section where it is one of the known packages'."""
+    path = section.get("_component_").text().known
+    return path if path is not None and path.startswith(_PACKAGES) else None
+
+
+_PACKAGES = ("torchtune", "torch.", "bitsandbytes.")
+
+
+@rule("TT305", "missing-parameter")
+def missing_parameter(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
+    """A section lacks a parameter that its component requires.
+
+    `tune validate` lets it pass, since recipes pass some parameters themselves (the optimizer's params, the dataset's
+    tokenizer); the others are asked for when the recipe builds the component, and raise a TypeError.
+
+    Source: instantiate of torchtune 0.4.0 to 0.6.1; the signatures in its wheels, in torch 2.13 and bitsandbytes 0.50.
+    """
+    if settings.fork or (settings.certain and settings.recipe is None):
+        return
+    for name, section in settings.root.entries.items():
+        path = _component(section) if section.mapping is not None and name in INSTANTIATED else None
+        signature = facts.component(path).signature if path else None
+        if signature is None or path is None or not any(node.own for node in section.walk()):
+            continue
+        supplied = SUPPLIED.get("checkpointer" if name.endswith("checkpointer") else name, ())
+        for parameter in signature.parameters:
+            lacks = parameter in signature.required and parameter not in supplied and not section.get(parameter).present
+            if lacks and not _is_misspelt(parameter, section, facts):
+                place = section.get("_component_") if settings.certain else section
+                yield place.field.finding(
+                    f"{path.rpartition('.')[2]} requires {parameter}",
+                    help=f"add {name}.{parameter}",
+                    at_key=not settings.certain,
+                )
+
+
+@rule("TT306", "missing-setting")
+def missing_setting(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
+    """The recipe reads a setting that the config does not have.
+
+    Recipes read most settings without a default, so that a config from which one was removed (also by `~key` on the
+    command line) raises a ConfigAttributeError; null is a value like others. Which recipe a file is for is told by a
+    `tune run` in the repository; else by its shape, where hardly anything else is missing or left over, and then only
+    what the recipe reads as it is constructed counts. A key that its component does not take and that is almost the
+    missing one is a misspelling, reported as TT304 alone.
+
+    Source: the recipes of torchtune 0.4.0 to 0.6.1.
+    """
+    if settings.recipe is None or settings.fork or not (settings.certain or settings.near):
+        return
+    for key in settings.recipe.required if settings.certain else settings.recipe.start:
+        node = settings.at(key)
+        section = settings.at(key.rpartition(".")[0]) if "." in key else settings.root
+        if not node.present and section.present and not _is_misspelt(key, section, facts):
+            removed = settings.removed.get(key)
+            yield settings.refusal(
+                node if removed is None else Node(removed, None, key),
+                message=f"{settings.recipe.name} reads {key}, which is missing",
+                help=f"add {key}" if removed is None else f"drop ~{key}",
+            )
+
+
+def _is_misspelt(key: str, section: Node, facts: TorchtuneFacts) -> bool:
+    """The section has a key that its component refuses and that is almost this one."""
+    path = _component(section) if section.mapping is not None else None
+    signature = facts.component(path).signature if path else None
+    if signature is None or signature.keywords:
+        return False
+    wanted = [key.rpartition(".")[2]]
+    foreign = [name for name in section.entries if name not in signature.parameters and section.get(name).own]
+    return any(name != "_component_" and nearest(name, wanted) for name in foreign)
+
+
+@rule("TT307", "section-without-component")
+def section_without_component(settings: Settings) -> Iterator[Finding]:
+    """A section that the recipe builds has no `_component_`.
+
+    Model, tokenizer, dataset, optimizer, loss, checkpointer and the like are built from their `_component_`; a mapping
+    without one and a plain text raise. `tune validate` looks only at sections that have one and lets this pass.
+
+    Source: instantiate of torchtune 0.4.0 to 0.6.1.
+    """
+    if settings.fork:
+        return
+    for name in INSTANTIATED:
+        section = settings.root.entries.get(name)
+        if section is None or not section.own or (settings.recipe and not settings.reads(name)):
+            continue
+        if section.mapping is not None and "_component_" not in section.mapping:
+            yield section.field.finding(
+                f"{name} has no _component_", help=f"name what to build: {name}._component_", at_key=True
+            )
+        elif section.mapping is None and section.items is None and section.text().known is not None:
+            yield section.field.finding(
+                f"{name} must be a section with a _component_",
+                help=f"write the component as {name}._component_",
+            )
+
+
+@rule("TT308", "unsupported-dtype")
+def unsupported_dtype(settings: Settings) -> Iterator[Finding]:
+    """The dtype is not one that the recipe trains in.
+
+    torchtune knows bf16, fp32, fp64 and fp16 by these names alone (not bfloat16, not an enum's name such as
+    DataType.BF16), and every recipe that trains refuses fp16.
+
+    Source: get_dtype and the constructors of the recipes, torchtune 0.4.0 to 0.6.1.
+    """
+    dtype = settings.at("dtype")
+    value = dtype.value
+    if settings.recipe is None or not settings.reads("dtype"):
+        return
+    if value.wrong_type:
+        yield settings.refusal(dtype, message="dtype must be a name", help=f"write one of {', '.join(DTYPES[:2])}")
+    elif value.known_and_not_in(DTYPES):
+        yield settings.refusal(
+            dtype,
+            message=f"{value} is no dtype of torchtune",
+            help=_DTYPE_WORDS.get(str(value).lower().rpartition(".")[2], f"write one of {', '.join(DTYPES[:2])}"),
+        )
+    elif value.is_("fp16") and settings.checks("fp16"):
+        yield settings.refusal(
+            dtype, message=f"{settings.recipe.name} refuses to train in fp16", help="use bf16, or fp32"
+        )
+
+
+_DTYPE_WORDS = {
+    "bfloat16": "write bf16",
+    "bf16": "write bf16",
+    "float32": "write fp32",
+    "fp32": "write fp32",
+    "float64": "write fp64",
+    "float16": "write bf16; fp16 is refused",
+    "half": "write bf16; fp16 is refused",
+}
+
+
+@rule("TT309", "activation-offloading")
+def activation_offloading(settings: Settings) -> Iterator[Finding]:
+    """Activation offloading is on without what it needs.
+
+    Recipes that offload activations raise unless activation checkpointing is on as well, and unless they train on CUDA.
+    Some shipped configs have checkpointing off (those of llama3_2/1B), so that turning offloading on alone fails.
+
+    Source: the constructors of the recipes, torchtune 0.4.0 to 0.6.1 (lora_dpo and qat_distributed since 0.5.0).
+    """
+    offloading = settings.at("enable_activation_offloading")
+    if not offloading.truth().is_(True):
+        return
+    checkpointing = settings.at("enable_activation_checkpointing")
+    device = settings.at("device")
+    if settings.checks("offloading-device") and device.text().known_and(lambda text: text.partition(":")[0] != "cuda"):
+        yield settings.refusal(
+            offloading,
+            device,
+            message=f"activation offloading works on CUDA, not on {device.text()}",
+            help="set it to False",
+        )
+    elif settings.checks("offloading-checkpointing") and (
+        checkpointing.truth().absent or checkpointing.truth().is_(False)
+    ):
+        yield settings.refusal(
+            offloading,
+            checkpointing,
+            message="activation offloading needs activation checkpointing",
+            help="set enable_activation_checkpointing: True as well, or offloading to False",
+        )
+
+
+@rule("TT310", "optimizer-in-backward")
+def optimizer_in_backward(settings: Settings) -> Iterator[Finding]:
+    """The optimizer steps in the backward pass, with gradient accumulation or clipping beside it.
+
+    With `optimizer_in_bwd` each gradient is used up at once, so that there is nothing to accumulate or clip: the full
+    fine-tunes raise when gradient_accumulation_steps is above 1 or clip_grad_norm is not null. The shipped
+    single-device configs have it on. LoRA recipes do not read it.
+
+    Source: the constructors of the recipes, torchtune 0.4.0 to 0.6.1 (qat_distributed since 0.5.0).
+    """
+    in_backward = settings.at("optimizer_in_bwd")
+    if not in_backward.truth().is_(True):
+        return
+    clipping, steps = settings.at("clip_grad_norm"), settings.at("gradient_accumulation_steps")
+    if settings.checks("in-backward-clip") and clipping.given and not clipping.value.unknown:
+        yield settings.refusal(
+            clipping,
+            in_backward,
+            message="gradients cannot be clipped with optimizer_in_bwd",
+            help="set clip_grad_norm to null, or optimizer_in_bwd to False",
+        )
+    if settings.checks("in-backward-accumulation") and steps.number().known_and(lambda number: number > 1):
+        yield settings.refusal(
+            steps,
+            in_backward,
+            message="gradients cannot be accumulated with optimizer_in_bwd",
+            help="set gradient_accumulation_steps to 1, or optimizer_in_bwd to False",
+        )
+
+
+@rule("TT311", "tensor-parallel")
+def tensor_parallel(settings: Settings) -> Iterator[Finding]:
+    """Tensor parallelism is on without what it needs.
+
+    full_finetune_distributed splits a model over tensor_parallel_dim processes: it raises without a
+    tensor_parallel_plan, with a fused optimizer, and where the number of processes is no multiple of it. Other recipes
+    do not read the setting.
+
+    Source: full_finetune_distributed of torchtune 0.6.1.
+    """
+    dim = settings.at("tensor_parallel_dim")
+    size = dim.number().known
+    if size is None or size <= 1:
+        return
+    plan, fused = settings.at("tensor_parallel_plan"), settings.at("optimizer.fused")
+    if settings.checks("tensor-parallel-plan") and not plan.given:
+        yield settings.refusal(
+            dim,
+            message="tensor parallelism needs a tensor_parallel_plan",
+            help="add one for the model, with _component_",
+        )
+    if settings.checks("tensor-parallel-world") and settings.world_size is not None and settings.world_size % size:
+        yield settings.refusal(
+            dim, message=f"{settings.world_size} processes cannot be split by tensor_parallel_dim {dim.value}"
+        )
+    if settings.checks("tensor-parallel-fused") and fused.truth().is_(True):
+        yield settings.refusal(
+            dim,
+            fused,
+            message="tensor parallelism does not work with a fused optimizer",
+            help="set optimizer.fused: False",
+        )
+
+
+@rule("TT312", "unsupported-compile")
+def unsupported_compile(settings: Settings) -> Iterator[Finding]:
+    """The recipe refuses to compile the model.
+
+    Quantization-aware training raises with `compile: True`; single-device recipes raise with it on an NPU.
+
+    Source: qat_distributed and qat_lora_finetune_distributed of torchtune 0.5.0 and 0.6.1; setup of the single-device
+    recipes, 0.5.0 and 0.6.1.
+    """
+    compile = settings.at("compile")
+    if settings.recipe is None or not compile.truth().is_(True):
+        return
+    if settings.checks("compile"):
+        yield settings.refusal(compile, message=f"{settings.recipe.name} cannot compile", help="set compile: False")
+    elif settings.checks("npu-compile") and settings.at("device").text().is_("npu"):
+        yield settings.refusal(compile, message="a model cannot be compiled on an NPU", help="set compile: False")
+
+
+@rule("TT313", "left-padding-collator")
+def left_padding_collator(settings: Settings) -> Iterator[Finding]:
+    """The collate function pads on the left, which recipes that train refuse.
+
+    Source: _setup_data of the fine-tuning recipes, torchtune 0.4.0 to 0.6.1 (qat_distributed since 0.5.0).
+    """
+    collate = settings.at("collate_fn")
+    if settings.checks("left-pad") and collate.text().known_and(lambda text: "left_pad_sequence" in text):
+        yield settings.refusal(
+            collate,
+            message="left_pad_sequence is for inference alone",
+            help="use torchtune.data.padded_collate_sft, which is the default",
+        )
+
+
+@rule("TT314", "packed-dataset")
+def packed_dataset(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
+    """A dataset is packed that cannot be.
+
+    `packed: True` joins samples up to the tokenizer's max_seq_len; where that is null, as in most shipped configs, the
+    dataset raises, after the model was loaded on every rank. Multimodal datasets refuse packing altogether.
+
+    Source: the dataset builders of torchtune 0.4.0 to 0.6.1.
+    """
+    tokenizer = settings.at("tokenizer")
+    builder = tokenizer.get("_component_").text().known or ""
+    length = tokenizer.get("max_seq_len")
+    dataset = settings.at("dataset")
+    for part in [dataset, *dataset.elements]:
+        packed = part.get("packed")
+        path = part.get("_component_").text().known or ""
+        signature = facts.component(path).signature if path.startswith("torchtune.datasets.") else None
+        if signature is None or "packed" not in signature.parameters or not packed.truth().is_(True):
+            continue
+        if path.startswith(MULTIMODAL):
+            yield packed.field.finding("multimodal datasets cannot be packed", help="set packed: False")
+        elif not length.given and builder.startswith("torchtune.models.") and builder.endswith("_tokenizer"):
+            place = next((node for node in (packed, length) if node.own), packed)
+            yield place.field.finding(
+                "a packed dataset needs the tokenizer's max_seq_len", help="set tokenizer.max_seq_len, or packed: False"
+            )
+
+
+@rule("TT315", "unmatched-lora-target", severity=Severity.WARNING)
+def unmatched_lora_target(settings: Settings) -> Iterator[Finding]:
+    """A name in lora_attn_modules matches no layer and is passed over in silence.
+
+    torchtune puts LoRA on q_proj, k_proj, v_proj and output_proj; the output projection is not called o_proj here as it
+    is in other libraries. Any other name is accepted and does nothing: with `[q_prj]` alone no layer gets LoRA.
+
+    Source: the LoRA builders of torchtune 0.4.0 to 0.6.1, those of 0.6.1 called with such names.
+    """
+    for targets in _lora_targets(settings):
+        for item in targets.elements:
+            name = item.text()
+            if name.known is not None and name.known not in LORA_TARGETS:
+                hint = "output_proj" if name.is_("o_proj", "out_proj", "proj") else nearest(name.known, LORA_TARGETS)
+                yield item.field.finding(
+                    f"{name} is no LoRA target of torchtune and does nothing",
+                    help=f'did you mean "{hint}"?' if hint else f"the targets are {', '.join(LORA_TARGETS)}",
+                )
+
+
+@rule("TT316", "no-lora-target")
+def no_lora_target(settings: Settings) -> Iterator[Finding]:
+    """lora_attn_modules is empty.
+
+    The builders of LoRA models ask for one attention module at least and raise on an empty list, also where
+    apply_lora_to_mlp is on.
+
+    Source: the LoRA builders of torchtune 0.4.0 to 0.6.1.
+    """
+    for targets in _lora_targets(settings):
+        if targets.own and targets.value.wrong_type and not targets.elements and not targets.entries:
+            yield targets.field.finding(
+                "lora_attn_modules is empty", help=f"name one at least of {', '.join(LORA_TARGETS)}"
+            )
+
+
+def _lora_targets(settings: Settings) -> Iterator[Node]:
+    for section in settings.components:
+        path = section.get("_component_").text().known or ""
+        targets = section.get("lora_attn_modules")
+        if path.startswith("torchtune.models.") and targets.present:
+            yield targets
+
+
+@rule("TT317", "lora-on-tied-output", severity=Severity.WARNING)
+def lora_on_tied_output(settings: Settings) -> Iterator[Finding]:
+    """LoRA is to go on an output layer that is the embedding itself.
+
+    llama3_2 1B and 3B and qwen2_5 up to 3B have no output layer of their own. `apply_lora_to_output: True` passes
+    `tune validate` and the recipe's start; the builder of the model raises once the checkpoint has been read.
+
+    Source: the LoRA builders of torchtune 0.4.0 to 0.6.1.
+    """
+    for section in settings.components:
+        path = section.get("_component_").text().known or ""
+        output = section.get("apply_lora_to_output")
+        if TIED_OUTPUT.match(path) and output.own and output.truth().is_(True):
+            yield output.field.finding(
+                f"{path.rpartition('.')[2]} has no output layer of its own for LoRA: building the model will raise",
+                help="set apply_lora_to_output to False",
+            )
+
+
+@rule("TT318", "ppo-batches")
+def ppo_batches(settings: Settings) -> Iterator[Finding]:
+    """The batch sizes of PPO do not divide one another.
+
+    batch_size must be a multiple of forward_batch_size and of ppo_batch_size, ppo_batch_size one of
+    gradient_accumulation_steps, and num_steps at least batch_size.
+
+    Source: ppo_full_finetune_single_device of torchtune 0.4.0 to 0.6.1.
+    """
+    for check, larger, smaller in (
+        ("ppo-forward-batch", "batch_size", "forward_batch_size"),
+        ("ppo-batch", "batch_size", "ppo_batch_size"),
+        ("ppo-accumulation", "ppo_batch_size", "gradient_accumulation_steps"),
+    ):
+        whole, part = settings.at(larger), settings.at(smaller)
+        if settings.checks(check) and (whole.number().known or 0) % (part.number().known or 1):
+            yield settings.refusal(
+                part, whole, message=f"{larger} {whole.value} is no multiple of {smaller} {part.value}"
+            )
+    steps, batch = settings.at("num_steps"), settings.at("batch_size")
+    if settings.checks("ppo-steps") and (steps.number().known or 1) < (batch.number().known or 0):
+        yield settings.refusal(steps, batch, message=f"num_steps {steps.value} is below batch_size {batch.value}")
+
+
+@rule("TT319", "quantizer-missing")
+def quantizer_missing(settings: Settings) -> Iterator[Finding]:
+    """Quantization-aware training has no quantizer.
+
+    The recipe asks for it before anything is trained. The shipped configs have a section `quantizer` with the component
+    `torchtune.training.quantization.Int8DynActInt4WeightQATQuantizer` and a `groupsize`.
+
+    Source: _setup_model of qat_distributed and qat_lora_finetune_distributed, torchtune 0.4.0 to 0.6.1.
+    """
+    quantizer = settings.at("quantizer")
+    if settings.recipe and settings.checks("quantizer") and not quantizer.given:
+        yield settings.refusal(quantizer, message=f"{settings.recipe.name} needs a quantizer", help="add quantizer")
+
+
+@rule("TT320", "unknown-model-type")
+def unknown_model_type(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
+    """The checkpointer's model_type is not one that torchtune knows.
+
+    It decides how weights are renamed, and is the name of a family in capitals (LLAMA3_2, QWEN2); several families
+    share one. Any other word raises a KeyError when the checkpointer is built.
+
+    Source: ModelType of torchtune 0.4.0 to 0.6.1.
+    """
+    if settings.fork or settings.for_development:
+        return
+    for name, section in settings.root.entries.items():
+        kind = section.get("model_type")
+        shipped = name.endswith("checkpointer") and _component(section) is not None
+        if shipped and kind.own and kind.text().known_and_not_in(facts.model_types):
+            yield kind.field.finding(
+                f"{kind.text()} is no model_type of torchtune {facts.release}",
+                help=did_you_mean(str(kind.text()), facts.model_types) or f"known are {some_of(facts.model_types, 15)}",
+            )
+
+
+@rule("TT321", "unread-setting", severity=Severity.WARNING)
+def unread_setting(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
+    """A setting that no recipe reads has no effect.
+
+    torchtune adds any key that a config or the command line gives and never asks whether something reads it: with
+    `batchsize=4` the run keeps the old batch_size. On the command line every key counts that the recipe leaves unread
+    (`tensor_parallel_dim` for LoRA, `optimizer_in_bwd` for LoRA). In a file only a key that is almost one that recipes
+    read, since a recipe of one's own may read others.
+
+    Source: the recipes of torchtune 0.4.0 to 0.6.1 and the configs shipped for them.
+    """
+    if settings.fork or settings.recipe is None:
+        return
+    known = facts.settings_of(settings.recipe)
+    for key, node in settings.root.entries.items():
+        if not node.own or key in known or key in settings.referenced:
+            continue
+        missing = [name for name in sorted(known) if name not in settings.root.entries or _is_shipped(settings, name)]
+        hint = nearest(key, missing, cutoff=0.8)
+        if settings.certain and settings.overrides(key):
+            yield node.field.finding(
+                f"{settings.recipe.name} does not read {key}",
+                help=did_you_mean(key, known) or "drop it",
+            )
+        elif hint is not None and key not in facts.settings:
+            yield node.field.finding(f"no recipe of torchtune reads {key}", help=f'did you mean "{hint}"?', at_key=True)
+
+
+def _is_shipped(settings: Settings, key: str) -> bool:
+    return not settings.root.entries[key].own
+
+
+@rule("TT322", "not-a-number")
+def not_a_number(settings: Settings) -> Iterator[Finding]:
+    """A setting that recipes count with is no number.
+
+    batch_size, epochs, gradient_accumulation_steps, max_steps_per_epoch and seed, and the optimizer's lr, are used as
+    they stand; a text raises a TypeError. Scientific notation without a dot (`2e-5`) is a number to OmegaConf.
+
+    Source: the recipes of torchtune 0.4.0 to 0.6.1; torch.optim and bitsandbytes.optim.
+    """
+    for key in (*(number for number in NUMBERS if settings.reads(number)), "optimizer.lr"):
+        node = settings.at(key)
+        if node.own and node.text().known is not None:
+            yield node.field.finding(f"{key} must be a number, not {node.text()}", help="write it without quotes")
+
+
+@rule("TT323", "profiler-component")
+def profiler_component(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
+    """The profiler section names another component than the recipes take.
+
+    Recipes compare the name with that of their own profiler and raise at any other. Write
+    `torchtune.training.setup_torch_profiler`, or leave the section out.
+
+    Source: _setup_profiler of the recipes, torchtune 0.4.0 to 0.6.1.
+    """
+    component = settings.at("profiler._component_")
+    recipe: RecipeFacts | None = settings.recipe
+    if recipe is None or settings.fork or "profiler._component_" not in recipe.optional:
+        return
+    if component.text().known_and(lambda path: path != PROFILER and facts.component(path).exists is not False):
+        yield settings.refusal(component, message=f"profiler takes no component but {PROFILER}", help="name that one")
+
+
+@rule("TT324", "config-as-a-key")
+def config_as_a_key(settings: Settings) -> Iterator[Finding]:
+    """A config has a key `config`, which tune run uses itself.
+
+    The parser keeps the path of the config under that name, and refuses a config that has it too. Rename the key.
+
+    Source: the recipes' argument parser, torchtune 0.4.0 to 0.6.1.
+    """
+    node = settings.root.entries.get("config")
+    if node is not None and node.own and not settings.overrides("config"):
+        yield node.field.finding("tune run refuses a config with a key config", help="rename it", at_key=True)
+
+
+@rule("TT325", "unknown-device")
+def unknown_device(settings: Settings) -> Iterator[Finding]:
+    """The device is not one that torch knows.
+
+    A device is cuda, cpu, xpu, mps or npu, with an index after a colon or without; `gpu` is none. It is the first thing
+    that a recipe reads.
+
+    Source: the recipes of torchtune 0.4.0 to 0.6.1; torch.device of torch 2.13.
+    """
+    device = settings.at("device")
+    kind, _, index = (device.text().known or "").partition(":")
+    if settings.reads("device") and kind and (kind not in DEVICES or not (index.isdigit() or not index)):
+        yield settings.refusal(
+            device,
+            message=f"{device.text()} is no device of torch",
+            help="write cuda" if kind in ("gpu", "nvidia") else did_you_mean(kind, DEVICES),
+        )

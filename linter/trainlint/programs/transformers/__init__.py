@@ -1,0 +1,1 @@
+"""transformers: YAML files of TrainingArguments."""

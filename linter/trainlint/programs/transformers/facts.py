@@ -1,0 +1,342 @@
+"""What each release of transformers makes of TrainingArguments, beyond the names and types that `releases` reads.
+
+Source: the released wheels of transformers, modules training_args.py, trainer.py, trainer_utils.py and
+integrations/integration_utils.py, each known release read, and run in 4.40.2, 4.46.3, 4.52.4, 4.57.6, 5.0.0, 5.23.0 and
+5.24.0 (HfArgumentParser, then Trainer in eight simulated processes). A span names the first and the last known release
+that a behaviour was seen in.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+from trainlint.findings import Severity
+from trainlint.releases import version_tuple
+from trainlint.training.declarations import Declarations, Spec, declarations
+from trainlint.training.fsdp import FsdpFacts, Words
+
+if TYPE_CHECKING:
+    from trainlint.training.declarations import Json
+
+TABLES = ("TrainingArguments", "Seq2SeqTrainingArguments")
+
+OPTIONS = ("full_shard", "shard_grad_op", "no_shard", "hybrid_shard", "hybrid_shard_zero2", "offload", "auto_wrap")
+"""The words of `fsdp`: trainer_utils.FSDPOption, the same in each known release."""
+
+SHARDING_OPTIONS = OPTIONS[:5]
+
+FSDP2_OPTIONS = frozenset({"full_shard", "shard_grad_op"})
+"""The sharding options that FSDP2 has a counterpart of."""
+
+EIGHT_BIT_OPTIMIZERS = (
+    "adamw_8bit", "adamw_bnb_8bit", "ademamix_8bit", "lion_8bit", "paged_adamw_8bit", "paged_ademamix_8bit",
+    "paged_lion_8bit", "rmsprop_bnb_8bit", "galore_adamw_8bit", "galore_adamw_8bit_layerwise",
+)  # fmt: skip
+"""Those of bitsandbytes."""
+
+_ACCELERATOR_KEYS = frozenset(
+    {"split_batches", "dispatch_batches", "even_batches", "use_seedable_sampler", "gradient_accumulation_kwargs"}
+)
+_LATER_ACCELERATOR_KEYS = {"non_blocking": "4.41.2", "use_configured_state": "4.42.4"}
+
+TRUE_WORDS = frozenset({"y", "yes", "t", "true", "on", "1"})
+FALSE_WORDS = frozenset({"n", "no", "f", "false", "off", "0"})
+"""What str_to_bool takes, in any case."""
+
+LOG_LEVELS = frozenset({"detail", "debug", "info", "warning", "error", "critical", "passive"})
+
+REPORTERS = frozenset(
+    "azure_ml clearml codecarbon comet_ml dagshub dvclive flyte mlflow neptune tensorboard wandb".split()
+)
+_LATER_REPORTERS = {"swanlab": "4.50.3", "trackio": "4.54.1", "kubeflow": "5.4.0"}
+
+TORCH_DTYPES = frozenset(
+    "float float16 float32 float64 bfloat16 half double float8_e4m3fn float8_e5m2 int8 uint8 int16 int32 int64".split()
+)
+
+RENAMED: Mapping[str, str] = {
+    "evaluation_strategy": "eval_strategy",
+    "no_cuda": "use_cpu",
+    "use_mps_device": "remove it: the device is found without it",
+    "overwrite_output_dir": "remove it: a run no longer stops at a folder that is not empty",
+    "warmup_ratio": "warmup_steps, which takes a ratio below 1 since 5.0",
+    "logging_dir": "the environment variable TENSORBOARD_LOGGING_DIR",
+    "group_by_length": "train_sampling_strategy: group_by_length",
+    "save_safetensors": "remove it: weights are always saved as safetensors",
+    "include_inputs_for_metrics": "include_for_metrics: [inputs]",
+    "include_tokens_per_second": "include_num_input_tokens_seen",
+    "half_precision_backend": "fp16 or bf16",
+    "fp16_backend": "fp16 or bf16",
+    "push_to_hub_token": "hub_token",
+    "push_to_hub_model_id": "hub_model_id",
+    "push_to_hub_organization": "hub_model_id, with the organization in front",
+    "per_gpu_train_batch_size": "per_device_train_batch_size",
+    "per_gpu_eval_batch_size": "per_device_eval_batch_size",
+    "adafactor": "optim: adafactor",
+    "torchdynamo": "torch_compile_backend",
+    "tpu_metrics_debug": "debug: tpu_metrics_debug",
+    "dispatch_batches": "accelerator_config: {dispatch_batches: …}",
+    "split_batches": "accelerator_config: {split_batches: …}",
+    "fsdp_min_num_params": "fsdp_config: {min_num_params: …}",
+    "fsdp_transformer_layer_cls_to_wrap": "fsdp_config: {transformer_layer_cls_to_wrap: …}",
+}
+"""What stands in for an argument that is gone."""
+
+FSDP_KEY_ADVICE: Mapping[str, str] = {
+    "sharding_strategy": "name the strategy in fsdp",
+    "offload_params": "write offload in fsdp",
+    "cpu_offload": "write offload in fsdp",
+    "backward_prefetch_policy": "call it backward_prefetch",
+    "auto_wrap_policy": "write auto_wrap in fsdp",
+    "mixed_precision": "set bf16 or fp16 beside fsdp_config",
+    "reshard_after_forward": "the strategy is named in fsdp",
+    "state_dict_type": "set fsdp_state_dict_type in the accelerate config",
+    "cpu_ram_efficient_loading": "set fsdp_cpu_ram_efficient_loading in the accelerate config",
+}
+"""For keys of fsdp_config that a release does not read: what to do instead."""
+
+
+SWITCHES = frozenset(
+    """
+    activation_checkpointing cpu_offload cpu_ram_efficient_loading forward_prefetch limit_all_gathers sync_module_states
+    use_orig_params xla xla_fsdp_v2 xla_fsdp_grad_ckpt
+    """.split()
+)
+"""The keys of fsdp_config that are on or off."""
+
+
+class Flag(enum.Enum):
+    """How a release reads a switch of fsdp_config."""
+
+    TEXT = "text"
+    """Only a text, put into the environment: a YAML boolean raises TypeError."""
+    WORD = "word"
+    """A boolean or a word for one; anything else raises ValueError."""
+    TRUTH = "truth"
+    """As Python sees it: every text that is not empty is on."""
+
+
+def during(release: str, since: str | None = None, until: str | None = None) -> bool:
+    """The release lies in a span of releases, both ends included."""
+    version = version_tuple(release)
+    return (since is None or version >= version_tuple(since)) and (until is None or version <= version_tuple(until))
+
+
+@dataclass(frozen=True)
+class ArgumentFacts:
+    """What one release makes of a file of training arguments.
+
+    `program` and `version` are of the program that reads the file; `release` is the release of transformers below it.
+    """
+
+    program: str
+    version: str
+    release: str
+    fields: Mapping[str, Spec]
+    """The arguments that some dataclass of this release has."""
+    converts: bool = False
+    """The parser turns a text into the type of its argument (TrlParser); HfArgumentParser leaves it as it is."""
+    defaults: Mapping[str, Json] = field(default_factory=dict)
+    """Defaults of the program's own over those of TrainingArguments; None where its dataclasses differ."""
+    quant_storage: bool = False
+    """4-bit weights are stored as bnb_4bit_quant_storage says; else the release takes the right dtype by itself."""
+    tables: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"transformers": TABLES})
+    """By program the tables that arguments come from."""
+    others: frozenset[str] = frozenset()
+    """Keys that a file may hold for somebody else than a dataclass."""
+    advice: Mapping[str, str] = field(default_factory=dict)
+    """What stands in for an argument of the program's own that is gone."""
+
+    def during(self, since: str | None = None, until: str | None = None) -> bool:
+        """The release of transformers lies in this span."""
+        return during(self.release, since, until)
+
+    @property
+    def label(self) -> str:
+        """The program and release that read the file: `transformers 5.24.0`."""
+        return f"{self.program} {self.version}"
+
+    def default(self, name: str) -> Json:
+        """The value of an argument that is not given."""
+        if name in self.defaults:
+            return self.defaults[name]
+        argument = self.fields.get(name)
+        return argument.default if argument else None
+
+    @property
+    def reporters(self) -> frozenset[str]:
+        """The names that report_to may hold besides `all` and `none`."""
+        return REPORTERS | {name for name, since in _LATER_REPORTERS.items() if self.during(since)}
+
+    @property
+    def reads_options_as_settings(self) -> bool:
+        """`fsdp` is on or off, its words settings of fsdp_config; FSDP2 is the default."""
+        return self.during("5.10.4")
+
+    @property
+    def default_fsdp_version(self) -> int:
+        """The FSDP version that runs unless fsdp_config names one."""
+        return 2 if self.reads_options_as_settings else 1
+
+    @cached_property
+    def fsdp_keys(self) -> frozenset[str]:
+        """The keys of fsdp_config that are read."""
+        return declarations("transformers").keys("fsdp_config", self.release)
+
+    @property
+    def fsdp_prefix(self) -> bool:
+        """`fsdp_` in front of a key of fsdp_config is stripped, also in a YAML mapping."""
+        return self.during("4.52.4")
+
+    def flag(self, key: str, version: int | None) -> Flag | None:
+        """How a switch of fsdp_config is read under an FSDP version; None where it is not read."""
+        if key not in self.fsdp_keys or key not in SWITCHES:
+            return None
+        if key.startswith("xla") or key == "cpu_offload":
+            return Flag.TRUTH
+        new = self.reads_options_as_settings
+        if key in ("limit_all_gathers", "activation_checkpointing") and not new:
+            return Flag.TRUTH
+        if key in ("cpu_ram_efficient_loading", "activation_checkpointing"):
+            return Flag.WORD
+        if version == 2 and (new or key != "sync_module_states"):
+            return None
+        return Flag.TEXT if self.during(until="4.40.2") else Flag.WORD
+
+    @cached_property
+    def fsdp(self) -> FsdpFacts:
+        """What this release makes of FSDP settings."""
+        error, warning, note = Severity.ERROR, Severity.WARNING, Severity.NOTE
+        new = self.reads_options_as_settings
+        named = self.during("5.0.0")
+        states = frozenset({"FULL_STATE_DICT", "SHARDED_STATE_DICT"})
+        prefetches = {1: Words(frozenset({"BACKWARD_PRE", "BACKWARD_POST", "NO_PREFETCH"}))}
+        policies = Words(frozenset({"TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP", "NO_WRAP"}))
+        words = {"backward_prefetch": prefetches}
+        if new:
+            words["wrap_policy"] = {1: policies, 2: policies}
+            words["state_dict_type"] = {1: Words(states | {"LOCAL_STATE_DICT"}), 2: Words(states)}
+        prefix = "fsdp_" if self.fsdp_prefix else ""
+        return FsdpFacts(
+            keys=frozenset(prefix + key for key in self.fsdp_keys | {"version"}),
+            optional_prefix=prefix,
+            key_advice={prefix + key: advice for key, advice in self._key_advice.items()},
+            unknown_key=warning,
+            default_version=self.default_fsdp_version,
+            versions=(1, 2) if named else (),
+            version_not_read=warning,
+            words=words,
+            booleans=self._booleans,
+            fsdp1_only=dict.fromkeys(
+                ("backward_prefetch", "forward_prefetch", "use_orig_params", "sync_module_states", "limit_all_gathers"),
+                note,
+            ),
+            default_state_dict_type={1: "FULL_STATE_DICT", 2: "FULL_STATE_DICT" if new else "SHARDED_STATE_DICT"},
+            boolean_reshard_under_fsdp1=error if named else None,
+            size_not_an_integer=error,
+            unsynced_ram_loading={1: warning} if new else {1: error, 2: error} if self.during("4.41.2") else {},
+            checkpointing_without_wrap=warning if named else None,
+            class_names=error,
+            single_unit=warning if new else None,
+            section_not_used=warning,
+            deepspeed_beside=error,
+            two_checkpointings=error,
+            save_only_model_sharded=error if self.during("4.50.3") else None,
+            save_only_model_best=error,
+            eight_bit_optimizers=dict.fromkeys(EIGHT_BIT_OPTIMIZERS, warning),
+            quant_storage=error if self.quant_storage else None,
+            auto_find_batch_size=error if self.during(until="4.44.2") else warning,
+        )
+
+    @property
+    def _booleans(self) -> Mapping[str, Mapping[int, Severity]]:
+        settings = {
+            "forward_prefetch": "forward_prefetch",
+            "use_orig_params": "use_orig_params",
+            "sync_module_states": "sync_module_states",
+            "limit_all_gathers": "limit_all_gathers",
+            "ram_efficient_loading": "cpu_ram_efficient_loading",
+            "activation_checkpointing": "activation_checkpointing",
+        }
+        read = {
+            setting: {version: Severity.ERROR for version in (1, 2) if self.flag(key, version) is Flag.WORD}
+            for setting, key in settings.items()
+        }
+        return {**read, "reshard": {2: Severity.ERROR}} if self.during("5.0.0") else read
+
+    @property
+    def _key_advice(self) -> Mapping[str, str]:
+        advice = dict(FSDP_KEY_ADVICE)
+        if self.reads_options_as_settings:
+            advice |= {
+                "offload_params": "call it cpu_offload",
+                "sharding_strategy": "call it reshard_after_forward, true or false",
+            }
+        return advice
+
+    # names
+
+    @cached_property
+    def accelerator_keys(self) -> frozenset[str]:
+        """The keys of accelerator_config."""
+        return _ACCELERATOR_KEYS | {name for name, since in _LATER_ACCELERATOR_KEYS.items() if self.during(since)}
+
+    def other_releases(self, name: str) -> str | None:
+        """Which other releases know an argument, as words; None where none does."""
+        for program, tables in self.tables.items():
+            known = declarations(program)
+            spans = [known.since_until(table, name) for table in tables if name in known.keys_of_any(table)]
+            if spans:
+                since = _oldest(since for since, _ in spans)
+                until = _newest(until for _, until in spans)
+                if since is not None and version_tuple(since) > version_tuple(self._version_of(program)):
+                    return f"it came with {program} {_minor(since)}"
+                if until is not None:
+                    return f"{program} {_minor(until)} was the last to have it"
+                return f"other releases of {program} have it"
+        return None
+
+    def _version_of(self, program: str) -> str:
+        return self.version if program == self.program else self.release
+
+    def renamed(self, name: str) -> str:
+        """What stands in for an argument of another release."""
+        advice = {**RENAMED, **self.advice}.get(name, "")
+        if advice.isidentifier():
+            return f"call it {advice}"
+        return f"use {advice}" if advice and not advice.startswith("remove") else advice
+
+
+@cache
+def transformers_facts(release: str) -> ArgumentFacts:
+    """The facts of one known release of transformers, as HfArgumentParser reads a file."""
+    known = declarations("transformers")
+    return ArgumentFacts("transformers", release, release, argument_fields(known, TABLES, release))
+
+
+def argument_fields(known: Declarations, tables: tuple[str, ...], release: str) -> dict[str, Spec]:
+    """The fields of several tables in one release; the first table wins."""
+    fields: dict[str, Spec] = {}
+    for table in reversed(tables):
+        fields.update(known.fields(table, release))
+    return fields
+
+
+def _minor(release: str) -> str:
+    return ".".join(release.split(".")[:2])
+
+
+def _oldest(versions: Iterable[str | None]) -> str | None:
+    """The oldest of several first releases; None stands for the oldest known."""
+    listed = list(versions)
+    return None if None in listed else min((v for v in listed if v), key=version_tuple)
+
+
+def _newest(versions: Iterable[str | None]) -> str | None:
+    """The newest of several last releases; None stands for the newest known."""
+    listed = list(versions)
+    return None if None in listed else max((v for v in listed if v), key=version_tuple)

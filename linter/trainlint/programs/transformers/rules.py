@@ -1,0 +1,855 @@
+"""TrainingArguments in YAML: words, numbers and switches as the parsers read them, and arguments that exclude others.
+
+A YAML file does not say which parser reads it. An error is what every parser comes to grief on in the release; what
+only HfArgumentParser, which converts nothing, or only a script's own dataclass could tell is a warning.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from trainlint.findings import Finding, Severity, did_you_mean, some_of
+from trainlint.programs.transformers.facts import (
+    FALSE_WORDS,
+    FSDP2_OPTIONS,
+    LOG_LEVELS,
+    OPTIONS,
+    SHARDING_OPTIONS,
+    TORCH_DTYPES,
+    TRUE_WORDS,
+    Flag,
+)
+from trainlint.programs.transformers.program import Arguments, FsdpConfig
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.values import Field, Value
+from trainlint.rule import rule
+from trainlint.training.declarations import Spec
+
+# words
+
+ENUMERATIONS = (
+    "eval_strategy", "evaluation_strategy", "logging_strategy", "save_strategy", "hub_strategy", "lr_scheduler_type",
+    "optim",
+)  # fmt: skip
+_DEBUG_WORDS = ("underflow_overflow", "tpu_metrics_debug")
+
+
+@rule("FS201", "unknown-argument-word")
+def unknown_argument_word(arguments: Arguments) -> Iterator[Finding]:
+    """An argument holds a word that its enumeration does not have.
+
+    `save_strategy`, `eval_strategy`, `logging_strategy`, `hub_strategy`, `lr_scheduler_type` and `optim` are turned
+    into members of an enumeration when TrainingArguments is built, case and all, and anything else raises ValueError:
+    a misspelt word, a null where the default is none, and the boolean that YAML makes of a bare `no` or `off`. The
+    words differ by release: `save_strategy: best` came with 4.47, `adamw_hf` went in 4.50. Quote the word, or take one
+    that the message lists.
+
+    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__.
+    """
+    for name in ENUMERATIONS:
+        argument = arguments.facts.fields.get(name)
+        if argument is None or not arguments.has(name) or _is_overridden(arguments, name):
+            continue
+        field = arguments.get(name)
+        words = [str(choice) for choice in argument.choices]
+        if field.is_null:
+            if argument.default is not None or argument.computed:
+                yield arguments.refused(field, f"{name} is null", help=f"remove it, or write one of {some_of(words)}")
+        elif field.boolean().is_(False) and "no" in words:
+            message = f"{name} is the boolean false: YAML reads a bare {field.written} so"
+            yield arguments.refused(field, message, help='write "no", in quotes', replacement='"no"')
+        elif field.text().known_and_not_in(words) or field.text().wrong_type:
+            torch = f"{field.written}_torch"
+            hint = did_you_mean(torch if torch in words else field.written, words) or f"one of {some_of(words)}"
+            yield arguments.refused(field, f"{name} has no {field.written or 'such value'}", help=hint)
+
+
+def _is_overridden(arguments: Arguments, name: str) -> bool:
+    """From 4.41 to 4.50 evaluation_strategy takes the place of eval_strategy before that is looked at."""
+    old = "evaluation_strategy"
+    return name == "eval_strategy" and old in arguments.facts.fields and not arguments.get(old).is_absent
+
+
+@rule("FS202", "unknown-log-or-report-word")
+def unknown_log_or_report_word(arguments: Arguments) -> Iterator[Finding]:
+    """log_level, report_to or debug hold a word that nothing stands behind.
+
+    The Trainer looks `log_level` up in its table of levels (KeyError) and each name of `report_to` in its table of
+    integrations (ValueError); `all` and `none` stand alone, several names are a YAML list, and the boolean that YAML
+    makes of a bare `no` or `off` is no name. Since 5.0 a null in `report_to` is none either. `debug` is split at blanks
+    into members of an enumeration.
+
+    Source: transformers 4.40 to 5.24, Trainer.__init__ and get_reporting_integration_callbacks.
+    """
+    for name in ("log_level", "log_level_replica"):
+        field = arguments.get(name)
+        if field.text().known_and_not_in(LOG_LEVELS):
+            hint = did_you_mean(field.written, LOG_LEVELS) or f"one of {some_of(sorted(LOG_LEVELS))}"
+            yield arguments.refused(field, f"{name} has no {field.written}", help=hint)
+    debug = arguments.get("debug").text()
+    for word in (debug.known or "").split():
+        if word not in _DEBUG_WORDS:
+            yield arguments.refused(debug, f"debug has no {word}", help=" or ".join(_DEBUG_WORDS))
+    yield from _reporters(arguments)
+
+
+def _reporters(arguments: Arguments) -> Iterator[Finding]:
+    field = arguments.get("report_to")
+    items = field.items() if field.is_sequence else [field]
+    names = arguments.facts.reporters | (frozenset({"all", "none"}) if len(items) == 1 else frozenset())
+    if field.is_null and arguments.has("report_to") and arguments.facts.during("5.0.0"):
+        yield arguments.refused(field, "report_to is null", help="write none, all or the names of integrations")
+    for item in items:
+        if item.boolean().known is not None:
+            yield arguments.refused(item, f"report_to has no {item.written}: YAML reads a boolean", help='write "none"')
+        elif item.text().known_and_not_in(names):
+            hint = "write a list" if "," in item.written else did_you_mean(item.written, names)
+            hint = hint or f"a list of {some_of(sorted(names))}; all and none stand alone"
+            yield arguments.refused(item, f"report_to has no {item.written or 'empty name'}", help=hint)
+
+
+# numbers and switches
+
+_KINDS = {"int": "an integer", "float": "a number", "bool": "a boolean"}
+_RAISING = frozenset({"learning_rate", "logging_steps", "warmup_steps", "warmup_ratio"})
+"""Numbers that are compared with one before anything is trained."""
+
+_COMPARED_AT_ONCE: Mapping[str, tuple[str | None, str | None]] = {
+    "warmup_steps": ("4.42.4", None),
+    "warmup_ratio": (None, "4.57.6"),
+}
+"""Those of them that are compared when TrainingArguments is built, with the first and last release that does so."""
+
+
+@rule("FS203", "text-for-number", severity=Severity.WARNING)
+def text_for_number(arguments: Arguments) -> Iterator[Finding]:
+    """A text stands where a number is needed.
+
+    PyYAML reads a number with an exponent only if it has a dot and the exponent a sign: `2e-5`, `1e8` and `1.0e5` are
+    texts, as is anything in quotes. HfArgumentParser converts nothing: the text gets into TrainingArguments and raises
+    TypeError where it is first compared, `learning_rate` in the optimizer, `warmup_steps`, `eval_steps` and the like at
+    once, batch sizes, epochs and `weight_decay` in train(). TrlParser converts texts, and ends with an error where that
+    cannot be done (`max_steps: 1e3` has to be an integer). Write `2.0e-5`, without quotes.
+
+    Source: transformers 4.40 to 5.24, HfArgumentParser.parse_yaml_file; TRL 0.12 to 1.16, TrlParser; PyYAML's resolver.
+    """
+    converts = arguments.facts.converts
+    for name, argument in arguments.facts.fields.items():
+        kind = _kind(argument)
+        field = arguments.get(name)
+        text = field.text().known
+        if kind not in ("int", "float") or text is None or not arguments.whole:
+            continue
+        number = _converted(text, "float")
+        if converts:
+            if _converted(text, kind) is None:
+                yield arguments.refused(
+                    field, f"{name} cannot be read as {_KINDS[kind]}: {text}", help="write a number"
+                )
+        elif number is None or not math.isfinite(number):
+            say = arguments.refused if name in _RAISING else arguments.warned
+            yield say(field, f"{name} is a text, not a number: {text}", help="write a number")
+        else:
+            yaml = _yaml_number(number, kind)
+            span = _COMPARED_AT_ONCE.get(name)
+            say = arguments.refused if span is not None and arguments.facts.during(*span) else arguments.warned
+            yield say(field, f"{name} is a text, not a number: {text}", help=f"write {yaml}", replacement=yaml)
+
+
+def _kind(argument: Spec) -> str | None:
+    """`int`, `float` or `bool` for an argument that is nothing else."""
+    kinds = [kind for kind in argument.types if kind != "None"]
+    return kinds[0] if kinds in (["int"], ["float"], ["bool"]) else None
+
+
+def _converted(text: str, kind: str) -> float | None:
+    try:
+        return int(text) if kind == "int" else float(text)
+    except ValueError:
+        return None
+
+
+def _yaml_number(number: float, kind: str) -> str:
+    """A number in a form that PyYAML reads as one."""
+    if kind == "int" and number.is_integer():
+        return str(int(number))
+    mantissa, exponent, power = repr(number).partition("e")
+    if not exponent:
+        return mantissa
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}e{int(power):+d}"
+
+
+@rule("FS204", "quoted-boolean", severity=Severity.WARNING)
+def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
+    """A text stands where a boolean is needed, and counts as true whatever it says.
+
+    HfArgumentParser hands a text on as it is, and Python takes every text that is not empty for true: `bf16: "false"`
+    turns bf16 on. TrlParser reads yes, true, t, y, 1 and their opposites, and ends with an error on any other text (a
+    quoted `on` too). PyYAML reads `true`, `yes` and `on` without quotes as booleans, `y` and `n` as texts. Remove the
+    quotes.
+
+    Source: transformers 4.40 to 5.24, HfArgumentParser.parse_yaml_file and string_to_bool.
+    """
+    for name, argument in arguments.facts.fields.items():
+        field = arguments.get(name)
+        text = field.text().known
+        if _kind(argument) != "bool" or not text or not arguments.whole:
+            continue
+        folded = text.lower()
+        meant = "true" if folded in TRUE_WORDS else "false" if folded in FALSE_WORDS else None
+        if arguments.facts.converts:
+            if meant is None or folded in ("on", "off"):
+                yield arguments.warned(field, f"{name} cannot be read as a boolean: {text}", help="true or false")
+        elif meant != "true":
+            yield arguments.warned(
+                field,
+                f"{name} is a text, and any text counts as true: {text}",
+                help=f"write {meant}, without quotes" if meant else "true or false, without quotes",
+                replacement=meant,
+            )
+
+
+@rule("FS205", "wrong-number", severity=Severity.WARNING)
+def wrong_number(arguments: Arguments) -> Iterator[Finding]:
+    """A float, a boolean, a list or a mapping stands where an integer or a number is needed.
+
+    No parser looks at values that are no texts. A float such as `4.0` for a batch size, `max_steps` or
+    `gradient_accumulation_steps` is accepted and raises TypeError in train(), where torch needs an integer; a boolean
+    counts as 1 or 0; a list or mapping raises where it is first used. Write one plain number.
+
+    Source: transformers 4.40 to 5.24, HfArgumentParser; TRL 0.12 to 1.16, TrlParser.
+    """
+    for name, argument in arguments.facts.fields.items():
+        kind = _kind(argument)
+        field = arguments.get(name)
+        if kind is None or field.is_absent or field.is_unknown:
+            continue
+        if field.is_mapping or field.is_sequence:
+            what = "mapping" if field.is_mapping else "list"
+            yield arguments.warned(
+                field, f"{name} is a {what}, not {_KINDS[kind]}", help="write one value", at_key=True
+            )
+        elif kind == "int" and isinstance(field.plain, float) and name != "warmup_steps":
+            yield arguments.warned(field, f"{name} is a float: {field.written}", help="write an integer")
+        elif kind != "bool" and isinstance(field.plain, bool):
+            yield arguments.warned(field, f"{name} is a boolean: {field.written}", help="write a number")
+
+
+_TEXTS: Mapping[str, tuple[str | None, str | None]] = {
+    "output_dir": (None, None),
+    "logging_dir": (None, "4.57.6"),
+    "metric_for_best_model": ("4.42.4", None),
+    "torch_compile_backend": (None, None),
+    "torchdynamo": (None, None),
+    "torch_compile_mode": (None, "4.57.6"),
+}
+"""Texts that something other than a text raises for, with the first and the last release that it does in."""
+
+
+@rule("FS213", "wrong-text")
+def wrong_text(arguments: Arguments) -> Iterator[Finding]:
+    """Something that is no text stands where a text is taken apart.
+
+    No parser looks at values that are no texts. `output_dir: 2024` raises TypeError when its `~` is expanded, a
+    `metric_for_best_model` that is a number has no endswith(), and what names the backend of torch.compile goes into
+    the environment or is put into upper case. Quote it.
+
+    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__.
+    """
+    for name, span in _TEXTS.items():
+        field = arguments.get(name)
+        if name not in arguments.facts.fields or not arguments.facts.during(*span):
+            continue
+        if name == "metric_for_best_model" and not arguments.get("greater_is_better").is_absent:
+            continue
+        if field.text().wrong_type:
+            help = f'quote it: "{field.written}"' if field.written else "write one text"
+            yield arguments.refused(field, f"{name} is no text: {field.written or 'a list or mapping'}", help=help)
+
+
+@rule("FS206", "steps-out-of-range")
+def steps_out_of_range(arguments: Arguments) -> Iterator[Finding]:
+    """A number of steps, or a ratio, lies outside what TrainingArguments takes.
+
+    ValueError when it is built: logging, evaluation or saving in steps with a step number that is not whole, or with
+    none (`logging_steps: 0`); a negative `warmup_steps` (since 4.42), a fraction of it (4.42 to 4.57, as a ratio from
+    5.0 on), a `warmup_ratio` outside 0 to 1 (up to 4.57); `torch_empty_cache_steps` that is no positive integer (since
+    4.50). A step number below 1 is a ratio of all steps.
+
+    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__ and _validate_args.
+    """
+    for strategy, steps in (("logging", "logging_steps"), ("eval", "eval_steps"), ("save", "save_steps")):
+        by_steps = arguments.eval_strategy if strategy == "eval" else arguments.word(f"{strategy}_strategy")
+        if by_steps.is_("steps"):
+            yield from _steps(arguments, steps)
+    yield from _warmup(arguments)
+    cache = arguments.get("torch_empty_cache_steps")
+    if arguments.facts.during("4.50.3") and (cache.number().known_and(lambda n: n < 1 or n % 1 != 0)):
+        message = f"torch_empty_cache_steps is no positive integer: {cache.written}"
+        yield arguments.refused(cache, message, help="remove it, or write 1 or more")
+
+
+def _steps(arguments: Arguments, name: str) -> Iterator[Finding]:
+    value = arguments.steps(name)
+    if value.known_and(lambda number: number > 1 and number % 1 != 0):
+        message = f"{name} is above 1 and not whole: {value.field.written}"
+        yield arguments.refused(value, message, help="write an integer, or a ratio below 1")
+    elif name == "logging_steps" and value.is_(0):
+        yield arguments.refused(value, "logging_steps is 0", help='write a number, or logging_strategy: "no"')
+    elif name == "eval_steps" and value.field.name == "logging_steps" and value.known_and(lambda number: number <= 0):
+        message = f"evaluation goes by logging_steps, which is {value.field.written}"
+        yield arguments.refused(value, message, help="set eval_steps")
+    elif name != "eval_steps" and value.field.is_null and arguments.has(name):
+        yield arguments.refused(value, f"{name} is null", help="remove it, or write a number")
+
+
+def _warmup(arguments: Arguments) -> Iterator[Finding]:
+    facts = arguments.facts
+    steps, ratio = arguments.number("warmup_steps"), arguments.number("warmup_ratio")
+    for value, looked_at in ((steps, facts.during("4.42.4")), (ratio, facts.during(until="4.57.6"))):
+        if looked_at and value.field.is_null and arguments.has(value.field.name):
+            yield arguments.refused(value, f"{value.field.name} is null", help="remove it, or write a number")
+    if facts.during("4.42.4", "4.57.6") and isinstance(steps.field.plain, float):
+        message = f"warmup_steps must be an integer: {steps.field.written}"
+        yield arguments.refused(steps, message, help="a ratio goes into warmup_ratio")
+    elif facts.during("4.42.4", "4.43.4") and steps.is_(1):
+        yield arguments.refused(steps, "warmup_steps cannot be 1", help="write 0, or a number above 1")
+    elif facts.during("4.42.4") and steps.known_and(lambda number: number < 0):
+        yield arguments.refused(steps, f"warmup_steps is negative: {steps.field.written}", help="write 0 or more")
+    if facts.during(until="4.57.6") and ratio.known_and(lambda number: not 0 <= number <= 1):
+        message = f"warmup_ratio lies outside 0 to 1: {ratio.field.written}"
+        yield arguments.refused(ratio, message, help="a number of steps goes into warmup_steps")
+
+
+# arguments that exclude or need others
+
+
+@rule("FS207", "two-precisions")
+def two_precisions(arguments: Arguments) -> Iterator[Finding]:
+    """fp16 and bf16 are both on.
+
+    TrainingArguments raises ValueError, for training (`fp16`, `bf16`) and for evaluation (`fp16_full_eval`,
+    `bf16_full_eval`) alike. Keep bf16 where the GPUs have it.
+
+    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__.
+    """
+    for first, second in (("bf16", "fp16"), ("bf16_full_eval", "fp16_full_eval")):
+        if arguments.switch(first).is_(True) and arguments.switch(second).is_(True):
+            yield arguments.refused(arguments.get(second), f"{second} and {first} are both on", help="keep one of them")
+
+
+@rule("FS208", "best-model-strategies")
+def best_model_strategies(arguments: Arguments) -> Iterator[Finding]:
+    """load_best_model_at_end needs checkpoints at the evaluations.
+
+    TrainingArguments raises ValueError unless saving and evaluation follow the same strategy, by default `steps` and
+    `no`, and in steps unless `save_steps` is a multiple of `eval_steps` (where that is left out, of `logging_steps`). A
+    ratio below 1 does not go with a step number. Since 4.48 `save_strategy: best` is excepted. Set `eval_strategy` and
+    `save_strategy` alike.
+
+    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__ and _validate_args.
+    """
+    best = arguments.switch("load_best_model_at_end")
+    save, evaluation = arguments.word("save_strategy"), arguments.eval_strategy
+    if not best.is_(True) or save.known is None or evaluation.known is None:
+        return
+    if save.is_("best") and arguments.facts.during("4.48.3"):
+        return
+    if save.known != evaluation.known:
+        message = f"load_best_model_at_end needs one strategy: it saves by {save}, evaluates by {evaluation}"
+        yield arguments.refused(best, message, help="set eval_strategy and save_strategy alike")
+    elif save.is_("steps"):
+        yield from _multiple(arguments, best)
+
+
+def _multiple(arguments: Arguments, best: Value[bool]) -> Iterator[Finding]:
+    saving, evaluating = arguments.steps("save_steps"), arguments.steps("eval_steps")
+    save, evaluation = saving.known, evaluating.known
+    if save is None or not evaluation or not math.isfinite(save) or not math.fmod(save, evaluation):
+        return
+    as_ratio = save < 1 and evaluation < 1 and arguments.facts.during("4.53.3")
+    if as_ratio and not (save * 1_000_000) % (evaluation * 1_000_000):
+        return
+    at = saving.field if arguments.has("save_steps") else best.field
+    message = f"load_best_model_at_end needs save_steps as a multiple of eval_steps: {save:g} and {evaluation:g}"
+    yield arguments.refused(at, message, help=f"for example save_steps: {2 * evaluation:g}")
+
+
+@rule("FS209", "needs-evaluation-or-metric")
+def needs_evaluation_or_metric(arguments: Arguments) -> Iterator[Finding]:
+    """A scheduler or a saving strategy goes by an evaluation that is not made or a metric that is not named.
+
+    `lr_scheduler_type: reduce_lr_on_plateau` (and `greedy`, since 5.4) follows the evaluation: TrainingArguments raises
+    ValueError with `eval_strategy: "no"`, which is the default. `save_strategy: best` needs
+    `metric_for_best_model` unless `load_best_model_at_end` sets it: the Trainer raises ValueError. Set them.
+
+    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__; since 4.47 Trainer.__init__.
+    """
+    scheduler = arguments.word("lr_scheduler_type")
+    if scheduler.is_("reduce_lr_on_plateau", "greedy") and arguments.eval_strategy.is_("no"):
+        yield arguments.refused(scheduler, f"{scheduler} needs an evaluation", help="set eval_strategy")
+    save, metric = arguments.word("save_strategy"), arguments.get("metric_for_best_model")
+    unset = metric.is_absent and not scheduler.is_("reduce_lr_on_plateau", "greedy")
+    if save.is_("best") and unset and not arguments.is_on("load_best_model_at_end"):
+        yield arguments.refused(save, "save_strategy best needs a metric", help="set metric_for_best_model")
+
+
+@rule("FS210", "prefetch-without-workers")
+def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
+    """dataloader_prefetch_factor needs worker processes.
+
+    With `dataloader_num_workers: 0`, which is the default, TrainingArguments raises ValueError. Set the number of
+    workers, or leave the factor out.
+
+    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__ and _validate_args.
+    """
+    factor, workers = arguments.get("dataloader_prefetch_factor"), arguments.number("dataloader_num_workers")
+    none = workers.is_(0) or not arguments.has("dataloader_num_workers")
+    if none and not factor.is_absent and not factor.is_unknown:
+        yield arguments.refused(
+            factor, "dataloader_prefetch_factor needs workers", help="set dataloader_num_workers", at_key=True
+        )
+
+
+@rule("FS211", "output-dir-missing", severity=Severity.WARNING)
+def output_dir_missing(arguments: Arguments) -> Iterator[Finding]:
+    """output_dir is not there.
+
+    Up to 4.48 TrainingArguments has no default for it: parse_yaml_file raises TypeError. (A script that reads its
+    command line besides may get it there.) From 4.49 on it is `trainer_output`.
+
+    Source: transformers 4.40 to 4.48, TrainingArguments.
+    """
+    argument = arguments.facts.fields.get("output_dir")
+    if argument and argument.required and arguments.whole and not arguments.has("output_dir"):
+        yield arguments.warned(
+            arguments.get("output_dir"),
+            "output_dir is missing",
+            help=f"transformers {arguments.facts.release} needs it",
+        )
+
+
+@rule("FS212", "argument-not-built")
+def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
+    """A mapping in YAML does not make the object that the Trainer needs, or has keys that the object does not take.
+
+    `parallelism_config` (since 4.56) has to be accelerate's ParallelismConfig; parsers pass the mapping on and
+    Accelerator() raises AttributeError. Parallelism from a file goes into the accelerate config. `accelerator_config`
+    is built from a mapping, and an unknown key raises TypeError.
+
+    Source: transformers 4.40 to 5.24, Trainer.create_accelerator_and_postprocess; trainer_pt_utils.AcceleratorConfig.
+    """
+    parallel = arguments.get("parallelism_config")
+    if "parallelism_config" in arguments.facts.fields and parallel.is_mapping:
+        message = "parallelism_config cannot be a mapping: the Trainer needs the object"
+        yield arguments.refused(parallel, message, help="put it into the accelerate config", at_key=True)
+    keys = arguments.facts.accelerator_keys
+    for entry in arguments.get("accelerator_config").entries():
+        if entry.name not in keys:
+            hint = did_you_mean(entry.name, keys) or f"one of {some_of(sorted(keys))}"
+            yield arguments.refused(entry, f"accelerator_config has no {entry.name}", help=hint, at_key=True)
+
+
+# names
+
+
+@rule("FS215", "unknown-argument", severity=Severity.WARNING)
+def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
+    """A key is no argument of this release, but of another one, or nearly one of this.
+
+    HfArgumentParser raises ValueError for a key that no dataclass has. TRL's own scripts drop it without a word, so
+    that the setting is the default. Scripts add dataclasses of their own, which is why a key that no release knows is
+    left alone unless it is within two letters of a known one, and why this is a warning. `evaluation_strategy` is
+    `eval_strategy` (the old name ended with 4.50), `overwrite_output_dir` and `no_cuda` went in 5.0, `warmup_ratio` in
+    5.15 (a `warmup_steps` below 1 is a ratio); TRL's `max_seq_length` is `max_length`, its `torch_dtype` `dtype`. Names
+    with hyphens are for the command line; in a file they have underscores.
+
+    Source: the dataclasses of the released wheels of transformers 4.40 to 5.24 and TRL 0.12 to 1.16.
+    """
+    for entry in arguments.field.entries():
+        other = arguments.facts.other_releases(entry.name)
+        if entry.name in arguments.facts.fields or entry.name in arguments.facts.others:
+            continue
+        if other is not None:
+            advice = arguments.facts.renamed(entry.name)
+            yield arguments.warned(
+                entry, f"{entry.name} is no argument of {arguments.facts.label}: {other}", help=advice, at_key=True
+            )
+        elif near := arguments.near_miss(entry.name):
+            yield arguments.warned(
+                entry,
+                f"{entry.name} is no argument of {arguments.facts.label}",
+                help=f'did you mean "{near}"?',
+                at_key=True,
+            )
+
+
+@rule("FS216", "duplicate-argument", severity=Severity.WARNING)
+def duplicate_argument(arguments: Arguments) -> Iterator[Finding]:
+    """An argument is written twice, and the last one wins without a word.
+
+    PyYAML keeps the last of equal keys in a mapping. Remove the one that is not meant.
+
+    Source: PyYAML's constructor, which transformers and TRL read with.
+    """
+    for entry in arguments.field.entries():
+        if entry.dialect is not Dialect.PYYAML:
+            continue
+        if entry.entry and entry.entry.duplicates and entry.name in arguments.facts.fields:
+            yield arguments.warned(
+                entry, f"{entry.name} is written {len(entry.entry.duplicates) + 1} times: this one counts", at_key=True
+            )
+
+
+# sharding, as transformers alone reads it
+
+
+@rule("FS230", "fsdp-word")
+def fsdp_word(arguments: Arguments) -> Iterator[Finding]:
+    """`fsdp` holds something that it cannot.
+
+    It is a boolean, words with blanks between them (`full_shard auto_wrap`), or a list of such words: full_shard,
+    shard_grad_op, no_shard, hybrid_shard, hybrid_shard_zero2, offload, auto_wrap. A text is split and each word turned
+    into a member of an enumeration: a misspelt word, upper case, commas and a quoted "true" raise ValueError. Words in
+    a list are not checked up to 5.9, and a wrong one is dropped without a word. `fsdp: false` raised TypeError in 4.57,
+    a null did up to 4.56. Up to 5.9 `offload` needs a strategy beside it, and full_shard and shard_grad_op exclude each
+    other; later releases take both without a word.
+
+    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__, since 5.10 _apply_legacy_fsdp_to_config.
+    """
+    options, facts = arguments.options, arguments.facts
+    field = options.field
+    if field.boolean().is_(False) and facts.during("4.57.1", "4.57.6"):
+        yield arguments.refused(field, f"transformers {facts.release} cannot read fsdp: false", help="remove it")
+    elif field.is_null and facts.during(until="4.56.2"):
+        yield arguments.refused(field, f"transformers {facts.release} cannot read an empty fsdp", help="remove it")
+    elif field.number().known is not None and not facts.reads_options_as_settings:
+        yield arguments.refused(
+            field, f"fsdp cannot be a number: {field.written}", help="true, or words such as full_shard"
+        )
+    elif field.is_mapping:
+        yield arguments.warned(field, "fsdp cannot be a mapping", help="its settings go into fsdp_config", at_key=True)
+    for word in options.words:
+        yield from _fsdp_word(arguments, word)
+    if not facts.reads_options_as_settings:
+        yield from _option_clash(arguments)
+
+
+def _fsdp_word(arguments: Arguments, word: Value[str]) -> Iterator[Finding]:
+    text = word.known
+    if text in OPTIONS or word.unknown:
+        return
+    folded = (text or "").lower()
+    new = arguments.facts.reads_options_as_settings
+    if folded in SHARDING_OPTIONS and (new or arguments.options.field.is_sequence):
+        return
+    if text is None and not new and arguments.config and arguments.config.switch("xla").known:
+        return
+    help = did_you_mean(folded, OPTIONS) or f"one of {some_of(OPTIONS, 7)}"
+    if "," in folded:
+        help = "put blanks between the words, or write a list"
+    elif folded in ("true", "false"):
+        help = f"write {folded} without quotes"
+    message = f"fsdp has no {word.field.written if text is None else text}"
+    if text is not None and arguments.options.field.is_sequence and not new:
+        yield arguments.warned(word, f"{message}: it is dropped", help=help)
+    else:
+        yield arguments.refused(word, message, help=help)
+
+
+def _option_clash(arguments: Arguments) -> Iterator[Finding]:
+    options = arguments.options
+    words = {word.known for word in options.words}
+    if words == {"offload"}:
+        yield arguments.refused(options.field, "fsdp: offload needs a strategy", help="write full_shard offload")
+    elif {"full_shard", "shard_grad_op"} <= words:
+        yield arguments.refused(
+            options.field, "fsdp has full_shard and shard_grad_op, which exclude each other", help="keep one of them"
+        )
+
+
+@rule("FS231", "fsdp1-strategy")
+def fsdp1_strategy(arguments: Arguments) -> Iterator[Finding]:
+    """`fsdp` names a strategy that FSDP2 does not have.
+
+    Since 5.10 FSDP2 runs unless `fsdp_config` has `version: 1`. It has full_shard and shard_grad_op, in lower case;
+    no_shard and the hybrid strategies raise ValueError. Set `version: 1` while FSDP1 is still there, or take one of the
+    two.
+
+    Source: transformers 5.10 to 5.24, TrainingArguments._apply_legacy_fsdp_to_config.
+    """
+    config = arguments.config
+    version = config.runs_version if config else arguments.facts.default_fsdp_version
+    if not arguments.facts.reads_options_as_settings or version != 2:
+        return
+    for word in arguments.options.words:
+        if (word.known or "").lower() in SHARDING_OPTIONS and word.known not in FSDP2_OPTIONS:
+            lower = str(word).lower()
+            help = f"write {lower}" if lower in FSDP2_OPTIONS else "set version: 1 in fsdp_config, or write full_shard"
+            yield arguments.refused(word, f"FSDP2 has no {word}", help=help)
+
+
+@rule("FS232", "fsdp-strategy-not-run", severity=Severity.WARNING)
+def fsdp_strategy_not_run(arguments: Arguments) -> Iterator[Finding]:
+    """The strategy in `fsdp` is not the one that runs.
+
+    Since 5.4 a strategy is handed to accelerate as reshard-after-forward. Under FSDP1 (`version: 1`) accelerate does
+    not look there: every strategy runs as FULL_SHARD, so that shard_grad_op gathers the parameters again in backward,
+    no_shard shards and the hybrid ones span all machines. From 5.0 to 5.3 FSDP2 (`version: 2`) does not look at `fsdp`:
+    parameters stay gathered after forward, also with full_shard, unless `reshard_after_forward` is true. Nothing is
+    printed. Set the strategy in the accelerate config, or `reshard_after_forward`.
+
+    Source: transformers 5.0 to 5.24, TrainingArguments._process_fsdp_args; accelerate 1.6 to 1.15.
+    """
+    config, facts = arguments.config, arguments.facts
+    strategy = arguments.options.strategy
+    version = config.runs_version if config else facts.default_fsdp_version
+    reshard = config.read("reshard_after_forward") if config else None
+    if strategy.known is None or (reshard is not None and not reshard.is_absent):
+        return
+    if version == 1 and facts.during("5.4.0") and strategy.known.lower() != "full_shard":
+        yield arguments.warned(strategy, f"{strategy} runs as full_shard under FSDP1", help="remove version: 1")
+    elif version == 2 and facts.during("5.0.0", "5.3.0") and strategy.is_("full_shard"):
+        yield arguments.warned(
+            strategy, "full_shard keeps the parameters after forward", help="add reshard_after_forward: true"
+        )
+
+
+@rule("FS233", "fsdp-wraps-nothing", severity=Severity.WARNING)
+def fsdp_wraps_nothing(arguments: Arguments) -> Iterator[Finding]:
+    """The model is one FSDP unit, or wrapped otherwise than the settings say.
+
+    Up to 5.9 the model is wrapped only if `fsdp` has auto_wrap; without it every process gathers all parameters at once
+    and the layer classes or the size in `fsdp_config` are not looked at. From 5.10 on the model is always wrapped by
+    its layer classes; a `min_num_params` is not looked at unless `auto_wrap_policy` is SIZE_BASED_WRAP. Nothing is
+    printed.
+
+    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__ and _process_fsdp_args.
+    """
+    options, config = arguments.options, arguments.config
+    if not options.on.is_(True) or not arguments.whole or (config and config.switch("xla").known):
+        return
+    if arguments.facts.reads_options_as_settings:
+        if config and config.has_size and not config.get("auto_wrap_policy").text().is_("SIZE_BASED_WRAP"):
+            yield arguments.warned(
+                config.min_num_params,
+                f"{config.min_num_params.name} is not looked at: the model is wrapped by its layer classes",
+                help="add auto_wrap_policy: SIZE_BASED_WRAP",
+            )
+    elif options.given("auto_wrap") is None and (options.strategy.known or options.field.boolean().is_(True)):
+        yield arguments.warned(
+            options.field, "fsdp without auto_wrap makes the model one FSDP unit", help="write full_shard auto_wrap"
+        )
+
+
+@rule("FS234", "fsdp-config-form")
+def fsdp_config_form(arguments: Arguments) -> Iterator[Finding]:
+    """`fsdp_config` is neither a mapping nor a JSON object nor the name of a JSON file.
+
+    A text that begins with a brace is parsed as JSON, any other text is opened as a file; what is none of these has no
+    get() and raises AttributeError. Up to 5.9 this is so without `fsdp` too.
+
+    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__ and _process_fsdp_args.
+    """
+    field = arguments.get("fsdp_config")
+    read = arguments.options.on.is_(True) or not arguments.facts.reads_options_as_settings
+    scalar = field.scalar()
+    if read and (field.is_sequence or (scalar.known is not None and not isinstance(scalar.known, str))):
+        yield arguments.refused(field, "fsdp_config must be a mapping", help="write its keys below it", at_key=True)
+
+
+@rule("FS235", "fsdp-config-value")
+def fsdp_config_value(arguments: Arguments) -> Iterator[Finding]:
+    """A value of `fsdp_config` is of a kind that its reader does not take, or takes otherwise.
+
+    `min_num_params` is compared with 0: a text such as `1e6`, which PyYAML does not read as a number, and a null raise
+    TypeError up to 5.9, even without `fsdp`; beside layer classes a size raises ValueError there, and is dropped later.
+    Some switches are only asked whether they are empty: `activation_checkpointing: "false"` and `limit_all_gathers:
+    "false"` are on up to 5.9, `cpu_offload`, `xla` and its like in every release. In 4.40 `forward_prefetch`,
+    `sync_module_states` and `use_orig_params` go into the environment as they are, and a YAML boolean raises TypeError:
+    quote it. Under FSDP1 (since 5.0) `reshard_after_forward` is the name of a strategy. The dtypes of
+    `xla_fsdp_settings` are looked up in torch.
+
+    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__ and _process_fsdp_args; Trainer.
+    """
+    config = arguments.config
+    if config is None:
+        return
+    on = arguments.options.on.is_(True)
+    yield from _size(arguments, config, on)
+    if not on:
+        return
+    if config.switch("xla").is_(True):
+        yield from _xla_dtypes(arguments, config)
+    else:
+        yield from _reshard_word(arguments, config)
+    yield from _switches(arguments, config)
+
+
+def _size(arguments: Arguments, config: FsdpConfig, on: bool) -> Iterator[Finding]:
+    size = config.min_num_params
+    if arguments.facts.reads_options_as_settings:
+        return
+    if size.node is not None and not size.is_unknown and not isinstance(size.plain, (int, float)):
+        message = f"{size.name} is no number: {size.written or 'null'}"
+        yield arguments.refused(size, message, help="write the digits out, such as 100000000")
+    elif on and config.has_size and config.has_classes:
+        yield arguments.refused(
+            size, f"{size.name} and transformer_layer_cls_to_wrap exclude each other", help="keep one", at_key=True
+        )
+
+
+def _switches(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
+    for key in sorted(arguments.facts.fsdp_keys):
+        field = config.read(key)
+        reading = arguments.facts.flag(key, config.runs_version)
+        text = field.text().known
+        if reading is Flag.TRUTH and text and text.lower() in FALSE_WORDS and not config.json:
+            yield arguments.warned(
+                field,
+                f"{field.name} is a text, and any text counts as true: {text}",
+                help="write false, without quotes",
+            )
+        elif (
+            reading is Flag.TEXT
+            and text is None
+            and not (field.node is None or field.is_unknown or config.switch("xla").known)
+        ):
+            word = "true" if field.boolean().is_(True) else "false"
+            yield arguments.refused(field, f"{field.name} must be a text in 4.40", help=f'write "{word}", in quotes')
+
+
+def _reshard_word(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
+    field = config.read("reshard_after_forward")
+    word = field.written.lower()
+    if config.runs_version != 1 or field.node is None or field.is_unknown or field.boolean().known is not None:
+        return
+    if word not in SHARDING_OPTIONS and word not in ("1", "2", "3", "4", "5"):
+        hint = did_you_mean(word, SHARDING_OPTIONS) or f"one of {some_of(SHARDING_OPTIONS)}"
+        yield arguments.refused(field, f"{field.name} is no strategy: {field.written or 'null'}", help=hint)
+
+
+def _xla_dtypes(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
+    settings = config.read("xla_fsdp_settings")
+    for key in ("compute_dtype", "buffer_dtype"):
+        dtype = settings.get(key).text()
+        if dtype.known_and_not_in(TORCH_DTYPES):
+            hint = did_you_mean(str(dtype), TORCH_DTYPES) or f"one of {some_of(sorted(TORCH_DTYPES))}"
+            yield arguments.refused(dtype, f"torch has no dtype {dtype}", help=hint)
+
+
+@rule("FS236", "cpu-under-fsdp", severity=Severity.WARNING)
+def cpu_under_fsdp(arguments: Arguments) -> Iterator[Finding]:
+    """`use_cpu` turns FSDP off.
+
+    On the CPU accelerate runs plain data parallelism, whatever `fsdp` says: every process holds the whole model, and
+    nothing is printed. Remove one of the two.
+
+    Source: transformers 4.40 to 5.24 with accelerate, the state of eight processes on the CPU.
+    """
+    for name in ("use_cpu", "no_cuda"):
+        if name in arguments.facts.fields and arguments.switch(name).is_(True) and arguments.options.on.is_(True):
+            yield arguments.warned(arguments.get(name), f"{name} turns FSDP off", help=f"remove {name}, or fsdp")
+
+
+@rule("FS237", "checkpointing-gathers-twice", severity=Severity.WARNING)
+def checkpointing_gathers_twice(arguments: Arguments) -> Iterator[Finding]:
+    """The Trainer's gradient checkpointing under FSDP gathers the parameters once more in backward.
+
+    It works, and is slower than FSDP's own: recomputing a layer gathers its parameters again. The Trainer says so since
+    4.43, up to 5.9 for full_shard and hybrid_shard, later for every strategy. Set `activation_checkpointing: true` in
+    `fsdp_config` in its place.
+
+    Source: transformers 4.43 to 5.24, TrainingArguments; transformers#30404.
+    """
+    facts, options, config = arguments.facts, arguments.options, arguments.config
+    told = facts.reads_options_as_settings or options.field.boolean().is_(True)
+    told = told or options.given("full_shard", "hybrid_shard") is not None
+    both = config is not None and config.switch("activation_checkpointing").known
+    if not (facts.during("4.43.4") and options.on.is_(True) and told) or both or not arguments.whole:
+        return
+    name = arguments.checkpointing_name
+    if arguments.switch(name).is_(True):
+        yield arguments.warned(
+            arguments.get(name),
+            f"{name} gathers parameters twice under FSDP",
+            help="set activation_checkpointing: true in fsdp_config in its place",
+        )
+
+
+# DeepSpeed beside
+
+_DEEPSPEED_NUMBERS = {
+    "train_micro_batch_size_per_gpu": "per_device_train_batch_size",
+    "gradient_accumulation_steps": "gradient_accumulation_steps",
+    "gradient_clipping": "max_grad_norm",
+    "optimizer.params.lr": "learning_rate",
+    "optimizer.params.weight_decay": "weight_decay",
+    "optimizer.params.eps": "adam_epsilon",
+    "scheduler.params.warmup_max_lr": "learning_rate",
+}
+_DEEPSPEED_SWITCHES = {"fp16.enabled": "fp16", "bf16.enabled": "bf16"}
+
+
+@rule("FS238", "deepspeed-mismatch")
+def deepspeed_mismatch(arguments: Arguments) -> Iterator[Finding]:
+    """The DeepSpeed config says another value than the training arguments.
+
+    The Trainer fills in what is "auto" in the DeepSpeed config and compares the rest with its own arguments, given or
+    by default: batch size, accumulation, clipping, the optimizer's settings, fp16 and bf16. Any difference raises
+    ValueError when training starts. Write "auto" in the DeepSpeed config.
+
+    Source: transformers 4.40 to 5.24, HfTrainerDeepSpeedConfig.trainer_config_process and trainer_config_finalize.
+    """
+    deepspeed = arguments.deepspeed
+    if deepspeed is None:
+        return
+    for path, name in _DEEPSPEED_NUMBERS.items():
+        theirs, mine = deepspeed.at(*path.split(".")), arguments.number(name)
+        default = arguments.facts.default(name)
+        if not arguments.has(name) and isinstance(default, (int, float)):
+            mine = mine.or_when_absent(float(default))
+        if mine.known is not None and theirs.number().known_and_not_in([mine.known]):
+            yield _mismatch(arguments, theirs, path, name, f"{mine.known:g}")
+    for path, name in _DEEPSPEED_SWITCHES.items():
+        flag, on = deepspeed.at(*path.split(".")), arguments.switch(name)
+        full = arguments.is_on(f"{name}_full_eval")
+        off = not arguments.has(name) and arguments.facts.default(name) is False and not full
+        if (flag.boolean().is_(True) and (off or (on.is_(False) and not full))) or (
+            flag.boolean().is_(False) and on.is_(True)
+        ):
+            yield _mismatch(arguments, flag, path, name, "true" if on.is_(True) else "false")
+
+
+def _mismatch(arguments: Arguments, theirs: Field, path: str, name: str, value: str) -> Finding:
+    at = arguments.get(name if arguments.has(name) else "deepspeed")
+    return arguments.refused(
+        at,
+        f"{name} is {value}, and the DeepSpeed config has {path}: {theirs.written}",
+        help='write "auto" in the DeepSpeed config',
+        related=theirs.relate("the DeepSpeed config has it here"),
+    )
+
+
+@rule("FS239", "deepspeed-excludes")
+def deepspeed_excludes(arguments: Arguments) -> Iterator[Finding]:
+    """An argument does not go with DeepSpeed.
+
+    `save_only_model` with `load_best_model_at_end` raises ValueError, since the best checkpoint could not be loaded
+    back; so does `auto_find_batch_size` with ZeRO-3 (up to 4.44 with any DeepSpeed). Drop one of them.
+
+    Source: transformers 4.40 to 5.24, Trainer.create_accelerator_and_postprocess.
+    """
+    given = arguments.get("deepspeed")
+    if given.is_absent or given.is_unknown or given.text().is_(""):
+        return
+    only, auto = arguments.switch("save_only_model"), arguments.switch("auto_find_batch_size")
+    if only.is_(True) and arguments.switch("load_best_model_at_end").is_(True):
+        message = "save_only_model does not go with load_best_model_at_end under DeepSpeed"
+        yield arguments.refused(only, message, help="drop one of the two")
+    stage = arguments.deepspeed.at("zero_optimization", "stage").integer() if arguments.deepspeed else None
+    if auto.is_(True) and (arguments.facts.during(until="4.44.2") or (stage is not None and stage.is_(3))):
+        yield arguments.refused(
+            auto, "auto_find_batch_size does not go with DeepSpeed", help="set the batch size yourself"
+        )

@@ -1,0 +1,1 @@
+"""TRL: files for its trainers' command line."""

@@ -1,0 +1,150 @@
+"""What each release of TRL makes of a config file, beyond the names and types that `releases` reads.
+
+Source: the released wheels of TRL, modules scripts/utils.py (up to 0.12 commands/cli_utils.py), scripts/*.py and
+trainer/*_config.py, each known release read, and TrlParser run in 0.12.2, 0.19.1, 0.24.0 and 1.16.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from trainlint.programs.transformers.facts import TABLES, ArgumentFacts, argument_fields
+from trainlint.training.declarations import Spec, declarations
+
+if TYPE_CHECKING:
+    from trainlint.training.declarations import Json
+
+GOES_WITH: Mapping[str, str] = {
+    "0.12.2": "4.46.3", "0.13.0": "4.48.3", "0.14.0": "4.49.0", "0.15.2": "4.50.3", "0.16.1": "4.51.3",
+    "0.17.0": "4.52.4", "0.18.2": "4.53.3", "0.19.1": "4.53.3", "0.20.0": "4.54.1", "0.21.0": "4.55.4",
+    "0.22.2": "4.56.2", "0.23.1": "4.57.1", "0.24.0": "4.57.6", "0.25.1": "4.57.6", "0.26.2": "5.0.0",
+    "0.27.2": "5.1.0", "0.28.0": "5.3.0", "0.29.1": "5.4.0", "1.0.0": "5.5.4", "1.1.0": "5.5.4", "1.2.0": "5.6.2",
+    "1.3.0": "5.8.1", "1.4.0": "5.9.0", "1.5.1": "5.11.0", "1.6.0": "5.12.1", "1.7.1": "5.12.1", "1.8.0": "5.14.1",
+    "1.9.2": "5.14.1", "1.10.0": "5.16.1", "1.11.0": "5.16.1", "1.12.0": "5.17.0", "1.13.0": "5.18.0",
+    "1.14.2": "5.19.0", "1.15.0": "5.20.1", "1.16.0": "5.24.0",
+}  # fmt: skip
+"""The newest transformers from before the next release of TRL that this one allows.
+
+Source: the dates inside the wheels, and `requires:transformers` of the release. Nothing holds the two together: a pin
+of transformers says more.
+"""
+
+PROFILES = frozenset({"fsdp1", "fsdp2", "multi_gpu", "single_gpu", "zero1", "zero2", "zero3"})
+"""The accelerate configs that TRL ships and `accelerate_config` may name, since 0.18."""
+
+FSDP_PROFILES: Mapping[str, dict[str, object]] = {
+    "fsdp1": {
+        "fsdp_version": 1,
+        "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+        "fsdp_state_dict_type": "FULL_STATE_DICT",
+        "fsdp_activation_checkpointing": False,
+    },
+    "fsdp2": {
+        "fsdp_version": 2,
+        "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+        "fsdp_state_dict_type": "FULL_STATE_DICT",
+        "fsdp_activation_checkpointing": False,
+    },
+}
+"""What those of FSDP say that meets with training arguments."""
+
+TRAINERS: Mapping[str, str] = {
+    "sft": "SFTConfig",
+    "dpo": "DPOConfig",
+    "grpo": "GRPOConfig",
+    "kto": "KTOConfig",
+    "orpo": "ORPOConfig",
+    "cpo": "CPOConfig",
+    "rloo": "RLOOConfig",
+    "reward": "RewardConfig",
+    "gkd": "GKDConfig",
+    "ppo": "PPOConfig",
+    "online_dpo": "OnlineDPOConfig",
+}
+"""The arguments of a command `trl WORD`, which also names the files that are written for it."""
+
+_SHARED = ("ModelConfig", "ScriptArguments", "DatasetMixtureConfig")
+_NOT_FOR_CONFIGS = frozenset({"ChatArguments", "DDPOConfig", "AlignPropConfig", "DatasetConfig", "BaseConfig"})
+"""Tables whose names never stand at the top of a file for a trainer."""
+
+RENAMED: Mapping[str, str] = {
+    "max_seq_length": "max_length",
+    "torch_dtype": "dtype",
+    "use_liger": "use_liger_kernel",
+    "use_liger_loss": "use_liger_kernel",
+    "tokenizer": "processing_class",
+    "dataset_batch_size": "remove it",
+    "num_of_sequences": "remove it",
+    "chars_per_token": "remove it",
+    "gradient_checkpointing_use_reentrant": "gradient_checkpointing_kwargs: {use_reentrant: …}",
+    "vllm_guided_decoding_regex": "vllm_structured_outputs_regex",
+    "vllm_max_model_len": "vllm_max_model_length",
+    "rloo_k": "num_generations",
+}
+"""What stands in for an argument of TRL that is gone."""
+
+
+def trainer_tables(trainer: str | None = None) -> tuple[str, ...]:
+    """The dataclasses that a config file fills in: those of one trainer, or of any."""
+    known = declarations("trl")
+    mine = known.tables if trainer is None else (TRAINERS[trainer], f"{TRAINERS[trainer][:-6]}ScriptArguments")
+    tables = [table for table in mine if table in known.tables and table not in _NOT_FOR_CONFIGS]
+    return tuple(dict.fromkeys([*tables, *_SHARED]))
+
+
+@cache
+def trl_facts(release: str, transformers: str, trainer: str | None = None) -> ArgumentFacts:
+    """The facts of one known release of TRL over one of transformers, for one trainer or for all that it has."""
+    known = declarations("trl")
+    tables = [table for table in trainer_tables(trainer) if known.keys(table, release)]
+    fields = argument_fields(declarations("transformers"), TABLES, transformers)
+    own: dict[str, list[Spec]] = {}
+    for table in tables:
+        for name, field in known.fields(table, release).items():
+            own.setdefault(name, []).append(field)
+    fields.update({name: _merged(found) for name, found in own.items() if name not in fields})
+    trainers = [table for table in tables if table.endswith("Config") and table not in _SHARED]
+    return ArgumentFacts(
+        program="trl",
+        version=release,
+        release=transformers,
+        fields=fields,
+        converts=True,
+        defaults=_defaults(own, len(trainers)),
+        quant_storage="bnb_4bit_quant_storage" in known.keys("ModelConfig", release),
+        tables={"trl": trainer_tables(trainer), "transformers": TABLES},
+        others=_launch_keys(),
+        advice=RENAMED,
+    )
+
+
+@cache
+def _launch_keys() -> frozenset[str]:
+    """What `trl sft --config` hands to `accelerate launch`, and what TrlParser takes out of the file."""
+    known = declarations("accelerate")
+    return known.keys_of_any("launch_flags") | {"accelerate_config", "config", "env"}
+
+
+def _merged(found: list[Spec]) -> Spec:
+    """One field for a name that several dataclasses have; of no type where they differ by more than None."""
+    first = found[0]
+    types = {kind for field in found for kind in field.types}
+    if all(set(first.types) - {"None"} == set(field.types) - {"None"} for field in found):
+        return replace(first, types=tuple(sorted(types)))
+    return Spec(first.name, (), (), None, False, True, False, (), {}, {})
+
+
+def _defaults(own: Mapping[str, list[Spec]], trainers: int) -> dict[str, Json]:
+    """The defaults of arguments that TRL redefines: a value where all its trainers agree on it."""
+    return {
+        name: _agreed(field.default for field in found) if len(found) == trainers else None
+        for name, found in own.items()
+    }
+
+
+def _agreed(defaults: Iterable[Json]) -> Json:
+    listed = list(defaults)
+    return listed[0] if all(default == listed[0] for default in listed) else None

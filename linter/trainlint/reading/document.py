@@ -1,0 +1,309 @@
+"""Text to documents: node trees in which each node knows its place.
+
+The event stream of libyaml is read and composed here rather than by the library's own composer, which overflows the
+stack on deep nesting, forgets where an alias stands, and refuses a reused anchor that Go accepts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol, TypeAlias
+
+from trainlint.reading.text import Text
+
+MAX_DEPTH = 500
+MAX_EXPANDED_NODES = 1_000_000
+
+Node: TypeAlias = "Scalar | Sequence | Mapping | Alias"
+
+
+class _Mark(Protocol):
+    index: int
+
+
+class _Event(Protocol):
+    """What is used of ruamel.yaml's events; which class an event is of decides which of these it has."""
+
+    start_mark: _Mark
+    end_mark: _Mark
+    anchor: str
+    tag: str | None
+    style: str | None
+    value: str
+    flow_style: bool | None
+
+
+class _Parser(Protocol):
+    def check_event(self) -> bool: ...
+
+    def get_event(self) -> _Event: ...
+
+
+class Scalar:
+    """A scalar as written: its text, style (`''` plain, `'` `"` `|` `>`), explicit tag and place in characters."""
+
+    __slots__ = ("anchor", "end", "start", "style", "tag", "value")
+
+    def __init__(self, value: str, style: str, tag: str | None, start: int, end: int, anchor: str | None) -> None:
+        self.value = value
+        self.style = style
+        self.tag = tag
+        self.start = start
+        self.end = end
+        self.anchor = anchor
+
+    @property
+    def implicit_null(self) -> bool:
+        """Nothing was written where a value is expected."""
+        return self.start == self.end and self.style == ""
+
+
+class Sequence:
+    """A sequence of nodes."""
+
+    __slots__ = ("anchor", "end", "flow", "items", "start", "tag", "weight")
+
+    def __init__(self, tag: str | None, start: int, flow: bool, anchor: str | None) -> None:
+        self.items: list[Node] = []
+        self.tag = tag
+        self.start = start
+        self.end = start
+        self.flow = flow
+        self.anchor = anchor
+        self.weight = 1
+
+
+class Mapping:
+    """A mapping as written: pairs in order, duplicate and merge keys included."""
+
+    __slots__ = ("anchor", "cache", "end", "flow", "pairs", "start", "tag", "weight")
+
+    def __init__(self, tag: str | None, start: int, flow: bool, anchor: str | None) -> None:
+        self.pairs: list[tuple[Node, Node]] = []
+        self.tag = tag
+        self.start = start
+        self.end = start
+        self.flow = flow
+        self.anchor = anchor
+        self.weight = 1
+        self.cache: dict[object, object] = {}
+
+
+class Alias:
+    """A `*name` with its own place; `target` is the node which that anchor named at this point of the file."""
+
+    __slots__ = ("end", "name", "start", "target")
+
+    def __init__(self, name: str, target: Scalar | Sequence | Mapping, start: int, end: int) -> None:
+        self.name = name
+        self.target = target
+        self.start = start
+        self.end = end
+
+
+class Document:
+    """One non-empty YAML document of a file; `index` counts them from 0."""
+
+    __slots__ = ("index", "path", "reused_anchors", "root", "text")
+
+    def __init__(self, path: str, text: Text, index: int, root: Node, reused_anchors: list[tuple[int, int]]) -> None:
+        self.path = path
+        self.text = text
+        self.index = index
+        self.root = root
+        self.reused_anchors = reused_anchors
+
+
+class Unparsable(ValueError):
+    """The YAML is broken, too deep or uses an alias of nothing; `index` is the character at which it shows."""
+
+    def __init__(self, message: str, index: int, document: int) -> None:
+        super().__init__(message)
+        self.index = index
+        self.document = document
+
+
+def resolve(node: Node) -> Scalar | Sequence | Mapping:
+    """The node itself, or what an alias stands for."""
+    return node.target if isinstance(node, Alias) else node
+
+
+def documents(path: str, text: Text) -> Iterator[Document]:
+    """Compose the non-empty documents of a text, one after another.
+
+    Raises Unparsable when the first broken document is reached; those before it have been yielded by then.
+    """
+    composer = _Composer(path, text)
+    yield from composer.documents()
+
+
+def of_data(path: str, data: object) -> Document:
+    """A document of plain data (dict, list, str, int, float, bool, None) which stands in no file."""
+    return Document(path, Text(""), 0, _node_of(data), [])
+
+
+def of_text(path: str, text: Text) -> Document:
+    """A whole text as a document of one scalar: a script, in which Scalar nodes may be placed."""
+    return Document(path, text, 0, Scalar(text.content, "|", None, 0, len(text.content), None), [])
+
+
+def _node_of(data: object) -> Node:
+    if isinstance(data, dict):
+        mapping = Mapping(None, 0, False, None)
+        mapping.pairs = [(Scalar(str(key), '"', None, 0, 0, None), _node_of(value)) for key, value in data.items()]
+        return mapping
+    if isinstance(data, list):
+        sequence = Sequence(None, 0, False, None)
+        sequence.items = [_node_of(item) for item in data]
+        return sequence
+    if isinstance(data, str):
+        return Scalar(data, '"', None, 0, 0, None)
+    word = {None: "null", True: "true", False: "false"}.get(data) if data is None or isinstance(data, bool) else None
+    return Scalar(word or str(data), "", None, 0, 0, None)
+
+
+class _Composer:
+    """Reads events and builds nodes, iteratively: nesting costs no Python stack."""
+
+    def __init__(self, path: str, text: Text) -> None:
+        self.path = path
+        self.text = text
+        self.count = 0
+
+    def documents(self) -> Iterator[Document]:
+        from ruamel.yaml.events import (
+            AliasEvent,
+            DocumentEndEvent,
+            MappingEndEvent,
+            MappingStartEvent,
+            ScalarEvent,
+            SequenceEndEvent,
+            SequenceStartEvent,
+        )
+
+        root: Node | None = None
+        stack: list[tuple[Sequence | Mapping, list[Node]]] = []
+        anchors: dict[str, Scalar | Sequence | Mapping] = {}
+        reused: list[tuple[int, int]] = []
+        last = 0
+        for event in self._events():
+            start: int = event.start_mark.index
+            end: int = event.end_mark.index
+            node: Node
+            if isinstance(event, ScalarEvent):
+                node = self._scalar(event, start, end)
+            elif isinstance(event, AliasEvent):
+                target = anchors.get(event.anchor)
+                if target is None:
+                    raise Unparsable(f"alias *{event.anchor} has no anchor before it", start, self.count)
+                if any(target is container for container, _ in stack):
+                    raise Unparsable(f"alias *{event.anchor} stands inside what it names", start, self.count)
+                node = Alias(event.anchor, target, start, end)
+            elif isinstance(event, (MappingStartEvent, SequenceStartEvent)):
+                if len(stack) >= MAX_DEPTH:
+                    raise Unparsable(f"nested more than {MAX_DEPTH} levels deep", start, self.count)
+                make = Mapping if isinstance(event, MappingStartEvent) else Sequence
+                container = make(event.tag, self._skip_properties(event, start), bool(event.flow_style), event.anchor)
+                self._name(event.anchor, container, anchors, reused, start)
+                stack.append((container, []))
+                continue
+            elif isinstance(event, (MappingEndEvent, SequenceEndEvent)):
+                container, children = stack.pop()
+                container.end = end if container.flow else max(last, container.start)
+                self._weigh(container, children)
+                if isinstance(container, Mapping):
+                    container.pairs = list(zip(children[::2], children[1::2], strict=True))
+                else:
+                    container.items = children
+                node = container
+            else:
+                if isinstance(event, DocumentEndEvent):
+                    if root is not None and not (isinstance(root, Scalar) and root.implicit_null):
+                        yield Document(self.path, self.text, self.count, root, reused)
+                        self.count += 1
+                    root, anchors, reused = None, {}, []
+                continue
+            last = max(last, node.end)
+            if isinstance(node, Scalar):
+                self._name(node.anchor, node, anchors, reused, start)
+            if stack:
+                stack[-1][1].append(node)
+            else:
+                root = node
+
+    def _weigh(self, container: Sequence | Mapping, children: list[Node]) -> None:
+        for child in children:
+            target = resolve(child)
+            container.weight += 1 if isinstance(target, Scalar) else target.weight
+            if container.weight > MAX_EXPANDED_NODES and isinstance(child, Alias):
+                message = f"aliases expand this document to more than {MAX_EXPANDED_NODES:,} values"
+                raise Unparsable(message, child.start, self.count)
+
+    def _events(self) -> Iterator[_Event]:
+        from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+        parser = _parser(self.text.content)
+        try:
+            while parser.check_event():
+                yield parser.get_event()
+        except MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            index = min(mark.index, len(self.text.content)) if mark else 0
+            raise Unparsable(_one_line(error.problem or error.context or "not YAML"), index, self.count) from None
+        except YAMLError as error:
+            position = getattr(error, "position", 0)
+            index = position if isinstance(position, int) else 0
+            reason = getattr(error, "reason", None) or "not YAML"
+            raise Unparsable(_one_line(str(reason)), min(index, len(self.text.content)), self.count) from None
+
+    def _scalar(self, event: _Event, start: int, end: int) -> Scalar:
+        content = self.text.content
+        style = event.style if event.style in ("'", '"', "|", ">") else ""
+        content_start = self._skip_properties(event, start)
+        start = content_start if content_start <= end else start
+        if style in ("|", ">"):
+            end = max(start + 1, start + len(content[start:end].rstrip()))
+        elif style == "" and not event.value:
+            end = start
+        return Scalar(event.value, style, event.tag, start, end, event.anchor)
+
+    def _skip_properties(self, event: _Event, start: int) -> int:
+        """An event with an anchor or tag begins at that property; the place of a node is its content."""
+        if event.anchor is None and event.tag is None:
+            return start
+        content, index = self.text.content, start
+        while index < len(content) and content[index] in "&!":
+            while index < len(content) and not content[index].isspace() and content[index] not in ",]}":
+                index += 1
+            while index < len(content) and content[index].isspace():
+                index += 1
+        return index
+
+    @staticmethod
+    def _name(
+        anchor: str | None,
+        node: Scalar | Sequence | Mapping,
+        anchors: dict[str, Scalar | Sequence | Mapping],
+        reused: list[tuple[int, int]],
+        start: int,
+    ) -> None:
+        if anchor is not None:
+            if anchor in anchors:
+                reused.append((start, start + len(anchor) + 1))
+            anchors[anchor] = node
+
+
+def _parser(content: str) -> _Parser:
+    try:
+        from _ruamel_yaml import CParser  # type: ignore[import-not-found]
+    except ImportError:
+        from ruamel.yaml import YAML
+
+        pure: _Parser = YAML(typ="safe", pure=True).get_constructor_parser(content)[1]
+        return pure
+    parser: _Parser = CParser(content)
+    return parser
+
+
+def _one_line(message: str) -> str:
+    return " ".join(message.split())

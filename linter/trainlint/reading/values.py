@@ -1,0 +1,589 @@
+"""Known, Absent, WrongType, Unknown: what a typed view finds in a field, each with its place.
+
+`Field` is a place in a document that holds a node, or could. `Value` is what a program reads there. Any test on a
+value that is not Known is false, so a rule that forgets the other three says nothing rather than something wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterator
+from typing import Generic, TypeVar
+
+from trainlint.findings import Finding, Fix, Related, Severity, Span
+from trainlint.reading.document import Alias, Document, Mapping, Node, Scalar, Sequence, resolve
+from trainlint.reading.scalars import Dialect, Plain, value_of
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+Key = str | int
+Path = tuple[Key, ...]
+
+_TEMPLATE = re.compile(r"\$\{|\{\{|\{%|<<[^<>]+>>|<[A-Za-z][A-Za-z0-9_ .-]*>")
+_PLAIN_KEY = re.compile(r"[A-Za-z_$][\w$-]*")
+
+
+def is_template(text: str) -> bool:
+    """Something fills this text in first: `${…}`, `{{…}}`, `{%…%}`, `<<…>>` or a `<PLACEHOLDER>`."""
+    return _TEMPLATE.search(text) is not None
+
+
+def spelled(path: Path) -> str:
+    """A path as text: `spec.trainer.env[2].name`, keys that are no plain words in brackets."""
+    parts: list[str] = []
+    for step in path:
+        if isinstance(step, int):
+            parts.append(f"[{step}]")
+        elif _PLAIN_KEY.fullmatch(step):
+            parts.append(f".{step}" if parts else step)
+        else:
+            parts.append(f"[{step}]")
+    return "".join(parts)
+
+
+class Entry:
+    """One key of a mapping as its reader sees it: the last of duplicates, merged keys included.
+
+    `use` is the alias or merge through which the pair came, None for a pair of the mapping itself. `duplicates` are
+    the earlier keys of the same mapping which this one replaces.
+    """
+
+    __slots__ = ("duplicates", "key", "name", "use", "value")
+
+    def __init__(self, name: str, key: Node, value: Node, use: Node | None, duplicates: list[Node]) -> None:
+        self.name = name
+        self.key = key
+        self.value = value
+        self.use = use
+        self.duplicates = duplicates
+
+
+def entries_of(mapping: Mapping, dialect: Dialect) -> dict[str, Entry]:
+    """The keys of a mapping in its dialect, in the order in which they were first written.
+
+    Go's reader applies a merge where it stands, so that it overrides the keys before it; PyYAML and OmegaConf let the
+    mapping's own keys win wherever the merge stands.
+    """
+    cached = mapping.cache.get(dialect)
+    if isinstance(cached, dict):
+        return cached
+    entries: dict[str, Entry] = {}
+    own: set[str] = set()
+    for key, value in mapping.pairs:
+        if _is_merge(key):
+            for entry in _merged(value, dialect):
+                if dialect is Dialect.KUBERNETES or entry.name not in own:
+                    entries[entry.name] = Entry(entry.name, entry.key, entry.value, value, [])
+            continue
+        name = _key_name(key, dialect)
+        before = entries.get(name) if name in own else None
+        duplicates = [*before.duplicates, before.key] if before else []
+        own.add(name)
+        entries[name] = Entry(name, key, value, None, duplicates)
+    mapping.cache[dialect] = entries
+    return entries
+
+
+def _is_merge(key: Node) -> bool:
+    return isinstance(key, Scalar) and key.value == "<<" and not key.style and key.tag is None
+
+
+def _merged(value: Node, dialect: Dialect) -> Iterator[Entry]:
+    target = resolve(value)
+    if isinstance(target, Mapping):
+        yield from entries_of(target, dialect).values()
+    elif isinstance(target, Sequence):
+        for item in reversed(target.items):
+            source = resolve(item)
+            if isinstance(source, Mapping):
+                yield from entries_of(source, dialect).values()
+
+
+def _key_name(key: Node, dialect: Dialect) -> str:
+    target = resolve(key)
+    if not isinstance(target, Scalar):
+        return "{}"
+    value = value_of(target, dialect)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    return str(value)
+
+
+class Field:
+    """A place in a document, and the node there if there is one.
+
+    `path` is the true path from the document's root; `origin` says how many of its steps lead to the subject, so that
+    the items of a `kind: List` spell their fields as the program does.
+    """
+
+    __slots__ = ("dialect", "document", "entry", "node", "origin", "parent", "path", "use")
+
+    def __init__(
+        self,
+        document: Document,
+        dialect: Dialect,
+        node: Node | None,
+        path: Path = (),
+        *,
+        entry: Entry | None = None,
+        parent: Field | None = None,
+        origin: int = 0,
+        use: Node | None = None,
+    ) -> None:
+        self.document = document
+        self.dialect = dialect
+        self.node = node
+        self.path = path
+        self.entry = entry
+        self.parent = parent
+        self.origin = origin
+        self.use = use
+
+    @classmethod
+    def root(cls, document: Document, dialect: Dialect) -> Field:
+        """The whole document."""
+        return cls(document, dialect, document.root)
+
+    def as_subject(self) -> Field:
+        """This field as the root of a subject of its own: fields below it are spelled from here."""
+        return Field(
+            self.document,
+            self.dialect,
+            self.node,
+            self.path,
+            entry=self.entry,
+            parent=self.parent,
+            origin=len(self.path),
+            use=self.use,
+        )
+
+    # what is there
+
+    @property
+    def target(self) -> Scalar | Sequence | Mapping | None:
+        """The node here with an alias followed, None when nothing is here."""
+        return None if self.node is None else resolve(self.node)
+
+    @property
+    def name(self) -> str:
+        """The key under which this field stands, or its index as text."""
+        return str(self.path[-1]) if self.path else ""
+
+    @property
+    def plain(self) -> Plain:
+        """The scalar here as the dialect reads it; None also where there is no scalar."""
+        target = self.target
+        return value_of(target, self.dialect) if isinstance(target, Scalar) else None
+
+    @property
+    def is_null(self) -> bool:
+        """A null was written here (or a key without a value)."""
+        return isinstance(self.target, Scalar) and self.plain is None
+
+    @property
+    def is_absent(self) -> bool:
+        """Nothing was written here, or a null."""
+        return self.node is None or self.is_null
+
+    @property
+    def is_mapping(self) -> bool:
+        """A mapping stands here."""
+        return isinstance(self.target, Mapping) and not self.is_unknown
+
+    @property
+    def is_sequence(self) -> bool:
+        """A sequence stands here."""
+        return isinstance(self.target, Sequence)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Something fills this field in before the program reads it, so its value is not in the file."""
+        target = self.target
+        if isinstance(target, Scalar):
+            return is_template(target.value)
+        if isinstance(target, Mapping) and target.flow and len(target.pairs) == 1:
+            inner = resolve(target.pairs[0][0])
+            return isinstance(inner, Mapping) and inner.flow
+        return False
+
+    @property
+    def written(self) -> str:
+        """The scalar as it stands in the file, for a message; empty where there is none."""
+        target = self.target
+        return target.value if isinstance(target, Scalar) else ""
+
+    # going down
+
+    def get(self, key: str) -> Field:
+        """The field of a mapping's key; absent (with this field as its parent) where there is none."""
+        target = self.target
+        entry = entries_of(target, self.dialect).get(key) if isinstance(target, Mapping) else None
+        return self._child(key, entry)
+
+    def at(self, *keys: str) -> Field:
+        """The field several keys down."""
+        field = self
+        for key in keys:
+            field = field.get(key)
+        return field
+
+    def entries(self) -> Iterator[Field]:
+        """The fields of a mapping's keys, in written order; nothing where there is no mapping."""
+        target = self.target
+        if isinstance(target, Mapping) and not self.is_unknown:
+            for name, entry in entries_of(target, self.dialect).items():
+                yield self._child(name, entry)
+
+    def merges(self) -> list[Field]:
+        """What the merge keys (`<<`) of a mapping say, as fields of that name; their content is among the entries."""
+        target = self.target
+        pairs = target.pairs if isinstance(target, Mapping) else []
+        return [
+            Field(self.document, self.dialect, value, (*self.path, "<<"), parent=self, origin=self.origin)
+            for key, value in pairs
+            if _is_merge(key)
+        ]
+
+    def items(self) -> list[Field]:
+        """The fields of a sequence's items; empty where there is no sequence."""
+        target = self.target
+        if not isinstance(target, Sequence):
+            return []
+        use = self._inner_use()
+        return [
+            Field(self.document, self.dialect, item, (*self.path, index), parent=self, origin=self.origin, use=use)
+            for index, item in enumerate(target.items)
+        ]
+
+    def _child(self, key: str, entry: Entry | None) -> Field:
+        return Field(
+            self.document,
+            self.dialect,
+            entry.value if entry else None,
+            (*self.path, key),
+            entry=entry,
+            parent=self,
+            origin=self.origin,
+            use=self._inner_use() or (entry.use if entry else None),
+        )
+
+    def _inner_use(self) -> Node | None:
+        return self.use or (self.node if isinstance(self.node, Alias) else None)
+
+    # reading it
+
+    def text(self) -> Value[str]:
+        """What is here as a text; a number or boolean is of the wrong type."""
+        return self._read(lambda plain: plain if isinstance(plain, str) else None)
+
+    def integer(self) -> Value[int]:
+        """What is here as an integer; a float without a fraction counts, as it does in JSON."""
+        return self._read(_as_integer)
+
+    def number(self) -> Value[float]:
+        """What is here as a number."""
+        return self._read(_as_number)
+
+    def boolean(self) -> Value[bool]:
+        """What is here as a boolean."""
+        return self._read(lambda plain: plain if isinstance(plain, bool) else None)
+
+    def scalar(self) -> Value[Plain]:
+        """Whatever scalar is here, as the dialect reads it."""
+        if not self.is_absent and not self.is_unknown and isinstance(self.target, Scalar):
+            return Known(self, self.plain)
+        return self._read(lambda _: None)
+
+    def texts(self) -> Value[list[Value[str]]]:
+        """What is here as a sequence of texts, each with its own place."""
+        if self.is_absent:
+            return Absent(self)
+        if self.is_unknown:
+            return Unknown(self)
+        if not self.is_sequence:
+            return WrongType(self)
+        return Known(self, [item.text() for item in self.items()])
+
+    def _read(self, convert: Callable[[Plain], T | None]) -> Value[T]:
+        if self.is_absent:
+            return Absent(self)
+        if self.is_unknown:
+            return Unknown(self)
+        if not isinstance(self.target, Scalar):
+            return WrongType(self)
+        converted = convert(self.plain)
+        return WrongType(self) if converted is None else Known(self, converted)
+
+    # saying where it is
+
+    @property
+    def yaml_path(self) -> str:
+        """The true path in the document: `spec.trainer.env[2].name`."""
+        return spelled(self.path)
+
+    @property
+    def field_path(self) -> str:
+        """The path from the subject on, as the program would spell it."""
+        return spelled(self.path[self.origin :])
+
+    @property
+    def span(self) -> Span:
+        """The smallest true place: the value (a block's key), else its key, else the nearest parent's key."""
+        node = self.node
+        if node is None:
+            return self.parent.key_span if self.parent is not None else self.key_span
+        if self.use is not None:
+            return self._span_of(self.use)
+        if (isinstance(node, Scalar) and node.implicit_null) or _is_block(node):
+            return self.key_span
+        return self._span_of(node)
+
+    @property
+    def key_span(self) -> Span:
+        """The place of the key; for an item without one its first key, else its content."""
+        if self.use is not None:
+            return self._span_of(self.use)
+        if self.entry is not None:
+            return self._span_of(self.entry.key)
+        target = self.target
+        if isinstance(self.node, Alias):
+            return self._span_of(self.node)
+        if isinstance(target, Mapping) and target.pairs:
+            return self._span_of(target.pairs[0][0])
+        if self.node is not None and not (isinstance(target, (Mapping, Sequence)) and target.start == target.end):
+            return self._span_of(self.node)
+        return self.parent.key_span if self.parent is not None else self._span_of(self.document.root)
+
+    @property
+    def related(self) -> tuple[Related, ...]:
+        """Where an aliased or merged value really stands, when that is not where it is used."""
+        if self.use is not None and self.node is not None:
+            empty = isinstance(self.node, Scalar) and self.node.implicit_null
+            real = self.entry.key if empty and self.entry else self.node
+            return (Related(self._span_of(resolve(real)), "the value stands here"),)
+        if isinstance(self.node, Alias):
+            return (Related(self._span_of(self.node.target), f"&{self.node.name} is defined here"),)
+        return ()
+
+    @property
+    def earlier_keys(self) -> tuple[Related, ...]:
+        """Where the same key stands earlier in the same mapping, with a value that this one replaces."""
+        earlier = self.entry.duplicates if self.entry else []
+        return tuple(Related(self._span_of(resolve(key)), "the same key stands here") for key in earlier)
+
+    def _span_of(self, node: Node) -> Span:
+        text = self.document.text
+        line, column = text.position(node.start)
+        if _is_block(node):
+            first = _first_leaf(node)
+            line, column = text.position(first.start)
+            end_line, end_column = text.position(first.end)
+        else:
+            end_line, end_column = text.position(node.end)
+        return Span(self.document.path, line, column, end_line, end_column)
+
+    def finding(
+        self,
+        message: str,
+        *,
+        help: str = "",
+        severity: Severity | None = None,
+        field: str | None = None,
+        program: str = "",
+        related: tuple[Related, ...] = (),
+        fix: Fix | None = None,
+        at_key: bool = False,
+    ) -> Finding:
+        """A finding at this place; `field` where the program spells it otherwise, `at_key` when the key is wrong."""
+        return Finding(
+            message=message,
+            span=self.key_span if at_key else self.span,
+            document=self.document.index,
+            field=self.field_path if field is None else field,
+            yaml_path=self.yaml_path,
+            help=help,
+            severity=severity,
+            program=program,
+            related=self.related + related,
+            fix=fix,
+        )
+
+    def relate(self, message: str) -> tuple[Related, ...]:
+        """This place as another finding's related place; nothing for a definition that stands in no file."""
+        if not self.document.text.content:
+            return ()
+        return (Related(self.span, message),)
+
+
+def _is_block(node: Node) -> bool:
+    return isinstance(node, (Mapping, Sequence)) and not node.flow
+
+
+def _first_leaf(node: Node) -> Node:
+    """A block is pointed at by its first key or item, never in whole."""
+    while True:
+        if isinstance(node, Mapping) and not node.flow and node.pairs:
+            node = node.pairs[0][0]
+        elif isinstance(node, Sequence) and not node.flow and node.items:
+            node = node.items[0]
+        else:
+            return node
+
+
+def _as_integer(plain: Plain) -> int | None:
+    if isinstance(plain, bool):
+        return None
+    if isinstance(plain, int):
+        return plain
+    if isinstance(plain, float) and plain.is_integer():
+        return int(plain)
+    return None
+
+
+def _as_number(plain: Plain) -> float | None:
+    if isinstance(plain, bool) or not isinstance(plain, (int, float)):
+        return None
+    try:
+        return float(plain)
+    except OverflowError:
+        return math.inf if plain > 0 else -math.inf
+
+
+class Value(Generic[T]):
+    """What a program reads in a field. Every test below is false unless the value is Known."""
+
+    __slots__ = ("field",)
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+    @property
+    def known(self) -> T | None:
+        """The value when it is Known, else None."""
+        return None
+
+    @property
+    def absent(self) -> bool:
+        """Nothing was written, or null."""
+        return isinstance(self, Absent)
+
+    @property
+    def given(self) -> bool:
+        """Something other than null was written, known or not."""
+        return not isinstance(self, Absent)
+
+    @property
+    def wrong_type(self) -> bool:
+        """Something of a type that the program does not take was written."""
+        return isinstance(self, WrongType)
+
+    @property
+    def unknown(self) -> bool:
+        """Something fills it in before the program reads it."""
+        return isinstance(self, Unknown)
+
+    def is_(self, *wanted: T) -> bool:
+        """Known and one of these."""
+        return self.known_and(lambda value: value in wanted)
+
+    def known_and_not_in(self, allowed: Collection[T]) -> bool:
+        """Known and none of these."""
+        return self.known_and(lambda value: value not in allowed)
+
+    def known_and(self, test: Callable[[T], bool]) -> bool:
+        """Known and the test holds."""
+        return False
+
+    def above(self: Value[int], bound: int) -> bool:
+        """Known and greater than the bound."""
+        return self.known_and(lambda value: value > bound)
+
+    def below(self: Value[int], bound: int) -> bool:
+        """Known and less than the bound."""
+        return self.known_and(lambda value: value < bound)
+
+    def map(self, convert: Callable[[T], U]) -> Value[U]:
+        """The converted value where it is Known, else the same state."""
+        if isinstance(self, Unknown):
+            return Unknown(self.field)
+        if isinstance(self, WrongType):
+            return WrongType(self.field)
+        return Absent(self.field)
+
+    def or_when_absent(self, other: Value[T] | T) -> Value[T]:
+        """This value, or where it is Absent the other one (a plain value takes this place)."""
+        if not isinstance(self, Absent):
+            return self
+        return other if isinstance(other, Value) else Known(self.field, other)
+
+    def finding(
+        self,
+        message: str,
+        *,
+        help: str = "",
+        severity: Severity | None = None,
+        field: str | None = None,
+        program: str = "",
+        related: tuple[Related, ...] = (),
+        fix: Fix | None = None,
+        at_key: bool = False,
+    ) -> Finding:
+        """A finding at this value's place, as Field.finding makes it."""
+        return self.field.finding(
+            message,
+            help=help,
+            severity=severity,
+            field=field,
+            program=program,
+            related=related,
+            fix=fix,
+            at_key=at_key,
+        )
+
+    def __str__(self) -> str:
+        return str(self.known) if isinstance(self, Known) else self.field.written
+
+
+class Known(Value[T]):
+    """The program reads this value."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, field: Field, value: T) -> None:
+        super().__init__(field)
+        self.value = value
+
+    @property
+    def known(self) -> T | None:
+        """The value."""
+        return self.value
+
+    def known_and(self, test: Callable[[T], bool]) -> bool:
+        """The test holds."""
+        return test(self.value)
+
+    def map(self, convert: Callable[[T], U]) -> Value[U]:
+        """The converted value at the same place."""
+        return Known(self.field, convert(self.value))
+
+
+class Absent(Value[T]):
+    """Nothing is written here, or null; the place is the key, else the nearest parent's key."""
+
+    __slots__ = ()
+
+
+class WrongType(Value[T]):
+    """Something is written that the program does not take for this field."""
+
+    __slots__ = ()
+
+
+class Unknown(Value[T]):
+    """A template or placeholder: the value is not in the file."""
+
+    __slots__ = ()

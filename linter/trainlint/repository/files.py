@@ -1,0 +1,211 @@
+"""What one repository defines: the files that a subject's definitions may stand in, read once."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
+
+from trainlint.reading.text import Text, Undecodable, decode
+from trainlint.repository.discover import SUFFIXES, Excluder, files_below, files_in
+
+if TYPE_CHECKING:
+    from trainlint.reading.document import Document
+
+T = TypeVar("T")
+
+MAX_BYTES = 20_000_000
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why a file could not be read to its end, and the 1-based line and column at which it shows."""
+
+    message: str
+    line: int
+    column: int
+    document: int
+    cause: Literal["syntax", "encoding", "size"] = "syntax"
+
+
+class Source:
+    """One file: its text and the marks that it bears; composed when first asked for.
+
+    `text` is None, and nothing else is told, where the file bears no mark.
+    """
+
+    def __init__(
+        self, path: str, text: Text | None, marks: Collection[str] = (), unreadable: Trouble | None = None
+    ) -> None:
+        self.path = path
+        self.text = text
+        self.marks = marks
+        self._trouble = unreadable
+
+    @cached_property
+    def documents(self) -> list[Document]:
+        """The documents up to the first that cannot be read."""
+        from trainlint.reading.document import Unparsable, documents
+
+        found: list[Document] = []
+        if self.text is None or self._trouble is not None:
+            return found
+        try:
+            found.extend(documents(self.path, self.text))
+        except Unparsable as error:
+            line, column = self.text.position(error.index)
+            self._trouble = Trouble(str(error), line, column, error.document)
+        return found
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """What stopped the reading."""
+        _ = self.documents
+        return self._trouble
+
+
+_UNMARKED = Source("", None)
+
+
+def display_path(file: Path) -> str:
+    """A file as the user would name it: relative to the current folder when below it, with forward slashes."""
+    absolute = os.path.abspath(file)
+    here = os.path.join(os.getcwd(), "")
+    return (absolute[len(here) :] if absolute.startswith(here) else absolute).replace(os.sep, "/")
+
+
+Marks = Callable[[str], Collection[str]]
+"""Tells which marks a text bears; the bytes of a file are handed to it as Latin-1."""
+
+
+def load(file: Path, data: bytes, marks: Marks) -> Source:
+    """Read a file as far as it matters: nothing but a search for marks where it bears none."""
+    text: Text | None = None
+    content = data.decode("latin-1")
+    if b"\0" in data[:4]:
+        try:
+            text = decode(data)
+            content = text.content
+        except Undecodable:
+            pass
+    borne = marks(content)
+    if not borne:
+        return _UNMARKED
+    path = display_path(file)
+    if len(data) > MAX_BYTES:
+        message = f"larger than {MAX_BYTES // 1_000_000} MB, not checked"
+        return Source(path, Text(""), borne, Trouble(message, 1, 1, 0, "size"))
+    try:
+        return Source(path, text or decode(data), borne)
+    except Undecodable as error:
+        trouble = Trouble(f"not text: {error}", error.line, 1, 0, "encoding")
+        return Source(path, Text(data.decode("utf-8", "replace")), borne, trouble)
+
+
+class Repository:
+    """The files of one workspace, each read once however many subjects ask for it."""
+
+    def __init__(self, root: Path, exclude: Excluder, marks: Marks) -> None:
+        self.root = root
+        self.exclude = exclude
+        self.whole = True
+        """Everything below the root belongs to it, else only what lies in the root itself."""
+        self._marks = marks
+        self._named: dict[str, Path] = {}
+        self._sources: dict[str, Source] = {}
+        self._unmarked: dict[str, Source] = {}
+        self._scripts: dict[str, Document] = {}
+        self._listed: dict[tuple[str, ...], list[Path]] = {}
+        self._made: dict[Hashable, object] = {}
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` returns, made once for this repository; the key names what it is."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast("T", self._made[key])
+
+    def source(self, file: Path) -> Source:
+        """One file of the workspace.
+
+        Raises OSError when it cannot be read.
+        """
+        key = os.path.abspath(file)
+        if key not in self._sources:
+            self._sources[key] = load(file, file.read_bytes(), self._marks)
+        return self._sources[key]
+
+    def documents(self, file: Path, pattern: re.Pattern[str]) -> list[Document]:
+        """The documents of one YAML file, also of one without a mark if its text matches the pattern.
+
+        Raises OSError when it cannot be read.
+        """
+        source = self.source(file)
+        return source.documents if source.text is not None else self._looked_into(file, pattern).documents
+
+    def _looked_into(self, file: Path, pattern: re.Pattern[str]) -> Source:
+        """A file without a mark as a source of its own: for the run it stays one that has nothing to say."""
+        key = os.path.abspath(file)
+        if key in self._unmarked:
+            return self._unmarked[key]
+        data = file.read_bytes()
+        if len(data) > MAX_BYTES or not pattern.search(data.decode("latin-1")):
+            return _UNMARKED
+        try:
+            self._unmarked[key] = Source(display_path(file), decode(data))
+        except Undecodable:
+            self._unmarked[key] = _UNMARKED
+        return self._unmarked[key]
+
+    def script(self, file: Path) -> Document:
+        """A file that is no YAML (a script, a Makefile) as a document of one text, to place findings in it.
+
+        Raises OSError when it cannot be read and Undecodable when it is no text.
+        """
+        from trainlint.reading.document import of_text
+
+        key = os.path.abspath(file)
+        if key not in self._scripts:
+            self._scripts[key] = of_text(display_path(file), decode(file.read_bytes()))
+        return self._scripts[key]
+
+    def text_of(self, path: str) -> Text | None:
+        """The text of a file that was read already, by its display path."""
+        for source in (*self._sources.values(), *self._unmarked.values()):
+            if source.path == path:
+                return source.text
+        return next((script.text for script in self._scripts.values() if script.path == path), None)
+
+    def adopt(self, file: Path, data: bytes) -> None:
+        """Take a file's content from elsewhere than the disk (standard input)."""
+        self._sources[os.path.abspath(file)] = load(file, data, self._marks)
+
+    def name(self, files: Iterable[Path]) -> None:
+        """Count these files to the repository although settings or git leave them out: the user named them."""
+        self._named.update((os.path.abspath(file), file) for file in files)
+
+    @property
+    def files(self) -> list[Path]:
+        """All YAML files of the workspace."""
+        return self.files_named(SUFFIXES)
+
+    def files_named(self, suffixes: Sequence[str]) -> list[Path]:
+        """All files of the workspace whose names end in one of these (scripts, requirements)."""
+        key = tuple(suffixes)
+        if key not in self._listed:
+            found = files_below(self.root, key) if self.whole else files_in(self.root, key)
+            self._listed[key] = [file for file in found if not self.exclude.excludes(file)]
+        return self._listed[key]
+
+    @property
+    def sources(self) -> Iterator[Source]:
+        """The workspace's YAML files that can be read, and those that were named although they are not listed."""
+        listed = {os.path.abspath(file): file for file in self.files}
+        for file in (*self.files, *(file for key, file in sorted(self._named.items()) if key not in listed)):
+            try:
+                yield self.source(file)
+            except OSError:
+                continue

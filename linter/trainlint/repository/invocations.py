@@ -1,0 +1,694 @@
+"""Command lines in text: which programs a workflow, manifest, script, Makefile or Dockerfile starts, word by word.
+
+A tolerant reading of shell text, in which every word keeps its place, so that a finding can stand on the very word
+inside a block scalar. What a shell or a template fills in (`$PRESET`, `$(…)`, `${{ … }}`) is Unknown.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from itertools import dropwhile
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from trainlint.reading.document import Document, Scalar
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.values import Absent, Field, Known, Unknown, Value
+
+if TYPE_CHECKING:
+    from trainlint.repository.files import Repository
+
+SCRIPT_SUFFIXES = (
+    ".sh", ".bash", ".slurm", ".sbatch", ".mk", "makefile", "dockerfile", "containerfile", "justfile"
+)  # fmt: skip
+_SCRIPT_KEYS = frozenset(
+    "after_script bash before_script cmd cmds commands run script setup setup_commands source start".split()
+)
+_EXEC_KEYS = ("entrypoint", "command", "args", "arguments")
+_FOLDER_KEYS = ("working-directory", "working_directory", "workingDirectory", "workingDir", "working_dir", "workdir")
+_QUOTING_COMMANDS = frozenset("alias cat echo git grep log man pip pip3 printf rg sed type which".split())
+_MAX_HEREDOCS = 5
+_SHELLS = frozenset("ash bash dash ksh sh zsh".split())
+
+
+@dataclass(frozen=True)
+class Command:
+    """How a program is started, and how its flags take their values.
+
+    `starts` are the words that name it (`("soup", "train")`, `("soup_cli.cli", "train")`), flags between them allowed;
+    a path before the first of them does not count. `marker` is a cheap pattern for texts that could hold it. A flag in
+    `bare` takes no value, one in `counts` so many; any other takes the next word unless that looks like a flag.
+    `ends_at_script` is set for launchers: what follows the first positional belongs to what they launch.
+    """
+
+    name: str
+    starts: tuple[tuple[str, ...], ...]
+    marker: str
+    bare: Collection[str] = frozenset()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    dashes_as_underscores: bool = False
+    ends_at_script: bool = False
+
+    def spelling(self, flag: str) -> str:
+        """A flag as it is compared: `--num-processes` is `--num_processes` where the program takes both."""
+        return "--" + flag[2:].replace("-", "_") if self.dashes_as_underscores and flag.startswith("--") else flag
+
+
+class Word:
+    """One word of a command line with the place of each of its characters.
+
+    `hidden` says for each character whether a shell or a template puts it there, so that the real one is not known.
+    """
+
+    __slots__ = ("hidden", "indexes", "line", "span", "text")
+
+    def __init__(
+        self, line: ShellText, text: str, indexes: Sequence[int], hidden: Sequence[bool], span: tuple[int, int]
+    ) -> None:
+        self.line = line
+        self.text = text
+        self.indexes = indexes
+        self.hidden = hidden
+        self.span = span
+
+    @property
+    def known(self) -> str | None:
+        """The word, or None where some of it is filled in later."""
+        return None if any(self.hidden) else self.text
+
+    @property
+    def field(self) -> Field:
+        """Its place: the word with its quotes; the whole scalar where a YAML escape hides the exact place."""
+        return self.line.field(self.text, *self.span)
+
+    @property
+    def value(self) -> Value[str]:
+        """The word as a value at its place."""
+        return Unknown(self.field) if any(self.hidden) else Known(self.field, self.text)
+
+    def part(self, start: int, end: int | None = None) -> Word:
+        """The characters from `start` to `end` as a word of their own."""
+        indexes = self.indexes[start:end]
+        span = (indexes[0], indexes[-1] + 1) if indexes else self.span
+        return Word(self.line, self.text[start:end], indexes, self.hidden[start:end], span)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class ShellText:
+    """Shell text that stands in a field: a YAML scalar, or a whole script."""
+
+    def __init__(self, source: Field, text: str, places: Sequence[int] | None) -> None:
+        self.source = source
+        self.text = text
+        self.places = places
+
+    @classmethod
+    def of(cls, source: Field) -> ShellText | None:
+        """The text of the scalar here, None where there is none."""
+        target = source.target
+        if not isinstance(target, Scalar):
+            return None
+        return cls(source, target.value, _places(target, source.document.text.content))
+
+    def field(self, text: str, start: int, end: int) -> Field:
+        """The characters `start` to `end` as a place in the document."""
+        source = self.source
+        if self.places is None or source.use is not None or not start < end:
+            return source
+        node = Scalar(text, '"', None, self.places[start], self.places[end - 1] + 1, None)
+        return Field(source.document, source.dialect, node, source.path, parent=source, origin=source.origin)
+
+    def cut(self, start: int, end: int) -> ShellText:
+        """A stretch of it."""
+        return ShellText(self.source, self.text[start:end], None if self.places is None else self.places[start:end])
+
+    def inside(self, word: Word) -> ShellText:
+        """A word of it that is shell text itself, as in `bash -c '…'`."""
+        places = None if self.places is None else [self.places[index] for index in word.indexes]
+        return ShellText(self.source, word.text, places)
+
+
+@dataclass
+class Flag:
+    """A flag with the words that it takes."""
+
+    name: Word
+    values: list[Word]
+
+
+@dataclass(eq=False)
+class Invocation:
+    """A program started by a command line.
+
+    `before` are the words that lead to it (environment, launcher), `program` those that name it, `words` what follows.
+    `folder` is where it starts, relative to the folder of the workspace or of the file, None where that is not known.
+    `owner` is the YAML mapping that holds it (a workflow's step, a container), None in a script. `elsewhere` says that
+    its text is handed to another machine, a container or a queue (`ssh host '…'`, `docker run image sh -c '…'`).
+    """
+
+    command: Command
+    before: list[Word]
+    program: list[Word]
+    words: list[Word]
+    folder: str | None
+    owner: Field | None
+    elsewhere: bool = False
+
+    owns_document = False
+
+    @cached_property
+    def field(self) -> Field:
+        """The words that name the program, or the last of them where they stand apart."""
+        first, last = self.program[0], self.program[-1]
+        if first.line is not last.line or "\n" in first.line.text[first.span[0] : last.span[1]]:
+            return last.field
+        return first.line.field(self.name, first.span[0], last.span[1])
+
+    @property
+    def name(self) -> str:
+        """The words that name the program: `soup train`."""
+        return " ".join(word.text for word in self.program).lstrip("@-+")
+
+    @property
+    def document(self) -> Document:
+        """The document in which it stands."""
+        return self.program[0].line.source.document
+
+    @cached_property
+    def _parsed(self) -> tuple[list[Flag], list[Word], list[Word]]:
+        return _parse(self.command, self.words)
+
+    @property
+    def flags(self) -> list[Flag]:
+        """The program's flags, in order."""
+        return self._parsed[0]
+
+    @property
+    def positionals(self) -> list[Word]:
+        """The words that are neither flags nor their values; of a launcher, the script alone."""
+        return self._parsed[1]
+
+    @property
+    def rest(self) -> list[Word]:
+        """What a launcher hands to its script."""
+        return self._parsed[2]
+
+    @property
+    def is_open(self) -> bool:
+        """Some word, filled in later, may bring flags that are not in the file."""
+        return any(word.known is None for word in self.positionals)
+
+    def given(self, *names: str) -> Flag | None:
+        """The last flag of one of these names."""
+        wanted = {self.command.spelling(name) for name in names}
+        return next((f for f in reversed(self.flags) if self.command.spelling(f.name.text) in wanted), None)
+
+    def has(self, *names: str) -> bool:
+        """A flag of one of these names is there."""
+        return self.given(*names) is not None
+
+    def flag(self, *names: str) -> Value[str]:
+        """The value of the last flag of one of these names.
+
+        Absent (placed at the program's name) when it is not given, Unknown when it may come from a word that is filled
+        in later.
+        """
+        found = self.given(*names)
+        if found is None:
+            return Unknown(self.field) if self.is_open else Absent(self.field)
+        return found.values[0].value if found.values else Unknown(found.name.field)
+
+
+def invocations_in(document: Document, wanted: Iterable[Command]) -> list[Invocation]:
+    """The wanted programs that a YAML document starts.
+
+    Read are `run:`, `script:` and the like as shell text, and `command:`, `args:` and `entrypoint:` of one mapping as
+    the words of one command.
+    """
+    commands = [command for command in wanted if _pattern(command.marker).search(document.text.content)]
+    found: list[Invocation] = []
+    if commands:
+        for mapping in _mappings(Field.root(document, Dialect.PYYAML)):
+            finder = _Finder(commands, mapping, _folder_of(mapping))
+            finder.read_exec([mapping.get(key) for key in _EXEC_KEYS])
+            for entry in mapping.entries():
+                if entry.name in _SCRIPT_KEYS or entry.name.endswith(".sh"):
+                    items = entry.items() or [entry]
+                    if any(_pattern(c.marker).search(item.written) for c in commands for item in items):
+                        for item in items:
+                            finder.read_script(ShellText.of(item))
+            found.extend(finder.found)
+    return found
+
+
+def invocations_in_script(document: Document, wanted: Iterable[Command]) -> list[Invocation]:
+    """The wanted programs that a script, Makefile or Dockerfile starts (a document of one scalar)."""
+    content = document.text.content
+    commands = [command for command in wanted if _pattern(command.marker).search(content)]
+    if not commands:
+        return []
+    name = PurePosixPath(document.path).name.lower()
+    finder = _Finder(commands, None, "")
+    text = ShellText(Field.root(document, Dialect.PYYAML), content, range(len(content)))
+    if name.endswith(("dockerfile", "containerfile")):
+        finder.read_dockerfile(text)
+    else:
+        finder.read_script(text, each_line_alone=name.endswith(("makefile", ".mk", "justfile")))
+    return finder.found
+
+
+def repository_invocations(repository: Repository, wanted: Command) -> list[Invocation]:
+    """Every start of a program in the workspace's YAML files, scripts, Makefiles and Dockerfiles, by file."""
+    return repository.once(("invocations", wanted.name), lambda: list(_repository_invocations(repository, wanted)))
+
+
+def _repository_invocations(repository: Repository, wanted: Command) -> Iterator[Invocation]:
+    from trainlint.reading.text import Undecodable
+
+    pattern = _pattern(wanted.marker)
+    for file in repository.files:
+        try:
+            documents = repository.documents(file, pattern)
+        except OSError:
+            continue
+        for document in documents:
+            yield from invocations_in(document, [wanted])
+    for file in repository.files_named(SCRIPT_SUFFIXES):
+        try:
+            yield from invocations_in_script(repository.script(file), [wanted])
+        except (OSError, Undecodable):
+            continue
+
+
+def named_file(repository: Repository, invocation: Invocation, name: str) -> Path | None:
+    """The file of the workspace that a word of an invocation names, None where none or more than one could be meant.
+
+    A relative name is looked for from where the program starts, seen from the workspace and from the file that holds
+    the command. A path into a container (`/app/soup.yaml`), or one from a folder that is not known, counts by its end.
+    """
+    folder = invocation.folder
+    if folder is not None and not posixpath.join(folder, name).startswith(("/", "~")):
+        holder = Path(invocation.document.path).absolute().parent
+        found = [base / posixpath.normpath(posixpath.join(folder, name)) for base in (repository.root, holder)]
+        files = {file.resolve(): file for file in found if os.path.isfile(file)}
+        return files.popitem()[1] if len(files) == 1 else None
+    path = posixpath.normpath(posixpath.join(folder or "", name))
+    parts = PurePosixPath(path.lstrip("/")).parts
+    for start in range(len(parts) if path.startswith("/") else 1):
+        tail = "/" + "/".join(parts[start:])
+        matches = [file for file in repository.files if ("/" + file.as_posix()).endswith(tail)]
+        if matches:
+            return matches[0] if len(matches) == 1 else None
+    return None
+
+
+def names_document(repository: Repository, invocation: Invocation, name: str, document: Document) -> bool:
+    """The file that a word of an invocation names is the one that holds this document."""
+    from trainlint.repository.files import display_path
+
+    file = named_file(repository, invocation, name)
+    return file is not None and display_path(file) == document.path
+
+
+# finding them
+
+
+class _Finder:
+    """Goes through commands in order, following `cd`."""
+
+    def __init__(self, wanted: Sequence[Command], owner: Field | None, folder: str | None) -> None:
+        self.wanted = wanted
+        self.owner = owner
+        self.folder = folder
+        self.elsewhere = False
+        self.found: list[Invocation] = []
+
+    def read_script(self, text: ShellText | None, *, each_line_alone: bool = False) -> None:
+        """The commands of shell text."""
+        if text is None:
+            return
+        outer: list[str | None] = []
+        start = self.folder
+        for item in _commands(text):
+            if item == "(":
+                outer.append(self.folder)
+            elif item == ")":
+                self.folder = outer.pop() if outer else self.folder
+            elif item == "\n":
+                self.folder = start if each_line_alone else self.folder
+            elif not isinstance(item, str):
+                self.read_command(item)
+
+    def read_exec(self, fields: Sequence[Field]) -> None:
+        """The words of entrypoint, command and args together; a text alone is a command line of its own."""
+        given = [field for field in fields if not field.is_absent]
+        if len(given) == 1 and not given[0].is_sequence:
+            self.read_script(ShellText.of(given[0]))
+            return
+        words: list[Word] = []
+        for field_ in given:
+            text = ShellText.of(field_)
+            if field_.is_sequence:
+                words += [word for item in field_.items() if (word := _exec_word(item))]
+            elif text is not None:
+                words += [word for command in _commands(text) if not isinstance(command, str) for word in command]
+        self.read_command(words)
+
+    def read_dockerfile(self, text: ShellText) -> None:
+        """Instructions in shell form or as a list; an entry point goes before its command."""
+        entry: list[Word] = []
+        default: list[Word] = []
+        for item in [*_commands(text, listed=True), _stage_end(text)]:
+            if isinstance(item, str):
+                continue
+            head = item[0].text.upper()
+            if head == "WORKDIR" and len(item) > 1:
+                self.folder = _joined(self.folder, item[1])
+            elif head == "ENTRYPOINT":
+                entry = item[1:]
+            elif head == "CMD":
+                default = item[1:]
+            elif head == "FROM":
+                self.read_command([*entry, *default])
+                entry, default = [], []
+            else:
+                self.read_command(item)
+
+    def read_command(self, words: list[Word]) -> None:
+        """One simple command: the programs that it starts, or those of a script that it hands to a shell."""
+        rest = list(dropwhile(lambda word: re.match(r"[A-Za-z_]\w*=", word.text), words))
+        if not rest:
+            return
+        if _name(rest[0]) == "cd":
+            self.folder = _joined(self.folder, rest[1]) if len(rest) > 1 else None
+            return
+        script = _script_of(rest)
+        if script is not None:
+            folder, elsewhere = self.folder, self.elsewhere
+            self.elsewhere = elsewhere or _name(rest[0]) not in _SHELLS
+            self.read_script(script.line.inside(script))
+            self.folder, self.elsewhere = folder, elsewhere
+            return
+        for command in self.wanted:
+            for start in command.starts:
+                match = _match(words, start)
+                if match and _name(rest[0]) not in _QUOTING_COMMANDS - {start[0]}:
+                    first, last = match
+                    program = [words[first], *(w for w in words[first + 1 : last] if not w.text.startswith("-"))]
+                    found = Invocation(command, words[:first], program, words[last:], self.folder, self.owner)
+                    found.elsewhere = self.elsewhere
+                    self.found.append(found)
+                    break
+
+
+def _stage_end(text: ShellText) -> list[Word]:
+    return [Word(text, "FROM", (), (), (0, 0))]
+
+
+def _match(words: Sequence[Word], start: tuple[str, ...]) -> tuple[int, int] | None:
+    for first, word in enumerate(words):
+        if _name(word) != start[0]:
+            continue
+        index = first
+        for wanted in start[1:]:
+            index += 1
+            while index < len(words) and words[index].text.startswith("-"):
+                index += 1
+            if index == len(words) or words[index].text != wanted:
+                break
+        else:
+            return first, index + 1
+    return None
+
+
+def _name(word: Word) -> str:
+    return word.text.lstrip("@-+").rpartition("/")[2]
+
+
+def _script_of(words: Sequence[Word]) -> Word | None:
+    """The shell text that a command hands to a shell (`bash -lc '…'`), to another machine or to a queue."""
+    for index, word in enumerate(words[:-1]):
+        if index and words[index - 1 :] and re.fullmatch(r"-[a-zA-Z]*c", word.text):
+            if any(_name(before) in _SHELLS for before in words[:index]):
+                return words[index + 1]
+        elif word.text == "--wrap":
+            return words[index + 1]
+    if _name(words[0]) in ("ssh", "eval") and re.search(r"\s", words[-1].text):
+        return words[-1]
+    last = words[-1]
+    return last.part(len("--wrap=")) if last.text.startswith("--wrap=") else None
+
+
+def _joined(folder: str | None, word: Word) -> str | None:
+    known = word.known
+    if known is None or folder is None or known == "-" or known.startswith("~"):
+        return None
+    return posixpath.normpath(posixpath.join(folder, known))
+
+
+def _folder_of(mapping: Field) -> str | None:
+    """The folder that a step or container, or the job or workflow around it, names to start in."""
+    for key in _FOLDER_KEYS:
+        folder = mapping.get(key).text()
+        if folder.given:
+            return folder.known
+    around = mapping.parent
+    while around is not None:
+        folder = around.at("defaults", "run", "working-directory").text()
+        if folder.given:
+            return folder.known
+        around = around.parent
+    return ""
+
+
+def _mappings(root: Field) -> Iterator[Field]:
+    stack, seen = [root], set()
+    while stack:
+        field = stack.pop()
+        if id(field.target) in seen:
+            continue
+        seen.add(id(field.target))
+        if field.is_mapping:
+            yield field
+        children = [*field.entries(), *field.items()]
+        stack.extend(child for child in reversed(children) if not isinstance(child.target, Scalar))
+
+
+# flags
+
+
+def _parse(command: Command, words: Sequence[Word]) -> tuple[list[Flag], list[Word], list[Word]]:
+    flags: list[Flag] = []
+    positionals: list[Word] = []
+    index = 0
+    while index < len(words):
+        word = words[index]
+        index += 1
+        if word.text == "--":
+            positionals += words[index:]
+            break
+        if len(word.text) < 2 or word.text[0] != "-" or re.match(r"-[.\d]", word.text):
+            positionals.append(word)
+            if command.ends_at_script and word.known is not None:
+                return flags, positionals, list(words[index:])
+            continue
+        equals = word.text.find("=")
+        if word.text.startswith("--") and equals > 0:
+            flags.append(Flag(word.part(0, equals), [word.part(equals + 1)]))
+            continue
+        name = command.spelling(word.text)
+        count = 0 if name in command.bare else command.counts.get(name)
+        if count is None:
+            count = int(index < len(words) and not re.match(r"--?[A-Za-z]", words[index].text))
+        flags.append(Flag(word, list(words[index : index + count])))
+        index += count
+    return flags, positionals, []
+
+
+# reading shell text
+
+_HIDDEN = (
+    r"\$?\{\{.{0,500}?\}\}|\{%.{0,500}?%\}"
+    r"|\$\((?:[^()]|\((?:[^()]|\([^()]{0,500}\)){0,500}\)){0,500}\)|`[^`]{0,500}`"
+    r"|\$\{(?:[^{}]|\{[^{}]{0,100}\}){0,500}\}|\$\w+|\$[@*#?$!-]"
+)
+_TOKEN = re.compile(
+    rf"""
+      (?P<continued>\\[ \t]*\r?\n)
+    | (?P<hidden>{_HIDDEN}|<[A-Za-z][A-Za-z0-9_\ .-]*>)
+    | (?P<single>'[^']*')
+    | (?P<double>"(?:[^"\\]|\\.)*")
+    | \\(?P<escaped>.)
+    | (?P<space>[ \t\r]+)
+    | (?P<comment>\#[^\n]*)
+    | (?P<heredoc><<-?[ \t]*(?P<quote>['"]?)(?P<end>\w+)(?P=quote))
+    | (?P<redirect>[0-9]*(?:<<<|>>|&>|[<>]&?)[ \t]*)
+    | (?P<operator>&&|\|\||[;&|()\n])
+    | (?P<plain>[^\s'"\\$`;&|()<>{{\#]+|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_IN_DOUBLE = re.compile(rf'(?P<hidden>{_HIDDEN})|\\(?P<escaped>["\\$`\n])|(?P<plain>[^\\$`{{]+|.)', re.DOTALL)
+_IN_SINGLE = re.compile(
+    r"(?P<hidden>\$?\{\{.{0,500}?\}\}|\$\{.{0,500}?\}|\$\(.{0,500}?\))|(?P<plain>[^${]+|.)", re.DOTALL
+)
+_IN_EXEC = re.compile(rf"(?P<hidden>{_HIDDEN}|<[A-Za-z][A-Za-z0-9_ .-]*>)|(?P<plain>[^$`{{<]+|.)", re.DOTALL)
+
+
+class _Builder:
+    """Gathers the characters of the word being read."""
+
+    def __init__(self, line: ShellText) -> None:
+        self.line = line
+        self.start: int | None = None
+        self.end = 0
+        self.text: list[str] = []
+        self.indexes: list[int] = []
+        self.hidden: list[bool] = []
+
+    def add(self, start: int, end: int, *, hidden: bool = False) -> None:
+        self.touch(start, end)
+        self.text.append(self.line.text[start:end])
+        self.indexes.extend(range(start, end))
+        self.hidden.extend([hidden] * (end - start))
+
+    def touch(self, start: int, end: int) -> None:
+        self.start = start if self.start is None else self.start
+        self.end = end
+
+    def add_quoted(self, pattern: re.Pattern[str], start: int, end: int) -> None:
+        for match in pattern.finditer(self.line.text, start, end):
+            kind = match.lastgroup or "plain"
+            if match.group(kind) != "\n" or kind != "escaped":
+                self.add(*match.span(kind), hidden=kind == "hidden")
+
+    def take(self) -> Word | None:
+        if self.start is None:
+            return None
+        word = Word(self.line, "".join(self.text), self.indexes, self.hidden, (self.start, self.end))
+        self.start, self.text, self.indexes, self.hidden = None, [], [], []
+        return word
+
+
+def _commands(line: ShellText, *, listed: bool = False, depth: int = 0) -> Iterator[list[Word] | str]:
+    """The simple commands of shell text, with `(`, `)` and `\\n` where subshells and lines end.
+
+    `listed`: a command may be a JSON list, as in a Dockerfile. `depth` counts the here-documents around it.
+    """
+    words: list[Word] = []
+    builder = _Builder(line)
+    bodies: list[str] = []
+    redirected = in_list = False
+    text, index = line.text, 0
+
+    def finish() -> None:
+        nonlocal redirected
+        word = builder.take()
+        if word is not None:
+            if not redirected:
+                words.append(word)
+            redirected = False
+
+    while match := _TOKEN.match(text, index):
+        start, index = match.span()
+        kind = match.lastgroup if match.lastgroup not in ("quote", "end") else "heredoc"
+        if kind == "comment" and builder.start is not None:
+            kind, index = "plain", start + 1
+        if kind == "plain" and listed and (in_list or builder.start is None) and not match.group().strip("[],"):
+            finish()
+            in_list = "]" not in match.group()
+        elif kind == "plain":
+            builder.add(start, index, hidden="*" in match.group())
+        elif kind == "hidden":
+            builder.add(start, index, hidden=True)
+        elif kind == "escaped":
+            builder.add(start + 1, index)
+        elif kind in ("single", "double"):
+            builder.touch(start, start + 1)
+            builder.add_quoted(_IN_SINGLE if kind == "single" else _IN_DOUBLE, start + 1, index - 1)
+            builder.touch(start, index)
+        elif kind == "redirect":
+            finish()
+            redirected = True
+        elif kind == "heredoc":
+            finish()
+            bodies += [match.group("end")] if depth < _MAX_HEREDOCS else []
+        else:
+            finish()
+            if kind == "operator":
+                redirected = in_list = False
+                if words:
+                    yield words
+                words = []
+                if match.group() in "()\n":
+                    yield match.group()
+                if match.group() == "\n":
+                    for end in bodies:
+                        close = re.compile(rf"^[ \t]*{re.escape(end)}[ \t\r]*$", re.MULTILINE).search(text, index)
+                        stop = close.start() if close else len(text)
+                        yield from _commands(line.cut(index, stop), depth=depth + 1)
+                        index = close.end() if close else len(text)
+                    bodies = []
+    finish()
+    if words:
+        yield words
+
+
+def _exec_word(item: Field) -> Word | None:
+    line = ShellText.of(item)
+    if line is None:
+        return None
+    builder = _Builder(line)
+    builder.touch(0, len(line.text))
+    builder.add_quoted(_IN_EXEC, 0, len(line.text))
+    return builder.take()
+
+
+# places
+
+_ESCAPE = re.compile(r'\\(?:(?P<self>["\\/])|(?P<blank>[nt ]|\r?\n)|.)', re.DOTALL)
+
+
+def _places(scalar: Scalar, content: str) -> Sequence[int] | None:
+    """Where each character of a scalar's value stands in the file; None where escapes leave that open.
+
+    Whitespace apart, the characters of a value are those that were written, in their order.
+    """
+    start, end = scalar.start, scalar.end
+    if scalar.style in ("|", ">"):
+        start = content.find("\n", start, end) + 1 or end
+    elif scalar.style:
+        start, end = start + 1, end - 1
+    places: list[int] = []
+    index = start
+    for character in scalar.value:
+        if character.isspace():
+            places.append(min(places[-1] + 1 if places else start, max(start, end - 1)))
+            continue
+        while index < end and content[index].isspace():
+            index += 1
+        if scalar.style == '"':
+            while (escape := _ESCAPE.match(content, index, end)) and escape.lastgroup != "self":
+                if escape.lastgroup is None:
+                    return None
+                index = escape.end()
+                while index < end and content[index].isspace():
+                    index += 1
+            index += escape is not None
+        if index >= end or content[index] != character:
+            return None
+        places.append(index)
+        index += 2 if scalar.style == "'" and character == "'" else 1
+    return places
+
+
+@cache
+def _pattern(marker: str) -> re.Pattern[str]:
+    return re.compile(marker)

@@ -1,0 +1,106 @@
+"""The registry of rules: a rule is a decorated function, and everything else about rules is derived from it."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import TypeVar
+
+from trainlint.findings import Finding, Severity
+
+Check = TypeVar("Check", bound=Callable[..., Iterable[Finding]])
+
+_REGISTRY: dict[str, Rule] = {}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A check with its code, name, default severity and the program whose verdict it gives.
+
+    `program` is None where the subject's own program speaks.
+    """
+
+    code: str
+    name: str
+    check: Callable[..., Iterable[Finding]]
+    severity: Severity
+    program: str | None
+
+    @cached_property
+    def _parameters(self) -> list[type]:
+        hints = typing.get_type_hints(self.check)
+        return [hints[name] for name in inspect.signature(self.check).parameters]
+
+    @property
+    def subject(self) -> type:
+        """The type of the view that this rule looks at."""
+        return self._parameters[0]
+
+    @property
+    def takes_facts(self) -> bool:
+        """The rule wants the facts of the release in force as well."""
+        return len(self._parameters) > 1
+
+    @property
+    def documentation(self) -> str:
+        """The whole docstring: what it does, why it matters, its source."""
+        return inspect.cleandoc(self.check.__doc__ or "")
+
+    @property
+    def summary(self) -> str:
+        """The first line of the documentation."""
+        return self.documentation.partition("\n")[0]
+
+    @property
+    def module(self) -> str:
+        """The rule set: the name of the module that holds it."""
+        return self.check.__module__
+
+    def matches(self, selector: str) -> bool:
+        """The selector is this rule's code, a prefix of it, or its name."""
+        return self.code.startswith(selector.upper()) or self.name == selector
+
+    def run(self, subject: object, facts: object) -> Iterable[Finding]:
+        """The findings on one view."""
+        return self.check(subject, facts) if self.takes_facts else self.check(subject)
+
+
+def rule(
+    code: str, name: str, *, severity: Severity = Severity.ERROR, program: str | None = None
+) -> Callable[[Check], Check]:
+    """Register a function as a rule.
+
+    Its first parameter's type is the view that it looks at, a second parameter gets the facts of the release in force,
+    its docstring is its documentation. `program` names the program that speaks where it is not the subject's own.
+    """
+
+    def register(check: Check) -> Check:
+        taken = [other.code for other in _REGISTRY.values() if code == other.code or name == other.name]
+        if taken:
+            raise ValueError(f"{code} {name}: code or name is taken by {taken[0]}")
+        _REGISTRY[code] = Rule(code, name, check, severity, program)
+        return check
+
+    return register
+
+
+def rules_of(modules: Iterable[str]) -> list[Rule]:
+    """The rules of these rule sets, by code; their modules are imported now."""
+    wanted = set(modules)
+    for module in wanted:
+        import_module(module)
+    return sorted((r for r in _REGISTRY.values() if r.module in wanted), key=lambda r: r.code)
+
+
+def selected(rules: Iterable[Rule], select: Iterable[str], ignore: Iterable[str]) -> Iterator[Rule]:
+    """The rules that `select` names (all when it is empty) and `ignore` does not; the longer selector wins."""
+    chosen, dropped = list(select), list(ignore)
+    for candidate in rules:
+        on = max((len(s) for s in chosen if candidate.matches(s)), default=-1 if chosen else 0)
+        off = max((len(s) for s in dropped if candidate.matches(s)), default=-1)
+        if on > off:
+            yield candidate

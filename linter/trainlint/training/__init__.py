@@ -1,0 +1,1 @@
+"""What trainers share: declarations of released packages, limits as data, sharding, pydantic's conversions."""

@@ -1,0 +1,218 @@
+"""What each release of a trainer accepts, read from the packages that it was released as.
+
+Source: tools/wheel_facts.py, which writes `<program>.json` into the program's folder. Such a file holds
+
+    {"source": "the modules read", "releases": ["0.27.2", ...], "run": [the releases that were also run],
+     "values": {key: history}, "tables": {table: {name: history}}}
+
+A history is one variant, or a list of them. A variant is an object of attributes; its `in` names the releases that it
+holds for as runs with open ends (`..0.34.2`, `1.4.0..1.6.0`, `1.6.0..`, several joined by commas), and is left out
+where it holds for all. A value's variant has the attribute `value`; a table's has those of `Spec`. The value
+`bases:TABLE` names the tables (of this file or, as `TrainingArguments`, of another program's) whose names the table has
+as well; `requires:PACKAGE` is the version range that the release asks for.
+
+A table is a class by its name, or
+`choices:X`                 the values that X (an enum or an option) may have
+accelerate                  `config`, `sagemaker_config` (top-level keys), `config_converted` (old keys that the loader
+                            takes), `fsdp_config` and its like (keys of the section that the launcher reads),
+                            `fsdp_config_flag_only` (options that it does not read), `launch_flags`, `fsdp_plugin`,
+                            `parallelism_plugin` (names that a script may pass)
+transformers                `fsdp_config` (keys that are read)
+soup                        `staged` (fields that nothing reads), `fsdp_presets`, `deepspeed_presets`
+axolotl                     `deprecated`, `plugin_args` (keys that a bundled plugin adds)
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainlint.releases import InForce, speaking_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import TypeAlias
+
+    Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
+    Variant: TypeAlias = dict[str, Json]
+    History: TypeAlias = Variant | list[Variant]
+
+PROGRAMS = ("accelerate", "axolotl", "llamafactory", "soup", "transformers", "trl")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One name of a table in one release.
+
+    `types` are the alternatives of its annotation (`int`, `str`, `list[str]`, `None`, `literal` for one of `choices`,
+    or a class: a table of this file if it is a model, an enum whose values are then in `choices`). `default` is None
+    also where the release computes it (`computed`) or has none (`required`). `bounds` are pydantic's ge, gt, le, lt,
+    min_length, max_length and pattern; `converted` says that a validator may rewrite the value before its type is
+    checked. `extra` holds what only some tables say (`env`, `group`, `spellings`, `takes`, `sets`, `plugin`, `effect`).
+    """
+
+    name: str
+    types: tuple[str, ...]
+    choices: tuple[Json, ...]
+    default: Json
+    required: bool
+    computed: bool
+    converted: bool
+    aliases: tuple[str, ...]
+    bounds: Mapping[str, Json]
+    extra: Mapping[str, Json]
+
+
+_BOUNDS = frozenset({"ge", "gt", "le", "lt", "min_length", "max_length", "pattern", "multiple_of"})
+_OWN = _BOUNDS | {"in", "type", "choices", "default", "required", "computed", "converted", "aliases"}
+
+
+class Declarations:
+    """One program's known releases, oldest first."""
+
+    def __init__(self, program: str, data: dict[str, Json]) -> None:
+        self.program = program
+        self.names = _texts(data["releases"])
+        self.run = _texts(data["run"])
+        """The releases that were run too, not only read."""
+        self._order = {name: index for index, name in enumerate(self.names)}
+        self._values: dict[str, History] = data["values"]  # type: ignore[assignment]
+        self._tables: dict[str, dict[str, History]] = data["tables"]  # type: ignore[assignment]
+        self._fields: dict[tuple[str, str], dict[str, Spec]] = {}
+        self._keys: dict[tuple[str, str], frozenset[str]] = {}
+        self._holding: dict[str, frozenset[int]] = {}
+
+    @property
+    def newest(self) -> str:
+        return self.names[-1]
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return tuple(self._tables)
+
+    def in_force(self, version: str) -> InForce:
+        """Which known releases speak for a version, which may be as short as `4.57`."""
+        return speaking_for(self.program, self.names, version)
+
+    def since(self, first: str, release: str) -> bool:
+        """A release is `first` or a later one; so is any where `first` is empty."""
+        return not first or self._order[first] <= self._order[release]
+
+    def gathered(self, words: Mapping[str, tuple[str, ...]], release: str) -> tuple[str, ...]:
+        """The words that a release has, of those listed by the first release that has them."""
+        return tuple(word for first, added in words.items() if self.since(first, release) for word in added)
+
+    def fields(self, table: str, release: str) -> Mapping[str, Spec]:
+        """A table in one release, with the names of its bases in this file."""
+        key = table, release
+        if key not in self._fields:
+            found: dict[str, Spec] = {}
+            for base in reversed(self.bases(table, release)):
+                found.update(self.fields(base, release))
+            for name, history in self._tables.get(table, {}).items():
+                variant = self._variant(history, release)
+                if variant is not None:
+                    found[name] = self._field(name, variant, release)
+            self._fields[key] = found
+        return self._fields[key]
+
+    def keys(self, table: str, release: str) -> frozenset[str]:
+        """The names of a table in one release."""
+        key = table, release
+        if key not in self._keys:
+            own = (
+                name
+                for name, history in self._tables.get(table, {}).items()
+                if self._variant(history, release) is not None
+            )
+            self._keys[key] = frozenset(own).union(*(self.keys(base, release) for base in self.bases(table, release)))
+        return self._keys[key]
+
+    def keys_of_any(self, table: str, releases: Iterable[str] | None = None) -> frozenset[str]:
+        """The names that a table has in at least one of these releases, or in any."""
+        return frozenset().union(*(self.keys(table, release) for release in releases or self.names))
+
+    def keys_of_all(self, table: str, releases: Iterable[str]) -> frozenset[str]:
+        """The names that a table has in each of these releases."""
+        sets = [self.keys(table, release) for release in releases]
+        return frozenset.intersection(*sets) if sets else frozenset()
+
+    def since_until(self, table: str, name: str) -> tuple[str | None, str | None]:
+        """The first and the last release whose table has the name: None for the oldest and the newest known."""
+        having = [release for release in self.names if name in self.keys(table, release)]
+        if not having:
+            raise KeyError(name)
+        first, last = having[0], having[-1]
+        return (None if first == self.names[0] else first), (None if last == self.newest else last)
+
+    def bases(self, table: str, release: str) -> tuple[str, ...]:
+        """The tables, also of other programs, whose names a table has as well."""
+        bases = self.value("bases:" + table, release)
+        return _texts(bases) if isinstance(bases, list) else ()
+
+    def value(self, key: str, release: str) -> Json:
+        """A single value in one release; None where it has none."""
+        variant = self._variant(self._values.get(key, []), release)
+        return variant["value"] if variant else None
+
+    def _variant(self, history: History, release: str) -> Variant | None:
+        for variant in history if isinstance(history, list) else [history]:
+            if self._holds(str(variant.get("in", "..")), release):
+                return variant
+        return None
+
+    def _holds(self, spans: str, release: str) -> bool:
+        if spans not in self._holding:
+            self._holding[spans] = frozenset(index for span in spans.split(",") for index in self._indexes(span))
+        return self._order[release] in self._holding[spans]
+
+    def _indexes(self, span: str) -> range:
+        first, dots, last = span.partition("..")
+        start = self._order[first] if first else 0
+        end = self._order[last] if last else len(self.names) - 1 if dots else start
+        return range(start, end + 1)
+
+    def _field(self, name: str, variant: Variant, release: str) -> Spec:
+        types = tuple(_alternatives(str(variant.get("type", ""))))
+        choices = variant.get("choices", [])
+        if not choices:
+            choices = [key for text in types for key in self.fields("choices:" + text, release)]
+        return Spec(
+            name=name,
+            types=types,
+            choices=tuple(choices) if isinstance(choices, list) else (),
+            default=variant.get("default"),
+            required=bool(variant.get("required", False)),
+            computed=bool(variant.get("computed", False)),
+            converted=bool(variant.get("converted", False)),
+            aliases=_texts(variant.get("aliases", [])),
+            bounds={key: value for key, value in variant.items() if key in _BOUNDS},
+            extra={key: value for key, value in variant.items() if key not in _OWN},
+        )
+
+
+def _texts(value: Json) -> tuple[str, ...]:
+    return tuple(str(text) for text in value) if isinstance(value, list) else ()
+
+
+def _alternatives(annotation: str) -> Iterable[str]:
+    """The parts of `int|list[int|str]|None` that stand at the top."""
+    depth, start = 0, 0
+    for index, character in enumerate(annotation):
+        depth += (character == "[") - (character == "]")
+        if character == "|" and not depth:
+            yield annotation[start:index]
+            start = index + 1
+    if annotation:
+        yield annotation[start:]
+
+
+@functools.cache
+def declarations(program: str) -> Declarations:
+    """A program's releases, read when first asked for."""
+    import json
+
+    file = Path(__file__).parent.parent / "programs" / program / f"{program}.json"
+    return Declarations(program, json.loads(file.read_bytes()))

@@ -1,0 +1,676 @@
+"""The FSDP rule set: what holds of sharding whichever trainer's file says it.
+
+Each rule is written once against `FsdpSetup` or `FsdpRun`; `FsdpFacts` says which releases of which program act so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from trainlint.findings import Edit, Finding, Fix, Severity, did_you_mean, some_of
+from trainlint.reading.values import Field, Value
+from trainlint.rule import rule
+from trainlint.training.fsdp import FSDP2_ALWAYS, STRATEGIES, FsdpRun, FsdpSetup
+
+T = TypeVar("T")
+
+
+@rule("FS001", "unread-fsdp-key", severity=Severity.WARNING)
+def unread_fsdp_key(setup: FsdpSetup) -> Iterator[Finding]:
+    """A key of the FSDP settings is not read.
+
+    The settings are handed on by name, and a name that nothing asks for is dropped without a word: training runs with
+    the default in its place. Misspelt keys, keys of another release, and keys that only the Python class has
+    (`limit_all_gathers`, `cpu_offload`) or another trainer reads end so.
+
+    Mend the name, or remove the key.
+
+    Source: the keys that each release reads; accelerate's launcher copies `fsdp_config` onto its options, transformers
+    asks `fsdp_config` for single keys.
+    """
+    facts = setup.facts
+    if facts.unknown_key is None or not setup.on:
+        return
+    for entry in setup.section.entries():
+        bare = not entry.name.startswith(facts.optional_prefix)
+        name = facts.optional_prefix + entry.name if bare else entry.name
+        if name not in facts.keys:
+            known = {key.removeprefix(facts.optional_prefix) for key in facts.keys} if bare else facts.keys
+            advice = facts.key_advice.get(name) or did_you_mean(entry.name, known)
+            yield entry.finding(
+                f"{entry.name} is not read", help=advice or "remove it", severity=facts.unknown_key, at_key=True
+            )
+
+
+@rule("FS002", "fsdp-version")
+def fsdp_version(setup: FsdpSetup) -> Iterator[Finding]:
+    """There is no such FSDP version.
+
+    The version is 1 or 2, and releases that know both stop at any other number or word while they read the settings.
+    Releases from before FSDP2 do not read the key: FSDP1 runs, with FSDP1's defaults for what the file then leaves out.
+
+    Source: accelerate 1.6, FullyShardedDataParallelPlugin; transformers 5.0, processing of `fsdp_config`.
+    """
+    facts, version = setup.facts, setup.version
+    if not setup.on:
+        return
+    if facts.versions:
+        if version.wrong_type or version.known_and_not_in(facts.versions):
+            yield version.finding(f"there is no FSDP version {version}", help=f"write {some_of(facts.versions)}")
+    elif facts.version_not_read and version.known_and_not_in([facts.default_version]):
+        yield version.finding(
+            f"{version.field.name} is not read: FSDP{facts.default_version} runs",
+            help="use a release that knows FSDP2, or write the FSDP1 settings",
+            severity=facts.version_not_read,
+        )
+
+
+@rule("FS003", "sharding-strategy")
+def sharding_strategy(setup: FsdpSetup) -> Iterator[Finding]:
+    """The sharding strategy is not one of torch's.
+
+    FULL_SHARD shards parameters, gradients and optimizer state; SHARD_GRAD_OP keeps the parameters after forward;
+    HYBRID_SHARD and HYBRID_SHARD_ZERO2 shard within a machine and copy across machines; NO_SHARD is plain data
+    parallelism. A word that is none of them is looked up in the enumeration and raises in every worker.
+
+    Source: torch.distributed.fsdp.ShardingStrategy; accelerate, FullyShardedDataParallelPlugin.
+    """
+    yield from _unknown_word(setup, "strategy", setup.strategy)
+
+
+@rule("FS004", "wrap-policy")
+def wrap_policy(setup: FsdpSetup) -> Iterator[Finding]:
+    """The wrap policy does not exist.
+
+    The policy is TRANSFORMER_BASED_WRAP (one unit for each layer class), SIZE_BASED_WRAP (one for each module of a
+    size) or NO_WRAP. Older releases of accelerate compare the word with the first two and go on when it is neither:
+    the model is then one unit, which every process gathers in whole. Later ones raise.
+
+    Source: accelerate, FullyShardedDataParallelPlugin.
+    """
+    yield from _unknown_word(setup, "wrap_policy", setup.wrap_policy)
+
+
+@rule("FS005", "backward-prefetch")
+def backward_prefetch(setup: FsdpSetup) -> Iterator[Finding]:
+    """The backward prefetch does not exist.
+
+    It is BACKWARD_PRE, BACKWARD_POST or NO_PREFETCH. accelerate looks the word up even under FSDP2, which then drops
+    it; `None` written as a word is a word like any other and raises, an empty value is not.
+
+    Source: torch.distributed.fsdp.BackwardPrefetch; accelerate, FullyShardedDataParallelPlugin.
+    """
+    yield from _unknown_word(setup, "backward_prefetch", setup.backward_prefetch)
+
+
+@rule("FS006", "state-dict-type")
+def state_dict_type(setup: FsdpSetup) -> Iterator[Finding]:
+    """The state dict type does not exist, or not in this FSDP version.
+
+    It is FULL_STATE_DICT, SHARDED_STATE_DICT or LOCAL_STATE_DICT. FSDP2 has no local one, and accelerate 1.6 saved
+    sharded ones alone under FSDP2.
+
+    Source: torch.distributed.fsdp.StateDictType; accelerate, FullyShardedDataParallelPlugin.
+    """
+    yield from _unknown_word(setup, "state_dict_type", setup.state_dict_type)
+
+
+def _unknown_word(setup: FsdpSetup, setting: str, value: Value[str]) -> Iterator[Finding]:
+    version = setup.runs_version
+    words = setup.facts.words.get(setting, {}).get(version or 0)
+    if not setup.on or words is None:
+        return
+    if value.wrong_type or value.known_and_not_in(words.allowed):
+        elsewhere = any(value.is_(*other.allowed) for other in setup.facts.words[setting].values())
+        where = f" under FSDP{version}" if elsewhere else ""
+        allowed = sorted(words.allowed)
+        what = f'cannot be "{value.field.written}"' if value.field.written else "must not be empty"
+        yield value.finding(
+            f"{value.field.name} {what}{where}",
+            help=did_you_mean(value.field.written, allowed) or f"write one of {some_of(allowed)}",
+            severity=words.otherwise,
+        )
+
+
+@rule("FS007", "fsdp-boolean")
+def fsdp_boolean(setup: FsdpSetup) -> Iterator[Finding]:
+    """A switch is neither on nor off.
+
+    The launcher hands each switch on as text, and every worker reads that as y, yes, t, true, on, 1 or their opposites,
+    in any case, in quotes or not. Anything else raises there; so does an empty value, which arrives as "none". A
+    switch that this FSDP version does not use is not looked at.
+
+    Source: accelerate, str_to_bool as FullyShardedDataParallelPlugin uses it.
+    """
+    version = setup.runs_version
+    if not setup.on or version is None:
+        return
+    for setting, by_version in setup.facts.booleans.items():
+        value: Value[object] = getattr(setup, setting)
+        if setting != "reshard" and version in by_version and value.wrong_type:
+            yield value.finding(
+                f"{value.field.name} must be true or false{_not_what_is_written(value.field)}",
+                help="write true or false",
+                severity=by_version[version],
+            )
+
+
+def _not_what_is_written(field: Field) -> str:
+    return f', not "{field.written}"' if field.written else ""
+
+
+@rule("FS008", "size-wrap-without-size")
+def size_wrap_without_size(setup: FsdpSetup) -> Iterator[Finding]:
+    """SIZE_BASED_WRAP has no size, or one that is no integer.
+
+    The policy makes a unit of each module with at least `min_num_params` parameters. Before 1.13 accelerate's own
+    default for it is a float, which the worker cannot read as an integer; so is `1e8` in every release, since YAML
+    reads it as text and Python's int() does not take it.
+
+    Write the digits out: `100000000`.
+
+    Source: accelerate, launch options and FullyShardedDataParallelPlugin.
+    """
+    facts, size = setup.facts, setup.min_num_params
+    if not setup.on or not setup.wrap_policy.is_("SIZE_BASED_WRAP"):
+        return
+    if size.absent and facts.size_wrap_without_size:
+        yield setup.wrap_policy.finding(
+            "SIZE_BASED_WRAP needs a size",
+            help="add min_num_params with the digits written out, such as 100000000",
+            severity=facts.size_wrap_without_size,
+        )
+    elif size.wrong_type and facts.size_not_an_integer:
+        yield size.finding(
+            f"{size.field.name} must be an integer{_not_what_is_written(size.field)}",
+            help="write the digits out, such as 100000000",
+            severity=facts.size_not_an_integer,
+        )
+
+
+@rule("FS009", "layer-class-names")
+def layer_class_names(setup: FsdpSetup) -> Iterator[Finding]:
+    """The layer classes are not names with commas between them.
+
+    The text is split at each comma and nothing is trimmed, so that a space becomes part of a name; a YAML list arrives
+    as its Python form, brackets and quotes included; a module path, an empty text or the word None is no class of the
+    model either. The worker raises when it wraps the model.
+
+    Write `LlamaDecoderLayer` or `Qwen3DecoderLayer,Qwen3VisionBlock`, or leave the key out: the model's own list
+    (`_no_split_modules`) is then used.
+
+    Source: accelerate, FullyShardedDataParallelPlugin.set_auto_wrap_policy.
+    """
+    classes = setup.layer_classes
+    if setup.on and setup.facts.class_names and setup.wrap_policy.is_("TRANSFORMER_BASED_WRAP") and classes.wrong_type:
+        written = classes.field.written
+        if classes.field.is_sequence:
+            names = ",".join(str(item.written) for item in classes.field.items())
+            what, help = "a list of layer classes is not read as one", f"write {names}" if names else "remove it"
+        else:
+            mended = ",".join(name.strip().rpartition(".")[2] for name in written.split(",") if name.strip())
+            what = f'"{written}" holds no class name' if not mended else f'"{written}" is not a list of class names'
+            help = f"write {mended}" if mended and mended != written else "remove it: the model's own list is used"
+        yield classes.finding(what, help=help, severity=setup.facts.class_names)
+
+
+@rule("FS010", "unsynced-ram-loading")
+def unsynced_ram_loading(setup: FsdpSetup) -> Iterator[Finding]:
+    """Only the first process loads the weights, and nothing hands them to the others.
+
+    With RAM-efficient loading all processes but one start with empty weights and wait for `sync_module_states` to bring
+    them the real ones. Releases that notice the contradiction refuse it or switch the synchronising on by themselves.
+
+    Source: transformers, TrainingArguments; accelerate, FullyShardedDataParallelPlugin.
+    """
+    severity = setup.facts.unsynced_ram_loading.get(setup.runs_version or 0)
+    if setup.on and severity and setup.ram_efficient_loading.is_(True) and setup.sync_module_states.is_(False):
+        yield setup.sync_module_states.finding(
+            f"{setup.sync_module_states.field.name} must be true with {setup.ram_efficient_loading.field.name}",
+            help="set it to true, or load the weights in every process",
+            severity=severity,
+            related=setup.ram_efficient_loading.field.relate("only the first process loads the weights"),
+        )
+
+
+@rule("FS011", "fsdp2-reshard-word")
+def fsdp2_reshard_word(setup: FsdpSetup) -> Iterator[Finding]:
+    """Under FSDP2 reshard-after-forward is true or false.
+
+    FSDP1's strategies are gone: true reshards after forward as FULL_SHARD does, false keeps the parameters as
+    SHARD_GRAD_OP does. A strategy's name, or its number, raises in every worker.
+
+    Source: accelerate 1.6 and later, FullyShardedDataParallelPlugin.
+    """
+    severity = setup.facts.booleans.get("reshard", {}).get(2)
+    reshard = setup.reshard
+    if severity and setup.is_fsdp2 and (reshard.wrong_type or reshard.known_and(lambda known: isinstance(known, str))):
+        keeps = reshard.known_and(lambda word: str(word).upper() in ("SHARD_GRAD_OP", "HYBRID_SHARD_ZERO2"))
+        yield reshard.finding(
+            f"{reshard.field.name} must be true or false under FSDP2{_not_what_is_written(reshard.field)}",
+            help=f"write {'false' if keeps else 'true'}",
+            severity=severity,
+        )
+
+
+@rule("FS012", "checkpoint-offload-alone")
+def checkpoint_offload_alone(setup: FsdpSetup) -> Iterator[Finding]:
+    """Checkpoints are to be offloaded, and there are none.
+
+    Offloading what activation checkpointing keeps needs activation checkpointing, and FSDP2; the worker refuses it
+    without either.
+
+    Source: accelerate 1.15, FullyShardedDataParallelPlugin.
+    """
+    severity = setup.facts.checkpoint_offload_alone
+    offload, checkpointing = setup.checkpoint_offload, setup.activation_checkpointing
+    if not (setup.on and severity and offload.is_(True)):
+        return
+    if checkpointing.absent or checkpointing.is_(False):
+        yield offload.finding(
+            f"{offload.field.name} needs activation checkpointing",
+            help="set fsdp_activation_checkpointing: true",
+            severity=severity,
+        )
+    elif setup.is_fsdp1:
+        yield offload.finding(f"{offload.field.name} needs FSDP2", help="set fsdp_version: 2", severity=severity)
+
+
+@rule("FS013", "checkpointing-without-wrap")
+def checkpointing_without_wrap(setup: FsdpSetup) -> Iterator[Finding]:
+    """FSDP2 cannot checkpoint activations without a wrap policy.
+
+    accelerate asks the wrap policy which modules to checkpoint. Without one it calls what is not there, and the worker
+    ends in a TypeError when the model is prepared. FSDP1 does not ask.
+
+    Add a wrap policy, or leave checkpointing to the trainer.
+
+    Source: accelerate 1.8 to 1.15, preparation of a model for FSDP2.
+    """
+    severity = setup.facts.checkpointing_without_wrap
+    if severity and setup.is_fsdp2 and setup.activation_checkpointing.is_(True) and _no_policy(setup):
+        yield setup.activation_checkpointing.finding(
+            "activation checkpointing under FSDP2 needs a wrap policy",
+            help="add fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            severity=severity,
+        )
+
+
+def _no_policy(setup: FsdpSetup) -> bool:
+    policy = setup.wrap_policy
+    return policy.absent or policy.is_("NO_WRAP")
+
+
+@rule("FS014", "fsdp-beside-deepspeed")
+def fsdp_beside_deepspeed(setup: FsdpSetup) -> Iterator[Finding]:
+    """FSDP and DeepSpeed are both asked for.
+
+    They shard the same things, and one run has one of them. transformers' Trainer refuses both, Axolotl too; an
+    accelerate file runs what its distributed_type says and drops the other section.
+
+    Remove one of the two.
+
+    Source: transformers, Trainer; accelerate, launch command.
+    """
+    if setup.on and setup.facts.deepspeed_beside and not setup.deepspeed.is_absent:
+        yield setup.deepspeed.finding(
+            f"{setup.deepspeed.name} is set beside {setup.switch.name}",
+            help="remove one of the two",
+            severity=setup.facts.deepspeed_beside,
+            related=setup.switch.relate("FSDP is on here"),
+            at_key=True,
+        )
+
+
+@rule("FS020", "strategy-not-read", severity=Severity.WARNING)
+def strategy_not_read(setup: FsdpSetup) -> Iterator[Finding]:
+    """The sharding strategy stands where FSDP1 does not look.
+
+    From 1.6 on `accelerate config` writes the strategy of an FSDP1 setup to `fsdp_reshard_after_forward`. The launcher
+    always hands on `fsdp_sharding_strategy` as well, FULL_SHARD when the file has none, and the worker looks at the
+    other key only when that one is missing. So SHARD_GRAD_OP, HYBRID_SHARD and NO_SHARD all run as FULL_SHARD:
+    parameters are gathered again in backward, machines no longer hold copies of their own. Nothing is printed.
+
+    Write the strategy to `fsdp_sharding_strategy`, or move to FSDP2 with `fsdp_version: 2` and a boolean.
+
+    Source: accelerate 1.6 to 1.15, environment of the launcher and FullyShardedDataParallelPlugin.
+    """
+    severity, reshard = setup.facts.reshard_under_fsdp1, setup.reshard
+    runs = setup.strategy.or_when_absent("FULL_SHARD").known
+    wanted = reshard.map(lambda word: _strategy(word))
+    if severity and setup.is_fsdp1 and runs and wanted.known_and(lambda word: word in STRATEGIES and word != runs):
+        given = not setup.strategy.absent
+        yield reshard.finding(
+            f"{wanted} is not read here under FSDP1: {runs} runs",
+            help=f"remove it, or write {wanted} to {setup.strategy.field.name}"
+            if given
+            else f"write fsdp_sharding_strategy: {wanted}",
+            severity=severity,
+            related=setup.strategy.field.relate("this strategy runs") if given else (),
+            fix=None if given else _renamed(reshard.field, "fsdp_sharding_strategy"),
+        )
+
+
+def _strategy(word: bool | str) -> str:
+    text = str(word).upper()
+    return STRATEGIES[int(text) - 1] if text in ("1", "2", "3", "4", "5") else text
+
+
+def _renamed(field: Field, name: str) -> Fix | None:
+    entry = field.entry
+    if entry is None or entry.use is not None or field.use is not None:
+        return None
+    key = entry.key
+    return Fix(f"write the strategy to {name}", (Edit(key.start, key.end, name),), safe=False)
+
+
+@rule("FS021", "reshard-without-fsdp2", severity=Severity.WARNING)
+def reshard_without_fsdp2(setup: FsdpSetup) -> Iterator[Finding]:
+    """A setting of FSDP2 is given, and FSDP1 runs.
+
+    `fsdp_reshard_after_forward: true` or `false` is how FSDP2 is told what to do after forward. Without
+    `fsdp_version: 2` FSDP1 runs, which does not look at it, with FULL_SHARD unless `fsdp_sharding_strategy` says
+    otherwise.
+
+    Add `fsdp_version: 2`, or write FSDP1's `fsdp_sharding_strategy`.
+
+    Source: accelerate 1.6 and later, launch options and FullyShardedDataParallelPlugin.
+    """
+    severity, reshard = setup.facts.boolean_reshard_under_fsdp1, setup.reshard
+    if not (severity and setup.is_fsdp1):
+        return
+    boolean = reshard.known_and(lambda known: isinstance(known, bool))
+    kept = reshard.is_(False) and not setup.strategy.is_("SHARD_GRAD_OP")
+    if boolean and (setup.version.absent or kept or severity is Severity.ERROR):
+        yield reshard.finding(
+            f"{reshard.field.name} is a setting of FSDP2, and FSDP1 runs",
+            help="add fsdp_version: 2" if setup.version.absent else "write fsdp_sharding_strategy",
+            severity=severity,
+        )
+
+
+@rule("FS022", "fsdp1-setting-under-fsdp2", severity=Severity.WARNING)
+def fsdp1_setting_under_fsdp2(setup: FsdpSetup) -> Iterator[Finding]:
+    """A setting that only FSDP1 has is given, and FSDP2 runs.
+
+    FSDP2 always uses the original parameters, synchronises by itself, prefetches implicitly, and shards fully unless
+    `reshard_after_forward` is false; there is no hybrid strategy without a device mesh. The old settings are dropped,
+    most of them without a word. One that asks for what FSDP2 does anyway is only a note.
+
+    Remove the setting; for SHARD_GRAD_OP write `fsdp_reshard_after_forward: false`, for HYBRID_SHARD give the sizes of
+    a `parallelism_config`.
+
+    Source: accelerate 1.6 and later, FullyShardedDataParallelPlugin; transformers 5; Axolotl 0.20.
+    """
+    if not setup.is_fsdp2:
+        return
+    for setting, severity in setup.facts.fsdp1_only.items():
+        value: Value[object] = getattr(setup, setting)
+        if value.absent or value.unknown:
+            continue
+        same = value.is_(FSDP2_ALWAYS.get(setting)) or (setting == "strategy" and _same_reshard(setup))
+        yield value.finding(
+            f"{value.field.name} has no effect under FSDP2",
+            help=_instead(setup, setting),
+            severity=Severity.NOTE if same and severity is Severity.WARNING else severity,
+            at_key=True,
+        )
+
+
+def _same_reshard(setup: FsdpSetup) -> bool:
+    return setup.strategy.is_("SHARD_GRAD_OP") and setup.reshard.is_(False)
+
+
+def _instead(setup: FsdpSetup, setting: str) -> str:
+    if setting == "strategy" and setup.strategy.is_("SHARD_GRAD_OP"):
+        return "write fsdp_reshard_after_forward: false"
+    if setting == "strategy" and setup.strategy.is_("HYBRID_SHARD", "HYBRID_SHARD_ZERO2"):
+        return "remove it, and give parallelism_config sizes to replicate and shard over"
+    return "remove it"
+
+
+@rule("FS023", "unused-fsdp-settings", severity=Severity.WARNING)
+def unused_fsdp_settings(setup: FsdpSetup) -> Iterator[Finding]:
+    """There are FSDP settings, and nothing is sharded by FSDP.
+
+    The settings are read only when FSDP is switched on, in an accelerate file by `distributed_type: FSDP`, in training
+    arguments by `fsdp`. Otherwise they are dropped without a word and every process holds the whole model. Settings
+    beside `distributed_type: NO` are taken for left over and not reported.
+
+    Source: accelerate, launch command; transformers, TrainingArguments.
+    """
+    severity = setup.facts.section_not_used
+    here = setup.switch.document is setup.section.document
+    if severity and setup.off and here and any(not entry.is_absent for entry in setup.section.entries()):
+        how = f"{setup.switch.name} is {setup.switch.written}" if setup.switch.written else "FSDP is not switched on"
+        yield setup.section.finding(
+            f"{setup.section.name} is not used: {how}",
+            help="switch FSDP on, or remove the section",
+            severity=severity,
+            at_key=True,
+            related=setup.switch.relate("this decides") if not setup.switch.is_absent else (),
+        )
+
+
+@rule("FS024", "single-fsdp-unit", severity=Severity.WARNING)
+def single_fsdp_unit(setup: FsdpSetup) -> Iterator[Finding]:
+    """The model is one FSDP unit.
+
+    Without a wrap policy, or with one that goes by size and a size of 0, only the root is wrapped: every process
+    gathers all parameters at once in forward and backward, so that the peak is that of the whole model and nothing
+    overlaps. A script may set a policy of its own. NO_WRAP says so in the file and is only noted.
+
+    Add `fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP`; most models name their layer classes themselves.
+
+    Source: accelerate, FullyShardedDataParallelPlugin; transformers up to 5.0, Trainer.
+    """
+    severity, policy = setup.facts.single_unit, setup.wrap_policy
+    if not (severity and setup.on) or setup.runs_version is None:
+        return
+    help = "add fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP"
+    if policy.absent:
+        place = setup.section if not setup.section.is_absent else setup.switch
+        yield place.finding("no wrap policy: the model is one FSDP unit", help=help, severity=severity, at_key=True)
+    elif policy.is_("NO_WRAP"):
+        yield policy.finding("NO_WRAP: the model is one FSDP unit", help=help, severity=Severity.NOTE)
+    elif policy.is_("SIZE_BASED_WRAP") and setup.min_num_params.below(1):
+        yield setup.min_num_params.finding(
+            f"a size of {setup.min_num_params} wraps nothing: the model is one FSDP unit",
+            help="write the number of parameters from which a module is a unit of its own",
+            severity=severity,
+        )
+
+
+@rule("FS025", "unused-wrap-setting", severity=Severity.WARNING)
+def unused_wrap_setting(setup: FsdpSetup) -> Iterator[Finding]:
+    """The wrap policy does not look at this setting.
+
+    A size counts for SIZE_BASED_WRAP alone and layer classes for TRANSFORMER_BASED_WRAP alone; the other is dropped
+    without a word.
+
+    Source: accelerate, FullyShardedDataParallelPlugin.
+    """
+    severity, policy = setup.facts.wrap_setting_not_used, setup.wrap_policy
+    if not (severity and setup.on):
+        return
+    if policy.is_("TRANSFORMER_BASED_WRAP") and (setup.min_num_params.above(0) or setup.min_num_params.wrong_type):
+        yield _unused(setup.min_num_params, "SIZE_BASED_WRAP", severity)
+    if policy.is_("SIZE_BASED_WRAP", "NO_WRAP") and setup.layer_classes.known:
+        yield _unused(setup.layer_classes, "TRANSFORMER_BASED_WRAP", severity)
+
+
+def _unused(value: Value[T], policy: str, severity: Severity) -> Finding:
+    return value.finding(
+        f"{value.field.name} is only used with {policy}",
+        help=f"remove it, or set the wrap policy to {policy}",
+        severity=severity,
+        at_key=True,
+    )
+
+
+@rule("FS026", "hybrid-on-one-machine", severity=Severity.WARNING)
+def hybrid_on_one_machine(setup: FsdpSetup) -> Iterator[Finding]:
+    """A hybrid strategy on one machine is a plain one.
+
+    HYBRID_SHARD shards within each machine and keeps a copy on each. With one machine there is one copy, sharded over
+    all processes: what FULL_SHARD does (HYBRID_SHARD_ZERO2: SHARD_GRAD_OP).
+
+    Source: torch, process groups of the hybrid strategies.
+    """
+    severity = setup.facts.hybrid_on_one_machine
+    plain = {"HYBRID_SHARD": "FULL_SHARD", "HYBRID_SHARD_ZERO2": "SHARD_GRAD_OP"}
+    if severity and setup.is_fsdp1 and setup.strategy.is_(*plain) and setup.machines.is_(1):
+        yield setup.strategy.finding(
+            f"{setup.strategy} on one machine does what {plain[str(setup.strategy)]} does",
+            help=f"write {plain[str(setup.strategy)]}, or train on several machines",
+            severity=severity,
+            related=setup.machines.field.relate("one machine"),
+        )
+
+
+@rule("FS040", "two-checkpointings")
+def two_checkpointings(run: FsdpRun) -> Iterator[Finding]:
+    """Activations are checkpointed twice.
+
+    The trainer's gradient checkpointing and FSDP's activation checkpointing do the same. transformers' Trainer refuses
+    both together, also where one stands in the training arguments and the other in the accelerate file.
+
+    Keep FSDP's and set `gradient_checkpointing: false`.
+
+    Source: transformers, Trainer.
+    """
+    severity, mine, other = (
+        run.facts.two_checkpointings,
+        run.training.gradient_checkpointing,
+        run.setup.activation_checkpointing,
+    )
+    if run.setup.on and severity and mine.is_(True) and other.is_(True):
+        yield mine.finding(
+            "gradient checkpointing is on beside FSDP's activation checkpointing",
+            help="set gradient_checkpointing: false",
+            severity=severity,
+            related=other.field.relate("FSDP checkpoints activations"),
+        )
+
+
+@rule("FS041", "save-only-sharded-model")
+def save_only_sharded_model(run: FsdpRun) -> Iterator[Finding]:
+    """save_only_model does not go with a sharded state dict.
+
+    A sharded state dict is saved by torch's distributed checkpointing, together with optimizer and scheduler; there is
+    no model alone to save. The Trainer refuses it, older ones failed at the first checkpoint.
+
+    Set `fsdp_state_dict_type: FULL_STATE_DICT`, or drop save_only_model.
+
+    Source: transformers 4.50 and later, Trainer.
+    """
+    severity, only = run.facts.save_only_model_sharded, run.training.save_only_model
+    if run.setup.on and severity and only.is_(True) and run.setup.runs_state_dict_type == "SHARDED_STATE_DICT":
+        written = not run.setup.state_dict_type.absent
+        yield only.finding(
+            "save_only_model does not go with SHARDED_STATE_DICT",
+            help="set the state dict type to FULL_STATE_DICT, or drop save_only_model",
+            severity=severity,
+            related=run.setup.state_dict_type.field.relate("the state dict is sharded") if written else (),
+        )
+
+
+@rule("FS042", "save-only-model-and-best")
+def save_only_model_and_best(run: FsdpRun) -> Iterator[Finding]:
+    """save_only_model does not go with load_best_model_at_end under FSDP.
+
+    The best checkpoint is loaded back through the states that save_only_model leaves out. The Trainer refuses it.
+
+    Source: transformers, Trainer.
+    """
+    severity, only = run.facts.save_only_model_best, run.training.save_only_model
+    if run.setup.on and severity and only.is_(True) and run.training.load_best_model_at_end.is_(True):
+        yield only.finding(
+            "save_only_model does not go with load_best_model_at_end under FSDP",
+            help="drop one of the two",
+            severity=severity,
+            related=run.training.load_best_model_at_end.field.relate("the best checkpoint is to be loaded"),
+        )
+
+
+@rule("FS043", "eight-bit-optimizer")
+def eight_bit_optimizer(run: FsdpRun) -> Iterator[Finding]:
+    """The state of an 8-bit optimizer cannot be gathered from its shards.
+
+    bitsandbytes keeps that state in blocks of its own layout, which FSDP cannot take apart and put together. Axolotl
+    refuses some of them; with transformers training runs and then fails when the first checkpoint is saved.
+
+    Use adamw_torch, adamw_torch_fused or adamw_torch_8bit.
+
+    Source: Axolotl, validation of its configuration; reports about accelerate and bitsandbytes.
+    """
+    optimizer = run.training.optimizer
+    severity = run.facts.eight_bit_optimizers.get(str(optimizer))
+    if run.setup.on and severity and optimizer.known:
+        yield optimizer.finding(
+            f"{optimizer} does not work with FSDP", help="use adamw_torch_fused or adamw_torch_8bit", severity=severity
+        )
+
+
+@rule("FS044", "quant-storage")
+def quant_storage(run: FsdpRun) -> Iterator[Finding]:
+    """A 4-bit model under FSDP1 needs its weights stored in the dtype of the rest.
+
+    FSDP1 flattens the parameters of a unit into one tensor, which has one floating dtype. 4-bit weights are stored as
+    uint8 unless `bnb_4bit_quant_storage` names the dtype of the other parameters. FSDP2 shards each one by itself.
+
+    Set `bnb_4bit_quant_storage: bfloat16` (the model's dtype), or use FSDP2.
+
+    Source: torch FSDP1; bitsandbytes; trainers' handling of the key.
+    """
+    severity, training = run.facts.quant_storage, run.training
+    if not (severity and run.setup.is_fsdp1 and training.quantization.is_("4bit")):
+        return
+    storage, dtype = training.quant_storage, training.compute_dtype
+    if storage.absent or storage.is_("uint8") or (storage.known and dtype.known and storage.known != dtype.known):
+        place = training.quantization if storage.absent else storage
+        yield place.finding(
+            "4-bit weights under FSDP1 must be stored in the dtype of the other parameters",
+            help=f"set bnb_4bit_quant_storage: {dtype if dtype.known else 'bfloat16'}, or use FSDP2",
+            severity=severity,
+            related=run.setup.switch.relate("FSDP1 is on here"),
+        )
+
+
+@rule("FS045", "deepspeed-under-fsdp")
+def deepspeed_under_fsdp(run: FsdpRun) -> Iterator[Finding]:
+    """The training asks for DeepSpeed in a launch that sets FSDP up.
+
+    The Trainer finds both and refuses.
+
+    Remove `deepspeed`, or launch with a DeepSpeed configuration.
+
+    Source: transformers, Trainer.
+    """
+    severity, deepspeed = run.facts.deepspeed_beside, run.training.deepspeed
+    if run.setup.on and severity and deepspeed.given and run.setup.switch.document is not deepspeed.field.document:
+        yield deepspeed.finding(
+            "deepspeed is set, and the launcher sets FSDP up",
+            help="remove one of the two",
+            severity=severity,
+            related=run.setup.switch.relate("FSDP is on here"),
+        )
+
+
+@rule("FS046", "auto-batch-size-under-fsdp", severity=Severity.WARNING)
+def auto_batch_size_under_fsdp(run: FsdpRun) -> Iterator[Finding]:
+    """auto_find_batch_size cannot start over under FSDP.
+
+    When a batch does not fit, the Trainer tries again with a smaller one; the model is wrapped by then and the second
+    try fails. Releases up to 4.44 refuse the combination at once.
+
+    Set the batch size yourself.
+
+    Source: transformers, Trainer; transformers#34113.
+    """
+    severity, auto = run.facts.auto_find_batch_size, run.training.auto_find_batch_size
+    if run.setup.on and severity and auto.is_(True):
+        yield auto.finding(
+            "auto_find_batch_size does not work with FSDP", help="set the batch size yourself", severity=severity
+        )
