@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from trainlint.findings import Span
+from trainlint.reading.text import Undecodable, decode
 from trainlint.repository.statements.model import (
     Form,
     Include,
@@ -23,7 +24,6 @@ from trainlint.repository.statements.model import (
     Unreadable,
 )
 from trainlint.repository.statements.packages import Packages, packages
-from trainlint.text import Undecodable, decode
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -11,18 +11,18 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trainlint.document import Scalar, of_text
-from trainlint.invocations import ShellText, Word
-from trainlint.invocations import _commands as commands
-from trainlint.invocations import _script_of as script_of
+from trainlint.reading.document import Scalar, of_text
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.values import Field
+from trainlint.repository.invocations import ShellText, Word
+from trainlint.repository.invocations import _commands as commands
+from trainlint.repository.invocations import _script_of as script_of
 from trainlint.repository.statements import kubeflow
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
 from trainlint.repository.statements.origins import images_in, of_address, of_ref, repository_of
 from trainlint.repository.statements.page import Page
 from trainlint.repository.statements.requirement import requirement
 from trainlint.repository.statements.specifiers import exact, of_conda, of_poetry
-from trainlint.scalars import Dialect
-from trainlint.values import Field
 
 OPEN = "\ufffc"
 """Stands for what a shell or a template fills in later."""

@@ -6,10 +6,10 @@ import posixpath
 from collections.abc import Iterator
 
 from trainlint.findings import Span
+from trainlint.reading.text import Text
 from trainlint.repository.statements.model import Form, Include, Meaning, Statement
 from trainlint.repository.statements.packages import Packages
 from trainlint.repository.statements.requirement import requirement
-from trainlint.text import Text
 
 
 class Broken(ValueError):

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from trainlint.document import Document, Mapping, Node, Scalar, Sequence, Unparsable, documents
-from trainlint.invocations import ShellText
-from trainlint.invocations import _exec_word as exec_word
+from trainlint.reading.document import Document, Mapping, Node, Scalar, Sequence, Unparsable, documents
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.values import Field
+from trainlint.repository.invocations import ShellText
+from trainlint.repository.invocations import _exec_word as exec_word
 from trainlint.repository.statements import kubeflow
 from trainlint.repository.statements.commands import INSTALLS, Script
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
@@ -17,8 +19,6 @@ from trainlint.repository.statements.origins import images_in, of_image
 from trainlint.repository.statements.page import Broken, Page
 from trainlint.repository.statements.requirements import of_line
 from trainlint.repository.statements.specifiers import ANY, exact, of_conda, of_poetry
-from trainlint.scalars import Dialect
-from trainlint.values import Field
 
 Found: TypeAlias = "Statement | Include"
 
