@@ -92,7 +92,7 @@ _NAMES_FILES = re.compile(rb"(?:^|\s)(?:-r|-c|--requirements?|--constraints?)[ \
 _LIKELY = {
     "yaml_files": re.compile(
         rb"pip|uv |uvx|conda|mamba|poetry|pdm|pixi|clone|image|registry|repository|chart|packages"
-        rb"|\?ref=|releases/download|raw\.githubusercontent|requirements|dependencies|CustomResourceDefinition|from:",
+        rb"|kubeflow-trainer|repourl|\bref=|releases/download|raw\.githubusercontent|requirements|dependencies|CustomResourceDefinition|from:",
         re.IGNORECASE,
     ),
     "code": re.compile(

@@ -20,7 +20,7 @@ from trainlint.repository.statements.page import Page
 from trainlint.repository.statements.setup_py import Places, parse
 from trainlint.repository.statements.specifiers import exact, of_pip
 
-_HEADER = re.compile(r"^# /// script[ \t]*\r?\n(?P<body>(?:#(?: [^\n]*|\r?)\n)+?)# ///[ \t]*$", re.MULTILINE)
+_HEADER = re.compile(r"^# /// script[ \t]*\r?\n(?P<body>(?:#(?: [^\n]*)?\r?\n)+?)# ///[ \t]*\r?$", re.MULTILINE)
 _CELL = re.compile(r"^# (?:MAGIC )?(?:%(?=pip|uv|conda)|!)(?P<command>[^\n]*)", re.MULTILINE)
 _LITERAL = re.compile(r"[rRuUbB]{0,2}(?P<quote>\"{3}|'{3}|\"|')(?P<text>.*)(?P=quote)", re.DOTALL)
 _LISTS = ("packages_to_install", "pip_packages", "python_packages", "pip", "requirements")
@@ -73,9 +73,11 @@ class _Code:
         elif name in _STARTERS:
             for argument in node.args:
                 self.start(argument)
-        for argument in [*node.args[:1], *(given[key] for key in _IMAGE_KEYS if key in given)]:
-            text = self.text(argument)
-            for package, meaning, _, _ in images_in(text, self.page.packages) if text and "/" in text else ():
+        images = [given[key] for key in _IMAGE_KEYS if key in given]
+        for argument in [*node.args[:1], *images]:
+            image = self.text(argument) or ""
+            untagged = name == "from_registry" or argument in images
+            for package, meaning, _, _ in images_in(image, self.page.packages, untagged=untagged):
                 yield self.page.statement(package, meaning, self.places.of(argument), Form.CODE)
         for key in _LISTS:
             if key in given:

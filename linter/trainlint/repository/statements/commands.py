@@ -26,7 +26,11 @@ from trainlint.repository.statements.specifiers import exact, of_conda, of_poetr
 
 OPEN = "\ufffc"
 """Stands for what a shell or a template fills in later."""
+MAX_LENGTH = 100_000
+"""So much of a script is read."""
 _MAX_DEPTH = 5
+_MAX_VALUE = 1000
+_MAX_WORDS = 2000
 _VARIABLE = re.compile(
     r"\$\{\{\s*(?:env|vars)\.(?P<github>\w+)\s*\}\}|\$\{(?P<braced>\w+)(?:(?P<how>:?[-=]|##?|%%?)(?P<word>[^{}]*))?\}"
     r"|\$\((?P<make>\w+)\)|\$(?P<plain>\w+)|\{\{-?\s*(?P<just>\w+)\s*-?\}\}"
@@ -39,15 +43,23 @@ _CONDA = frozenset(("conda", "mamba", "micromamba"))
 _FOLDERS = frozenset(("cd", "pushd", "workdir"))
 _INSTRUCTIONS = frozenset("RUN CMD ENTRYPOINT ONBUILD SHELL".split())
 _KEYWORDS = frozenset("! { if then else elif do while until sudo time exec nohup command eval".split())
+_CONTAINERS = frozenset("from docker podman nerdctl apptainer singularity enroot".split())
 _FILES = frozenset(
     ("-r", "--requirement", "--requirements", "--with-requirements", "-c", "--constraint", "--constraints")
 )
 _CONDA_FILES = frozenset(("-f", "--file"))
 _PACKAGES = frozenset(("-e", "--editable", "--with", "--with-editable", "--from", "--spec"))
+_WITH_VALUE = frozenset(
+    "-t --target -i --index-url --extra-index-url --find-links --prefix --root --python --cache-dir --log --platform"
+    " --group --extra --index --python-version --reinstall-package --upgrade-package --no-binary --only-binary"
+    " --optional -G -E --torch-backend --feature --refresh-package --build-constraint".split()
+)
+_CONDA_WITH_VALUE = frozenset("-n --name -p --prefix -c --channel --feature --platform".split())
+"""Options whose value may look like a package that is installed."""
 _ALL = 1_000_000
 INSTALLS = re.compile(
     r"\b(?:pip3?(?:\.\d+)?|uv|uvx|pipx|conda|mamba|micromamba|poetry|pdm|pixi|pipenv|rye)\b[^\n]|\bgit\b[^\n]*\b(?:clone|submodule)\b"
-    r"|kubeflow/(?:trainer|training-operator)|kubeflow-trainer|axolotl(?:ai)?/|winglian/|hiyouga/|huggingface/|pytorch/pytorch"
+    r"|kubeflow/(?:trainer|training-operator)|kubeflow-trainer|axolotl(?:ai)?/|winglian/|hiyouga/|huggingface[/-]|pytorch/pytorch"
 )
 """A cheap test of text that may hold such a command."""
 
@@ -97,6 +109,7 @@ class Script:
 
     def read(self, text: ShellText, *, each_line_alone: bool = False, depth: int = 0) -> None:
         """The commands of shell text."""
+        text = text if len(text.text) <= MAX_LENGTH else text.cut(0, MAX_LENGTH)
         outer: list[str | None] = []
         start = self.folder
         for item in commands(text, listed=self.docker):
@@ -111,7 +124,7 @@ class Script:
 
     def command(self, words: Sequence[Word], depth: int = 0) -> None:
         """One simple command."""
-        words = list(words)
+        words = list(words[:_MAX_WORDS])
         if self.docker and words[0].text.upper() in _INSTRUCTIONS:
             words = words[1:]
             self.folder = self.workdir
@@ -192,7 +205,7 @@ class Script:
         if head in _DECLARE and len(words) > 1:
             first = self._pair(words[1])
             if first is None and head == "env" and len(words) == 3 and re.fullmatch(r"\w+", words[1].text):
-                self.variables[words[1].text] = self.expanded(words[2])
+                self._set(words[1].text, self.expanded(words[2]))
                 return []
             if first is not None or head in ("arg", "export", "local", "readonly", "declare", "typeset"):
                 for word in words[1:]:
@@ -201,7 +214,7 @@ class Script:
                     return []
                 return [word for word in words[1:] if self._pair(word) is None]
         if len(words) > 2 and words[1].text in ("=", ":=", "::=", "?=") and re.fullmatch(r"\w+", words[0].text):
-            self.variables[words[0].text] = self.expanded(words[2])
+            self._set(words[0].text, self.expanded(words[2]))
             return []
         rest = list(words)
         while rest and self._pair(rest[0]) is not None:
@@ -216,10 +229,15 @@ class Script:
         pair = self._pair(word)
         if pair is not None:
             value = self.expanded(word.part(pair.start(2))) if pair[2] else ""
-            if OPEN in value:
-                self.variables.pop(pair[1], None)
-            elif "?=" not in word.text[: pair.start(2)] or pair[1] not in self.variables:
-                self.variables[pair[1]] = value
+            if "?=" not in word.text[: pair.start(2)] or pair[1] not in self.variables:
+                self._set(pair[1], value)
+
+    def _set(self, name: str, value: str) -> None:
+        """A variable has a value, or one that only a run tells."""
+        if OPEN in value or len(value) > _MAX_VALUE:
+            self.variables.pop(name, None)
+        else:
+            self.variables[name] = value
 
     def _enter(self, folder: str) -> None:
         if OPEN in folder or folder == "-" or (self.folder is None and not folder.startswith("/")):
@@ -259,6 +277,7 @@ class Script:
         refs = [texts[i + 1] for i, t in enumerate(texts[:-1]) if t in ("--tag", "--rev", "--branch")]
         pypi = tool != "conda" and (tool != "pixi" or "--pypi" in texts)
         files = _CONDA_FILES if tool == "conda" else _FILES
+        others = _CONDA_WITH_VALUE if tool in ("conda", "pixi") else _WITH_VALUE
         index = 0
         while index < len(words):
             text, word = texts[index], words[index]
@@ -270,6 +289,10 @@ class Script:
                     index += 1
                 elif text.startswith("-r") and len(text) > 2 and tool == "pip":
                     option, value = "-r", text[2:]
+                elif not equals and option in others:
+                    index += 1
+                if option in ("--from", "--spec"):
+                    limit = 0
                 if option in files and value:
                     self._file(option, value, word)
                 elif option in _PACKAGES and value:
@@ -303,7 +326,7 @@ class Script:
         if package is None or version == "latest":
             return
         if OPEN in version:
-            self._state(package, Meaning(Kind.UNKNOWN, word.text), word)
+            self._state(package, self._open(word), word)
             return
         for meaning in of_poetry(version):
             self._state(package, meaning, word)
@@ -316,7 +339,7 @@ class Script:
             if package is None and "://" in text:
                 package = of_address(text.partition(OPEN)[0].rstrip("@"), packages)[0]
             if package is not None:
-                self._state(package, Meaning(Kind.UNKNOWN, word.text), word)
+                self._state(package, self._open(word), word)
             return
         if not pypi:
             conda = of_conda(text)
@@ -405,12 +428,12 @@ class Script:
         return None
 
     def _images(self, words: Sequence[Word], texts: Sequence[str]) -> None:
+        starts = _name(words[0]).lower() in _CONTAINERS
         for word, text in zip(words, texts, strict=True):
-            if "/" in text and len(text) <= 2000:
-                for package, meaning, _, _ in images_in(text.replace(OPEN, "$"), self.page.packages):
-                    form = Form.IMAGE if self.form is Form.COMMAND else self.form
-                    known = "$" not in meaning.text
-                    self._state(package, meaning if known else Meaning(Kind.UNKNOWN, word.text), word, form)
+            for package, meaning, _, _ in images_in(text.replace(OPEN, "$"), self.page.packages, untagged=starts):
+                form = Form.IMAGE if self.form is Form.COMMAND else self.form
+                known = "$" not in meaning.text
+                self._state(package, meaning if known else self._open(word), word, form)
 
     def _references(self, words: Sequence[Word], texts: Sequence[str]) -> None:
         if kubeflow.NAME not in self.page.packages:
@@ -420,7 +443,7 @@ class Script:
             if "kubeflow/train" in text:
                 for meaning, _, _ in kubeflow.references_in(text):
                     opened = OPEN in text or OPEN in meaning.text
-                    self._state(kubeflow.NAME, Meaning(Kind.UNKNOWN, word.text) if opened else meaning, word, form)
+                    self._state(kubeflow.NAME, self._open(word) if opened else meaning, word, form)
         chart = any(re.search(r"(?:^|/)kubeflow-trainer$", text) for text in texts)
         if chart and any(_name(word) in ("helm", "helmfile") for word in words):
             for index, text in enumerate(texts):
@@ -429,8 +452,12 @@ class Script:
                 if text == "--version" and index + 1 < len(texts):
                     value, word = texts[index + 1], words[index + 1]
                 if value:
-                    meaning = Meaning(Kind.UNKNOWN, word.text) if OPEN in value else exact(value)
+                    meaning = self._open(word) if OPEN in value else exact(value)
                     self._state(kubeflow.NAME, meaning, word, form)
+
+    def _open(self, word: Word) -> Meaning:
+        """What something fills in later, as it is written."""
+        return Meaning(Kind.UNKNOWN, self.page.content[slice(*self.place(word))].strip("\"'\\"))
 
     def place(self, word: Word) -> tuple[int, int]:
         """Where a word stands in the file, with its quotes; the whole scalar where an escape hides that."""

@@ -20,6 +20,8 @@ from trainlint.repository.statements.trees import Leaf, Table
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*(packages?)[ \t]*\]\][ \t]*(?:#[^\n]*)?\r?$", re.MULTILINE)
 _ANY_HEADER = re.compile(r"^\[(?!\[?[ \t]*packages?[ \t]*[].])", re.MULTILINE)
 _NAME = re.compile(r"""^[ \t]*name[ \t]*=[ \t]*["']([\w.-]+)["']""", re.MULTILINE)
+_MAX_ENTRIES = 500
+"""More entries of one package than any resolution has."""
 
 
 def read(page: Page) -> Iterator[Statement]:
@@ -33,10 +35,14 @@ def read(page: Page) -> Iterator[Statement]:
         return
     starts = [match.start() for match in _HEADER.finditer(page.content)]
     homes = _members(page.content) if page.name == "uv.lock" else [""]
+    left = _MAX_ENTRIES
     for start, following in zip(starts, [*starts[1:], len(page.content)], strict=True):
         name = _NAME.search(page.content, start, following)
         if name is None or page.packages.distribution(name[1]) is None:
             continue
+        left -= 1
+        if left < 0:
+            break
         stop = _ANY_HEADER.search(page.content, start + 1, following)
         tree = trees.toml(page.content, start, stop.start() if stop else following)
         for item in tree.items("package") or tree.items("packages"):
@@ -153,6 +159,8 @@ def read_conda(page: Page) -> Iterator[Statement]:
             continue
         category = item.get("category")
         extra = category.value if category and category.value != "main" else ""
+        if len(found) == _MAX_ENTRIES:
+            break
         found.append((linux, page.statement(package, meaning, place, Form.LOCK, extra=extra)))
     kept = [statement for linux, statement in found if linux] or [statement for _, statement in found]
     seen: set[tuple[str, Meaning, str]] = set()

@@ -96,8 +96,10 @@ def of_address(url: str, packages: Packages, ref: str | None = None) -> tuple[st
 
 # images
 
+_MAX_TEXT = 2000
+
 _IMAGE = re.compile(
-    r"(?:(?<![\w./-])|(?<=//))(?:[\w.-]{1,100}(?::\d{1,5})?/){0,6}?"
+    r"(?:(?<![\w./@-])|(?<=docker://))(?:[\w.-]{1,100}(?::\d{1,5})?/){0,6}?"
     r"(?P<name>(?:axolotlai|winglian)/axolotl(?:-cloud|-cloud-term|-runpod)?(?:-uv)?"
     r"|hiyouga/llama-?factory|huggingface/(?:transformers-[\w-]{1,60}|accelerate|trl(?:-[\w-]{1,60})?)"
     r"|huggingface-pytorch-(?:trcomp-)?training[\w.-]{0,100}"
@@ -121,13 +123,18 @@ _IMAGE_PACKAGES = (
 _VERSION = r"v?(\d{1,4}(?:\.\d{1,6}){1,3}(?:[-.]?(?:a|b|rc|post|dev)[-.]?\d{1,9})?)"
 
 
-def images_in(text: str, packages: Packages) -> list[tuple[str, Meaning, int, int]]:
-    """The images of a text that hold a package, each with what its tag says and its place."""
+def images_in(text: str, packages: Packages, *, untagged: bool = False) -> list[tuple[str, Meaning, int, int]]:
+    """The images of a text that hold a package, each with what its tag says and its place.
+
+    Without a tag a name may be a repository's or a model's: it counts where nothing but an image can stand.
+    """
     found: list[tuple[str, Meaning, int, int]] = []
+    if "/" not in text or len(text) > _MAX_TEXT:
+        return found
     for match in _IMAGE.finditer(text):
         name, tag = match["name"], match["tag"] or ""
         package = next((known for known, pattern in _IMAGE_PACKAGES if pattern.search(name)), None)
-        if package is not None and package in packages:
+        if package is not None and package in packages and (tag or untagged):
             meaning = _of_image(package, name, tag, digest=bool(match["digest"]))
             if meaning is not None:
                 found.append((package, meaning, match.start(), match.end()))
@@ -136,7 +143,7 @@ def images_in(text: str, packages: Packages) -> list[tuple[str, Meaning, int, in
 
 def of_image(name: str, tag: str, packages: Packages) -> tuple[str, Meaning] | None:
     """An image whose name and tag stand apart."""
-    found = images_in(f"{name}:{tag}" if tag else name, packages)
+    found = images_in(f"{name}:{tag}", packages)
     return found[0][:2] if found else None
 
 

@@ -11,7 +11,9 @@ from trainlint.repository.statements.page import Page
 from trainlint.repository.statements.requirement import requirement
 from trainlint.repository.statements.specifiers import exact, of_conda
 
-_LINE = re.compile(r"[^\r\n]+")
+_LINE = re.compile(r"(?:[^\r\n\\]|\\(?:\r?\n)?)+")
+_CONTINUED = re.compile(r"\\\r?\n|\\$")
+_MAX_LINE = 10_000
 _OPTION = re.compile(r"--?[A-Za-z][\w-]*")
 _FILE_OPTION = re.compile(r"(?:-r|--requirement|-c|--constraint)(?:[ \t]*=[ \t]*|[ \t]+|(?=[^\s-]))(?P<file>[^\s#]+)")
 _EDITABLE = re.compile(r"(?:-e|--editable)(?:[ \t]*=[ \t]*|[ \t]+)(?P<what>\S+)")
@@ -62,21 +64,13 @@ def looks_like_requirements(content: str) -> bool:
 
 def _lines(content: str) -> Iterator[tuple[str, int]]:
     """Lines without comments, those that go on joined to one, each with the place of its first character."""
-    text, start = "", 0
     for match in _LINE.finditer(content):
-        line = match[0]
-        if text == "" or not line.lstrip().startswith("#"):
-            start = start if text else match.start() + len(line) - len(line.lstrip())
-            text += line.lstrip() if not text else " " * (match.start() - start - len(text)) + line
-        if text.endswith("\\"):
-            continue
+        text = _CONTINUED.sub(lambda end: " " * len(end[0]), match[0][:_MAX_LINE])
         comment = re.search(r"(?:^|\s)#", text)
-        text = (text[: comment.start()] if comment else text).rstrip()
-        if text:
-            yield text, start
-        text = ""
-    if text.strip(" \t\\"):
-        yield text, start
+        text = text[: comment.start()] if comment else text
+        start = match.start() + len(text) - len(text.lstrip())
+        if text.strip():
+            yield text.strip(), start
 
 
 def of_line(

@@ -149,7 +149,7 @@ def json(content: str, start: int = 0) -> Tree:
         elif text in "{[":
             value = Table(start=begin) if text == "{" else Items(start=begin)
         else:
-            if not stack or isinstance(stack[-1], Table) != (text == "}"):
+            if not stack or key is not None or isinstance(stack[-1], Table) != (text == "}"):
                 raise Broken("not JSON", begin)
             stack.pop().end = index
             key, colon = None, False

@@ -11,7 +11,7 @@ from trainlint.repository.statements.page import Page
 from trainlint.repository.statements.specifiers import exact
 
 _ASSIGNED = re.compile(
-    r"""^(?:__version__|VERSION|version|__VERSION__)(?:[ \t]*:[ \t]*\w{1,20})?[ \t]*=[ \t]*(?P<literal>(["'])([^"'\n]{1,100})\2)""",
+    r"""^(?:__version__|VERSION|version)(?:[ \t]*:[ \t]*\w{1,20})?[ \t]*=[ \t]*(?P<literal>(["'])[^"'\n]{1,100}\2)""",
     re.MULTILINE,
 )
 _WHOLE = re.compile(r"\s*(v?\d[\w.+-]{0,100})\s*")

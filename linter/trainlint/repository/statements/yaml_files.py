@@ -110,7 +110,8 @@ class _Reader:
         """A single word: an image, or a reference to the Trainer's manifests."""
         if _sibling(place.parent, "newTag") or _sibling(place.parent, "tag"):
             return
-        for package, meaning, _, _ in images_in(node.value, self.page.packages):
+        untagged = place.key.lower().endswith("image")
+        for package, meaning, _, _ in images_in(node.value, self.page.packages, untagged=untagged):
             yield self._state(package, meaning, node, Form.IMAGE)
         if kubeflow.NAME in self.page.packages:
             for meaning, _, _ in kubeflow.references_in(node.value):
