@@ -101,21 +101,15 @@ class WheelProgram(ProgramModule[S, F]):
     """A program that is released as a Python package: its releases stand in its JSON, a repository pins it."""
 
     name: ClassVar[str]
-    distribution: ClassVar[str] = ""
-    """The package's name where it is not the program's."""
 
     def default_target(self, subject: S, surroundings: Surroundings) -> Target:
-        """The release that the repository's pins ask for, else the newest known."""
-        from trainlint.repository.pins import target_from_pins
-        from trainlint.training.declarations import declarations
+        """The releases that the repository states, or that may be meant where it states none."""
+        from trainlint.training.meant import known_releases, target
 
-        path = self.pinned_near(subject, surroundings)
-        return target_from_pins(
-            surroundings.repository, path, self.distribution or self.name, declarations(self.name).names
-        )
+        return target(surroundings.repository, self.stated_near(subject, surroundings), known_releases(self.name))
 
-    def pinned_near(self, subject: S, surroundings: Surroundings) -> str:
-        """The file whose nearest pin counts."""
+    def stated_near(self, subject: S, surroundings: Surroundings) -> str:
+        """The file to which the nearest statement counts."""
         return subject.field.document.path
 
     def in_force(self, version: str) -> InForce:

@@ -17,10 +17,10 @@ from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect, Plain
 from trainlint.reading.values import Absent, Field, Known, Unknown, Value
 from trainlint.repository.invocations import Invocation, invocations_in, named_file, repository_invocations
-from trainlint.repository.pins import Pin, pinned_version
 from trainlint.repository.shell import Word
 from trainlint.training.declarations import declarations
 from trainlint.training.limits import UNREAD, Data, data_of
+from trainlint.training.meant import Requirement, requirement
 from trainlint.training.pydantic_types import as_boolean, as_number
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ class SoupRun:
 class SoupStack:
     """The versions that a repository pins for a run that is sharded."""
 
-    def __init__(self, command: SoupTraining, torch: Pin | None, accelerate: Pin | None) -> None:
+    def __init__(self, command: SoupTraining, torch: Requirement | None, accelerate: Requirement | None) -> None:
         self.command = command
         self.torch = torch
         self.accelerate = accelerate
@@ -256,7 +256,7 @@ def _command_views(invocation: Invocation, surroundings: Surroundings) -> Iterat
     command = SoupTraining(invocation)
     yield command
     near = _near(invocation, surroundings)
-    torch, accelerate = (pinned_version(surroundings.repository, near, package) for package in ("torch", "accelerate"))
+    torch, accelerate = (requirement(surroundings.repository, near, package) for package in ("torch", "accelerate"))
     if torch or accelerate:
         yield SoupStack(command, torch, accelerate)
 
@@ -328,7 +328,6 @@ class Soup(WheelProgram[SoupFile | Invocation, SoupFacts]):
     """Soup's configs and commands."""
 
     name = "soup"
-    distribution = "soup-cli"
     readers = (FileReader(TRAIN, "--config"), FileReader(TRAIN, "-c"))
 
     def adopt(self, document: Document) -> Sequence[SoupFile | Invocation]:
@@ -361,7 +360,7 @@ class Soup(WheelProgram[SoupFile | Invocation, SoupFacts]):
         """The facts of one known release."""
         return facts_of(release)
 
-    def pinned_near(self, subject: SoupFile | Invocation, surroundings: Surroundings) -> str:
+    def stated_near(self, subject: SoupFile | Invocation, surroundings: Surroundings) -> str:
         """The file of the config, also of one that a command names."""
         return _near(subject, surroundings)
 

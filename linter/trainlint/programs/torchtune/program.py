@@ -19,6 +19,7 @@ from trainlint.programs import ProgramModule
 from trainlint.programs.kubeflow.facts.release import LORA_ARG
 from trainlint.programs.torchtune.command import Arg, TuneRun, config_word, filled_in
 from trainlint.programs.torchtune.facts import (
+    DATES,
     KUBEFLOW_IMAGE,
     RELEASES,
     TORCHRUN_BARE,
@@ -34,9 +35,10 @@ from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Known, Unknown
 from trainlint.releases import InForce, speaking_for
 from trainlint.repository.invocations import Command, Invocation, invocations_in, named_file, repository_invocations
-from trainlint.repository.pins import pinned_version, target_from_pins
 from trainlint.repository.shell import Word
-from trainlint.targets import Target
+from trainlint.repository.stated import statements
+from trainlint.targets import How, Target
+from trainlint.training.meant import KnownReleases, target
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
@@ -53,6 +55,7 @@ RUN = Command(
     ends_at_script=True,
 )
 MAX_VALUES = 20_000
+_KNOWN = KnownReleases("torchtune", RELEASES, DATES, lambda release: {})
 
 _KUBEFLOW = "trainer.kubeflow.org"
 _OTHER_LAUNCHER = re.compile(r"(?:.*/)?(?:torchrun|srun|mpirun|accelerate|deepspeed|ray)$|(?:RANK|WORLD_SIZE)=")
@@ -200,7 +203,7 @@ def _stated(subject: TorchtuneSubject, surroundings: Surroundings) -> bool:
     return (
         isinstance(subject, JobRun)
         or "torchtune" in surroundings.targets
-        or pinned_version(surroundings.repository, _path(subject), "torchtune") is not None
+        or statements(surroundings.repository).of("torchtune", _path(subject)).kind is not None
     )
 
 
@@ -572,8 +575,8 @@ class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts
     def default_target(self, subject: TorchtuneSubject, surroundings: Surroundings) -> Target:
         """The release in the image of the runtime, of the repository's pins, else the newest."""
         if isinstance(subject, JobRun) or (isinstance(subject, Invocation) and _is_a_jobs(subject)):
-            return Target((KUBEFLOW_IMAGE,))
-        return target_from_pins(surroundings.repository, _path(subject), "torchtune", RELEASES)
+            return Target((KUBEFLOW_IMAGE,), "image of Kubeflow Trainer", How.STATED)
+        return target(surroundings.repository, _path(subject), _KNOWN)
 
     def in_force(self, version: str) -> InForce:
         """The known release of a version, those around it for one between."""

@@ -25,6 +25,7 @@ from trainlint.reading.scalars import Dialect
 from trainlint.reading.text import Text, Undecodable
 from trainlint.reading.values import Absent, Field, Known, Unknown, Value, WrongType
 from trainlint.repository.python_code import OwnReader, own_reader
+from trainlint.targets import How
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import STATE_DICT_TYPES, FsdpRun, FsdpSetup, Training, nothing
 
@@ -555,15 +556,21 @@ def _without(trained: Training, given: set[str]) -> Training:
 
 
 def release_below(file: ArgumentsFile, surroundings: Surroundings, otherwise: str) -> Sequence[str]:
-    """The known releases of transformers below a trainer that stands on it: as targeted, as pinned, or otherwise."""
-    from trainlint.repository.pins import pinned_version, target_from_pins
+    """The known releases of transformers below a trainer that stands on it: as targeted, as stated, or otherwise.
+
+    Of a range the release that goes with the trainer counts if it lies within, else the newest; where something is
+    stated that no release stands for, the oldest and the newest speak as well.
+    """
+    from trainlint.training.meant import known_releases, target
 
     known = declarations("transformers")
-    target = surroundings.targets.get("transformers")
-    path = file.field.document.path
-    if target is None and pinned_version(surroundings.repository, path, "transformers") is not None:
-        target = target_from_pins(surroundings.repository, path, "transformers", known.names)
-    return known.in_force(target.versions[-1] if target else otherwise).releases or (known.names[0],)
+    named = surroundings.targets.get("transformers")
+    found = named or target(surroundings.repository, file.field.document.path, known_releases("transformers"))
+    if found.how in (How.CHOSEN, How.STATED):
+        return known.in_force(found.versions[-1]).releases or (known.names[0],)
+    if found.how is How.UNKNOWN:
+        return tuple(dict.fromkeys((known.names[0], otherwise, known.names[-1])))
+    return (otherwise,) if found.how is How.NOT_STATED or otherwise in found.versions else (found.versions[-1],)
 
 
 def fsdp_config(arguments: Field, facts: ArgumentFacts, surroundings: Surroundings) -> FsdpConfig | None:
