@@ -233,10 +233,10 @@ def _distance(home: str, folder: str) -> Distance | None:
 
 
 def _speaks_for(statement: Statement, home: str) -> bool:
-    """A workspace's lock speaks for its own folder, a vendored source for those around it as well."""
-    if statement.form is Form.VENDORED or not statement.home:
+    """A lock speaks for the folder of its project, which in a workspace is a member's; others for all that is near."""
+    if statement.form is not Form.LOCK or not statement.home:
         return True
-    return home == statement.home or home.startswith(f"{statement.home}/") or statement.home in ("", ".")
+    return home == statement.home or home.startswith(f"{statement.home}/")
 
 
 def _best(found: Iterable[Statement]) -> list[Statement]:

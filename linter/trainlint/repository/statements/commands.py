@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from trainlint.reading.document import Scalar, of_text
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
-from trainlint.repository.invocations import ShellText, Word
-from trainlint.repository.invocations import _commands as commands
 from trainlint.repository.invocations import _script_of as script_of
+from trainlint.repository.shell import ShellText, Word
+from trainlint.repository.shell import commands_of as commands
 from trainlint.repository.statements import kubeflow
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
 from trainlint.repository.statements.origins import images_in, of_address, of_ref, repository_of
