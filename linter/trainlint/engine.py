@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from trainlint.releases import InForce
 
 
+MAX_NAMED_JSON = 64_000
+"""Bytes up to which a JSON file that nobody named is looked at."""
+
+
 def lint(paths: Sequence[Path], overrides: Overrides | None = None, stdin: tuple[Path, bytes] | None = None) -> Report:
     """Lint files and folders; `stdin` is content to lint under a name that need not exist.
 
@@ -166,6 +170,7 @@ class Run:
                 candidates.insert(0, candidate)
                 self._workspace(workspace).repository.adopt(file, data)
         self._limit(candidates)
+        candidates.extend(self._named_json(candidates))
         for candidate in candidates:
             self._workspace(candidate.workspace).repository.name([candidate.file])
         for candidate in candidates:
@@ -173,6 +178,24 @@ class Run:
                 yield candidate, self._workspace(candidate.workspace).repository.source(candidate.file)
             except OSError as error:
                 self._notice(f"{display_path(candidate.file)}: cannot be read: {error.strerror}")
+
+    def _named_json(self, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+        """The JSON files of walked folders that a command hands to a program: no other JSON is looked at."""
+        walked = {candidate.start: candidate for candidate in candidates if not candidate.named}
+        seen = {os.path.abspath(candidate.file) for candidate in candidates}
+        for root, first in walked.items():
+            workspace = self._workspace(root)
+            below = os.path.join(os.path.abspath(first.path), "")
+            for file in workspace.repository.files_named((".json",)):
+                key = os.path.abspath(file)
+                if key in seen or not key.startswith(below) or os.path.getsize(file) > MAX_NAMED_JSON:
+                    continue
+                try:
+                    source = workspace.repository.source(file)
+                except OSError:
+                    continue
+                if source.marks and workspace.recogniser.subjects(source):
+                    yield Candidate(file, root, root, first.path)
 
     def _limit(self, candidates: Sequence[Candidate]) -> None:
         """A named file outside any workspace is read together with its own folder only, not with folders below."""

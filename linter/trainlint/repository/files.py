@@ -196,6 +196,18 @@ class Repository:
         """Take a file's content from elsewhere than the disk (standard input)."""
         self._sources[os.path.abspath(file)] = load(file, data, self._marks)
 
+    def holds_above(self, path: str, folders: Sequence[str]) -> bool:
+        """One of these folders stands below a folder that a file is in, up to the workspace's root."""
+        root = os.path.abspath(self.root)
+        folder = os.path.dirname(os.path.abspath(path))
+        while True:
+            if any(os.path.isdir(os.path.join(folder, *name.split("/"))) for name in folders):
+                return True
+            above = os.path.dirname(folder)
+            if folder == root or above == folder or not folder.startswith(os.path.join(root, "")):
+                return False
+            folder = above
+
     def name(self, files: Iterable[Path]) -> None:
         """Count these files to the repository although settings or git leave them out: the user named them."""
         self._named.update((os.path.abspath(file), file) for file in files)

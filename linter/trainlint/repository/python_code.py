@@ -103,6 +103,10 @@ class PythonCode:
                 return True
         return False
 
+    def holds_text(self, word: str) -> bool:
+        """A Python file holds this word in quotes."""
+        return any(quote + word.encode() + quote in data for _, data in self._texts for quote in (b'"', b"'"))
+
     def names_file(self, path: str) -> bool:
         """A Python file holds this file's name."""
         return any(True for _ in self._holding(PurePosixPath(path).name.encode()))
@@ -163,6 +167,10 @@ class OwnReader:
     def fills(self, key: str) -> bool:
         """A key that the file lacks may be filled in before the file is used."""
         return self._code is not None and self._code.fills(key, self._path)
+
+    def knows_word(self, word: str) -> bool:
+        """The repository's code holds a text of this word."""
+        return self._code is not None and self._code.holds_text(word)
 
     @cached_property
     def takes_apart(self) -> bool:

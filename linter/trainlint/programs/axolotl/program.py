@@ -351,9 +351,7 @@ def _overridden(subject: AxolotlFile, surroundings: Surroundings) -> frozenset[s
     return frozenset(given)
 
 
-def _carries_axolotl(surroundings: Surroundings) -> bool:
-    root = surroundings.repository.root
-    return any((root / folder / "axolotl" / "utils").is_dir() for folder in ("src", "."))
+_OWN_SOURCE = ("src/axolotl/utils", "axolotl/utils")
 
 
 class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
@@ -380,7 +378,7 @@ class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
         config = AxolotlConfig(
             subject.field,
             facts_of(release),
-            _carries_axolotl(surroundings),
+            surroundings.repository.holds_above(subject.field.document.path, _OWN_SOURCE),
             _overridden(subject, surroundings),
             own_reader(surroundings.repository, subject.field.document.path),
         )

@@ -24,6 +24,7 @@ from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
 from trainlint.releases import InForce, speaking_for
 from trainlint.targets import How, Target
+from trainlint.training.meant import KnownReleases, target
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
@@ -173,7 +174,20 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
         return RELEASES[release]
 
     def default_target(self, subject: TrainerObject, surroundings: Surroundings) -> Target:
-        """The release whose fields the object has, where some exist in that one alone; else all that are known."""
+        """The releases that are stated, that the repository's CRDs are of, or whose fields the object has.
+
+        A field that exists in one release alone says that the object is for that one.
+        """
+        from trainlint.programs.kubeflow.installed import installed
+
+        repository, path = surroundings.repository, subject.field.document.path
+        for known in (_KNOWN, _API):
+            stated = target(repository, path, known)
+            if stated.how is not How.NOT_STATED:
+                return stated
+        releases, place = installed(repository)
+        if releases:
+            return Target(releases, place, How.STATED if len(releases) == 1 else How.RANGE)
         shaped = self._shaped_for(subject)
         if len(shaped) == 1 and shaped[0] != next(reversed(RELEASES)):
             return Target(shaped, "its fields", How.RANGE)
@@ -197,5 +211,10 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
                 fitting &= set(having)
         return tuple(name for name in RELEASES if name in fitting)
 
+
+_DATES = {name: facts.date for name, facts in RELEASES.items()}
+_KNOWN = KnownReleases("kubeflow-trainer", tuple(RELEASES), _DATES, lambda release: {})
+_API = KnownReleases("kubeflow-trainer-api", tuple(RELEASES), _DATES, lambda release: {})
+"""The package of the API's types has the versions of the Trainer that it is made from."""
 
 PROGRAM = KubeflowTrainer()

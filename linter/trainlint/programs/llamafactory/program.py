@@ -215,9 +215,7 @@ def _seen(subject: LlamaFactoryFile, surroundings: Surroundings) -> Iterator[tup
             yield next((name for name in names if name in COMMANDS), "train"), given
 
 
-def _carries_llamafactory(surroundings: Surroundings) -> bool:
-    root = surroundings.repository.root
-    return any((root / folder / "hparams").is_dir() for folder in ("src/llamafactory", "src/llmtuner", "llamafactory"))
+_OWN_SOURCE = ("src/llamafactory", "src/llmtuner", "llamafactory/hparams", "llmtuner/hparams")
 
 
 class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
@@ -265,7 +263,7 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
                 overridden=frozenset(name for _, names in seen for name in names),
                 several=True if setups else None,
                 setups=setups,
-                own_package=_carries_llamafactory(surroundings),
+                own_package=surroundings.repository.holds_above(subject.field.document.path, _OWN_SOURCE),
             )
             trained = _training(ours) if ours.trains else None
             found.append([ours, *(views(arguments, trained, launched) if trained else ())])

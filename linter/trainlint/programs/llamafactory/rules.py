@@ -125,6 +125,8 @@ def llamafactory_word(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> I
             value = config.field.get(name).text()
             if not words or name in ("finetuning_type", "infer_backend") or not value.known_and_not_in(words):
                 continue
+            if config.own_package and config.arguments.reader.knows_word(str(value)):
+                continue
             yield value.finding(
                 f'{name} has no "{value}"{_consequence(name, config)}',
                 help=did_you_mean(str(value), words) or f"one of {some_of(words)}",
