@@ -170,7 +170,7 @@ class Run:
                 candidates.insert(0, candidate)
                 self._workspace(workspace).repository.adopt(file, data)
         self._limit(candidates)
-        candidates.extend(self._named_json(candidates))
+        candidates.extend(self._named_json(paths, candidates))
         for candidate in candidates:
             self._workspace(candidate.workspace).repository.name([candidate.file])
         for candidate in candidates:
@@ -179,13 +179,16 @@ class Run:
             except OSError as error:
                 self._notice(f"{display_path(candidate.file)}: cannot be read: {error.strerror}")
 
-    def _named_json(self, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+    def _named_json(self, paths: Sequence[Path], candidates: Sequence[Candidate]) -> list[Candidate]:
         """The JSON files of walked folders that a command hands to a program: no other JSON is looked at."""
-        walked = {candidate.start: candidate for candidate in candidates if not candidate.named}
         seen = {os.path.abspath(candidate.file) for candidate in candidates}
-        for root, first in walked.items():
+        found: list[Candidate] = []
+        for path in paths:
+            if not os.path.isdir(path):
+                continue
+            root = workspace_of(Path(os.path.abspath(path)), Path(os.path.abspath(path)))
             workspace = self._workspace(root)
-            below = os.path.join(os.path.abspath(first.path), "")
+            below = os.path.join(os.path.abspath(path), "")
             for file in workspace.repository.files_named((".json",)):
                 key = os.path.abspath(file)
                 if key in seen or not key.startswith(below) or os.path.getsize(file) > MAX_NAMED_JSON:
@@ -195,7 +198,8 @@ class Run:
                 except OSError:
                     continue
                 if source.marks and workspace.recogniser.subjects(source):
-                    yield Candidate(file, root, root, first.path)
+                    found.append(Candidate(file, root, root, path))
+        return found
 
     def _limit(self, candidates: Sequence[Candidate]) -> None:
         """A named file outside any workspace is read together with its own folder only, not with folders below."""
