@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from trainlint.engine import Run
-from trainlint.programs.kubeflow.build import BuiltJob, Pods
+from trainlint.programs.kubeflow.build import BuiltJob
+from trainlint.programs.kubeflow.built_pods import Pods
 from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
 from trainlint.programs.kubeflow.objects import TrainJob
 from trainlint.programs.kubeflow.program import PROGRAM

@@ -18,7 +18,8 @@ from trainlint.programs.kubeflow.facts.release import (
     TORCHTUNE_COMMAND,
     KubeflowFacts,
 )
-from trainlint.programs.kubeflow.quantities import parse_quantity, whole
+from trainlint.programs.kubeflow.gpus import Amounts, possible_gpus
+from trainlint.programs.kubeflow.quantities import parse_quantity
 from trainlint.reading.values import Absent, Field, Value
 
 if TYPE_CHECKING:
@@ -480,22 +481,15 @@ class TrainJob(TrainerObject):
 
     @property
     def has_one_gpu(self) -> bool | None:
-        """The torch plugin counts one GPU per node; None where its answer is random or the amounts are not known.
-
-        It takes the first resource whose name contains `gpu`, of the requests or, where that gives none, the limits;
-        with several such names the order of a Go map decides. Source: GetNumGPUPerNode of the controller.
-        """
+        """The torch plugin counts one GPU per node; None where its answer is random or the amounts are not known."""
         resources = self.resources
         if self.runtime is None and self.trainer.get("resourcesPerNode").is_absent:
             return None
         if resources is None:
             return False
-        requested = _gpu_counts(resources.get("requests"))
-        limited = _gpu_counts(resources.get("limits"))
-        if resources.is_unknown or requested is None or limited is None:
-            return None
-        outcomes = {count for count in requested if count != 0} | (limited if 0 in requested else set())
-        if 1 in outcomes and len(outcomes) > 1:
+        counted = possible_gpus(_amounts(resources.get("requests")), _amounts(resources.get("limits")))
+        outcomes = None if resources.is_unknown else counted
+        if outcomes is None or (1 in outcomes and len(outcomes) > 1):
             return None
         return 1 in outcomes
 
@@ -542,16 +536,11 @@ def _model_of(runtime_name: str) -> str:
     return f"{parts[1].replace('.', '_')}/{parts[2].upper()}" if len(parts) == 3 else ""
 
 
-def _gpu_counts(resources: Field) -> set[int] | None:
-    """What the GPUs of a resource list can come to, {0} without any; None when an amount is not known."""
-    counts: set[int] = set()
-    for entry in resources.entries():
-        if "gpu" in entry.name.lower() and not entry.is_null:
-            amount = None if entry.is_unknown else parse_quantity(str(entry.plain))
-            if amount is None:
-                return None
-            counts.add(whole(amount))
-    return counts or {0}
+def _amounts(listed: Field) -> Amounts | None:
+    if listed.is_unknown:
+        return None
+    given = [entry for entry in listed.entries() if not entry.is_null]
+    return [(entry.name, None if entry.is_unknown else parse_quantity(str(entry.plain))) for entry in given]
 
 
 class Recipe:

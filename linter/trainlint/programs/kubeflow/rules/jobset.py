@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, did_you_mean, some_of
 from trainlint.programs.kubeflow import name_syntax as names
-from trainlint.programs.kubeflow.build import NAME_LIMIT, Build, BuiltJob, Pods
+from trainlint.programs.kubeflow.build import NAME_LIMIT, Build, BuiltJob
+from trainlint.programs.kubeflow.built_pods import Pods
 from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
 from trainlint.programs.kubeflow.facts.jobset import FAILURE_REASONS, TORCHRUN_WORDS
 from trainlint.programs.kubeflow.facts.pods import MAX_INT32, MAX_PODS

@@ -15,7 +15,8 @@ from functools import wraps
 
 from trainlint.findings import Finding, did_you_mean, some_of
 from trainlint.programs.kubeflow import name_syntax as names
-from trainlint.programs.kubeflow.build import Build, BuiltJob, Container, Pods
+from trainlint.programs.kubeflow.build import Build, BuiltJob
+from trainlint.programs.kubeflow.built_pods import Container, Pods
 from trainlint.programs.kubeflow.built_value import BuiltValue, repeated
 from trainlint.programs.kubeflow.facts import pods as facts
 from trainlint.programs.kubeflow.facts.admission import HIGHEST_PRIORITIES
