@@ -139,3 +139,8 @@ def some_of(words: Iterable[object], limit: int = 5) -> str:
     if len(listed) <= limit:
         return ", ".join(listed)
     return f"{', '.join(listed[:limit])}, … ({len(listed)} in all)"
+
+
+def shortened(text: str, limit: int = 40) -> str:
+    """A text for a message, cut where it is long."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -493,6 +493,3 @@ def _starts_something_else(job: BuiltJob) -> bool:
     command = container.get("command").texts() if container else None
     arguments = container.get("args").texts() if container else None
     return bool(command) and not TORCHRUN_WORDS.search(" ".join([*(command or []), *(arguments or [])]))
-
-
-# runtimes by themselves
