@@ -7,6 +7,7 @@ import enum
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 
 class Severity(enum.Enum):
@@ -116,6 +117,21 @@ class Finding:
             program=self.program or program,
             program_versions=() if version is None else (version,),
         )
+
+
+class Details(TypedDict, total=False):
+    """What a finding says besides its message; the place, the rule and the engine settle what is left out.
+
+    `field` where the program spells the place otherwise; `at_key` when the key is wrong, not the value.
+    """
+
+    help: str
+    severity: Severity | None
+    field: str | None
+    program: str
+    related: tuple[Related, ...]
+    fix: Fix | None
+    at_key: bool
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

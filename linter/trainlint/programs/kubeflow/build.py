@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from trainlint.findings import Finding, Severity
+from trainlint.findings import Details, Finding
 from trainlint.programs.kubeflow.builder import build
 from trainlint.programs.kubeflow.built_pods import Container, Pods
 from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
@@ -17,6 +18,9 @@ from trainlint.programs.kubeflow.objects import GROUP, VERSION, Runtime, TrainJo
 from trainlint.reading.document import of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 NAME_LIMIT = 63
 RANDOM_SUFFIX = 5
@@ -114,35 +118,25 @@ class Build:
     def _draft(self) -> Draft:
         return build(self.job, self.runtime, self.facts)
 
-    def finding(
-        self,
-        part: BuiltValue,
-        message: str,
-        *,
-        help: str = "",
-        severity: Severity | None = None,
-        at_key: bool = False,
-        field: str | None = None,
-    ) -> Finding:
+    def finding(self, value: BuiltValue, message: str, **details: Unpack[Details]) -> Finding:
         """A finding on what is built: at the job's field that gave it, or where the job names its runtime.
 
-        Of a sample job, which stands in no file, it is always the value's own place. `field` is what Kubernetes
-        misses, where that is told better at another place.
+        Of a sample job, which stands in no file, it is always the value's own place.
         """
-        if part.owner is Owner.JOB or self.sample:
-            return part.place.finding(message, help=help, severity=severity, at_key=at_key, field=field)
+        if value.owner is Owner.JOB or self.sample:
+            return value.place.finding(message, **details)
         return self.job.runtime_name.finding(
             f"{message} (runtime {self.runtime.name})",
-            help=help,
-            severity=severity,
-            related=part.place.relate(part.place.field_path),
+            help=details.get("help", ""),
+            severity=details.get("severity"),
+            related=value.place.relate(value.place.field_path),
         )
 
-    def malformed(self, part: BuiltValue, check: Check, what: str, owner: str = "") -> Iterator[Finding]:
+    def malformed(self, value: BuiltValue, check: Check, what: str, owner: str = "") -> Iterator[Finding]:
         """A finding if a text is here which breaks a syntax."""
-        problem = "" if part.text is None else check(part.text)
+        problem = "" if value.text is None else check(value.text)
         if problem:
-            yield self.finding(part, f'{what} "{part.text}"{owner and f" of {owner}"} {problem}')
+            yield self.finding(value, f'{what} "{value}"{owner and f" of {owner}"} {problem}')
 
 
 class BuiltJob(Build):
