@@ -39,6 +39,9 @@ def test_every_file_belongs_to_a_known_release() -> None:
 
 def test_the_table_has_every_release() -> None:
     assert {release: facts.patch for release, facts in kubeflow.RELEASES.items()} == RELEASES
+    dates = [facts.date for facts in kubeflow.RELEASES.values()]
+    assert dates == sorted(dates)
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", date) for date in dates)
 
 
 @each_release

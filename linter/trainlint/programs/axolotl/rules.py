@@ -9,7 +9,6 @@ from functools import cache
 from trainlint.findings import Edit, Finding, Fix, Severity, did_you_mean, nearest, some_of
 from trainlint.programs.axolotl.facts import (
     BUILT_IN_ADAPTERS,
-    COMPARED_AS_NUMBERS,
     COMPILE_OPTIONS,
     DTYPES,
     METRICS,
@@ -27,7 +26,7 @@ from trainlint.programs.axolotl.program import PREFIX, AxolotlConfig
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import Limit, is_true
+from trainlint.training.limits import is_true, refused
 from trainlint.training.pydantic_types import Refusal, as_number, model_refusals, refusals
 
 
@@ -176,18 +175,18 @@ def _adapter_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Findin
 
 
 def _compared_numbers(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
-    for name, since in COMPARED_AS_NUMBERS.items():
+    for name in facts.compared_as_numbers:
         value = config.field.get(name)
-        if facts.since(since) and value.text().known is not None:
+        if value.text().known is not None:
             yield value.finding(f'{name} must be a number, not "{value.written}"', help="remove the quotes")
 
 
 def _bad_patterns(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
-    if facts.since("0.16.1"):
+    if facts.target_patterns_compiled:
         for pattern in config.field.get("lora_target_modules").texts().known or []:
             if pattern.known_and(lambda text: not _compiles(text)):
                 yield pattern.finding(f'"{pattern}" is no regular expression', help="escape what is meant literally")
-    if facts.since("0.17.0"):
+    if facts.processor_keys_reserved:
         for entry in config.field.get("processor_kwargs").entries():
             if entry.name in RESERVED_PROCESSOR_KEYS:
                 yield entry.finding(
@@ -448,16 +447,6 @@ def axolotl_nothing_sharded(config: AxolotlConfig, facts: AxolotlFacts) -> Itera
             )
 
 
-def _limits(config: AxolotlConfig, limits: Iterable[Limit]) -> Iterator[Finding]:
-    converted = config.converted
-    for limit in limits:
-        reading = converted if limit.converted else config
-        if limit.holds(reading):
-            place = limit.place(reading)
-            at_key = place.is_sequence or place.is_mapping
-            yield place.finding(limit.message, help=limit.help, at_key=at_key)
-
-
 @rule("FS410", "axolotl-sharding-limit")
 def axolotl_sharding_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """Something is asked for that Axolotl does not do under FSDP or DeepSpeed, or not without them.
@@ -468,7 +457,7 @@ def axolotl_sharding_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterat
 
     Source: Axolotl, validators of utils/schemas/validation.py, config.py and fsdp.py of each release.
     """
-    yield from _limits(config, facts.limits["sharding"])
+    yield from refused(facts.limits["sharding"], config, config.converted)
 
 
 @rule("FS411", "axolotl-optimizer-limit")
@@ -483,7 +472,7 @@ def axolotl_optimizer_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Itera
 
     Source: Axolotl, validators of utils/schemas/validation.py of each release.
     """
-    yield from _limits(config, facts.limits["optimizers"])
+    yield from refused(facts.limits["optimizers"], config, config.converted)
 
 
 @rule("FS412", "axolotl-adapter-limit")
@@ -497,7 +486,7 @@ def axolotl_adapter_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterato
 
     Source: Axolotl, validators of utils/schemas/peft.py, validation.py and config.py of each release.
     """
-    yield from _limits(config, facts.limits["adapters"])
+    yield from refused(facts.limits["adapters"], config, config.converted)
     if "mixlora_top_k" in config.fields:
         used, experts = (
             config.field.get(name).integer().or_when_absent(default) for name, default in MIXLORA_DEFAULTS.items()
@@ -516,8 +505,8 @@ def axolotl_rl_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Fin
 
     Source: Axolotl, validators of utils/schemas/validation.py of each release.
     """
-    yield from _limits(config, facts.limits["reinforcement"])
-    if not facts.since("0.17.0"):
+    yield from refused(facts.limits["reinforcement"], config, config.converted)
+    if not facts.rl_counts_checked:
         return
     rl = config.field.get("rl").text()
     losses, weights = config.field.get("dpo_loss_type"), config.field.get("dpo_loss_weights")
@@ -542,7 +531,7 @@ def axolotl_training_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterat
 
     Source: Axolotl, validators of utils/schemas/validation.py, model.py and config.py of each release.
     """
-    yield from _limits(config, facts.limits["training"])
+    yield from refused(facts.limits["training"], config, config.converted)
     save, evaluate = config.field.get("save_steps").number().known, config.field.get("eval_steps").number().known
     if is_true(config.data("early_stopping_patience")) and save and evaluate and save % evaluate:
         yield config.field.get("eval_steps").finding(
@@ -550,7 +539,7 @@ def axolotl_training_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterat
         )
     several = len(config.field.get("datasets").items()) > 1
     if (
-        facts.since("0.13.2")
+        facts.streams_packed_alone
         and several
         and is_true(config.data("streaming"))
         and is_true(config.data("sample_packing"))

@@ -34,6 +34,8 @@ class KubeflowFacts:
     release: str
     patch: str
     """The patch release that was measured."""
+    date: str
+    """The day of that patch release, as the module's version says."""
     overrides_field: str
     """The field of a TrainJob that patches its runtime's pods."""
     patches_add_jobs: bool
@@ -144,6 +146,7 @@ class KubeflowFacts:
 _2_0 = KubeflowFacts(
     release="2.0",
     patch="2.0.1",
+    date="2025-09-29",
     overrides_field="podSpecOverrides",
     patches_add_jobs=False,
     decodes_first=False,
@@ -187,6 +190,7 @@ _2_1 = replace(
     _2_0,
     release="2.1",
     patch="2.1.0",
+    date="2025-11-07",
     overrides_field="podTemplateOverrides",
     empty_runtime_name=False,
     launcher_replicas=False,
@@ -207,6 +211,7 @@ _2_2 = replace(
     _2_1,
     release="2.2",
     patch="2.2.1",
+    date="2026-06-17",
     overrides_field="runtimePatches",
     decodes_first=True,
     ranges_in_structure=True,
@@ -222,6 +227,7 @@ _2_3 = replace(
     _2_2,
     release="2.3",
     patch="2.3.0",
+    date="2026-08-06",
     patches_add_jobs=True,
     opt_out=True,
     initializer_mounts=True,
