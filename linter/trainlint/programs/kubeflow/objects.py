@@ -45,17 +45,14 @@ class TrainerObject:
 
     @property
     def api_version(self) -> Value[str]:
-        """`apiVersion`."""
         return self.field.get("apiVersion").text()
 
     @property
     def kind(self) -> Value[str]:
-        """`kind`."""
         return self.field.get("kind").text()
 
     @property
     def name(self) -> Value[str]:
-        """`metadata.name`."""
         return self.field.at("metadata", "name").text()
 
     @property
@@ -65,7 +62,6 @@ class TrainerObject:
 
     @property
     def spec(self) -> Field:
-        """`spec`."""
         return self.field.get("spec")
 
 
@@ -147,27 +143,27 @@ class RuntimeContainer:
 
     @property
     def name(self) -> Value[str]:
-        """`name`."""
         return self.field.get("name").text()
 
     @property
     def command(self) -> Value[list[Value[str]]]:
-        """`command`."""
         return self.field.get("command").texts()
 
     @property
     def args(self) -> Value[list[Value[str]]]:
-        """`args`."""
         return self.field.get("args").texts()
 
     @property
     def resources(self) -> Field:
-        """`resources`."""
         return self.field.get("resources")
 
 
 class MergedJob:
-    """One job of a runtime with what a TrainJob's patches say of its pods: the pod specs, the runtime's first."""
+    """One job of a runtime with what a TrainJob's patches say of its pods: the pod specs, the runtime's first.
+
+    Admission refuses an entry of the one or the other, and looks some values up in the runtime alone, so they stay
+    apart here; builder.py merges them.
+    """
 
     def __init__(self, name: str, pod_specs: list[Field]) -> None:
         self.name = name
@@ -221,7 +217,6 @@ class ReplicatedJob:
 
     @property
     def name(self) -> Value[str]:
-        """`name`."""
         return self.field.get("name").text()
 
     @property
@@ -236,7 +231,6 @@ class ReplicatedJob:
 
     @property
     def pod_spec(self) -> Field:
-        """`template.spec.template.spec`."""
         return _pod_spec(self.field)
 
     @property
@@ -259,7 +253,6 @@ class Runtime(TrainerObject):
 
     @property
     def ml_policy(self) -> Field:
-        """`spec.mlPolicy`."""
         return self.spec.get("mlPolicy")
 
     @property
@@ -269,7 +262,6 @@ class Runtime(TrainerObject):
 
     @property
     def num_nodes(self) -> Value[int]:
-        """`spec.mlPolicy.numNodes`."""
         return self.ml_policy.get("numNodes").integer()
 
     @property
@@ -284,7 +276,6 @@ class Runtime(TrainerObject):
 
     @property
     def job_list(self) -> Field:
-        """`spec.template.spec.replicatedJobs`."""
         return self.spec.at("template", "spec", "replicatedJobs")
 
     @property
@@ -351,12 +342,10 @@ class TrainJob(TrainerObject):
 
     @property
     def runtime_ref(self) -> Field:
-        """`spec.runtimeRef`."""
         return self.spec.get("runtimeRef")
 
     @property
     def runtime_name(self) -> Value[str]:
-        """`spec.runtimeRef.name`."""
         return self.runtime_ref.get("name").text()
 
     @property
@@ -371,12 +360,10 @@ class TrainJob(TrainerObject):
 
     @property
     def trainer(self) -> Field:
-        """`spec.trainer`."""
         return self.spec.get("trainer")
 
     @property
     def num_nodes(self) -> Value[int]:
-        """`spec.trainer.numNodes`."""
         return self.trainer.get("numNodes").integer()
 
     @property
@@ -386,7 +373,6 @@ class TrainJob(TrainerObject):
 
     @property
     def command(self) -> Value[list[Value[str]]]:
-        """`spec.trainer.command`."""
         return self.trainer.get("command").texts()
 
     @property
@@ -396,7 +382,6 @@ class TrainJob(TrainerObject):
 
     @property
     def env(self) -> list[Field]:
-        """`spec.trainer.env`."""
         return self.trainer.get("env").items()
 
     @property
@@ -415,8 +400,12 @@ class TrainJob(TrainerObject):
 
     @property
     def runtime_patches(self) -> list[Field]:
-        """`spec.runtimePatches`."""
         return self.spec.get("runtimePatches").items()
+
+    def holds(self, field: Field) -> bool:
+        """The field stands in this object, not in its runtime."""
+        own = self.field
+        return field.document is own.document and field.path[: own.origin] == own.path
 
     def merged_jobs(self, facts: KubeflowFacts) -> dict[str, MergedJob] | None:
         """The runtime's jobs with the job's patches, by name; None where they cannot be told.

@@ -365,7 +365,7 @@ def flux_installer(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     jobs = job.merged_jobs(facts) if job.runs_policy("flux") else None
     node = (jobs or {}).get("node")
     for container in (node.containers("initContainers") or {}).get(FLUX_INSTALLER, []) if node else []:
-        own = container.document is job.field.document and container.path[: job.field.origin] == job.field.path
+        own = job.holds(container)
         at = container.get("name") if own else job.runtime_name.field
         yield at.finding(
             f"the init container {FLUX_INSTALLER} is the controller's own",
@@ -386,13 +386,13 @@ def volcano_queue(job: TrainJob) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.1 and later, volcano plugin.
     """
     if job.gangs_with_volcano and job.queue is not None and job.queue.is_(""):
-        own = job.queue.field.document is job.field.document and job.queue.field.origin == job.field.origin
-        at = job.queue.field if own and job.queue.field.path[: job.field.origin] == job.field.path else None
-        yield (at or job.runtime_name.field).finding(
+        queue = job.queue.field
+        own = job.holds(queue)
+        yield (queue if own else job.runtime_name.field).finding(
             f"{QUEUE_ANNOTATION} names no queue",
             help="name a queue, or remove the annotation",
             field=f"spec.annotations[{QUEUE_ANNOTATION}]",
-            related=() if at else job.queue.field.relate("the runtime has it here"),
+            related=() if own else queue.relate("the runtime has it here"),
         )
 
 
