@@ -32,7 +32,7 @@ FLOORS = (
     ("engine",),
     ("__init__",),
     ("resolve",),
-    ("cli", "__main__"),
+    ("cli", "__main__", "action"),
 )
 """From the ground up; what stands on one floor may import each other."""
 
