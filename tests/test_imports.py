@@ -32,7 +32,7 @@ FLOORS = (
     ("engine",),
     ("__init__",),
     ("resolve",),
-    ("cli", "__main__", "action"),
+    ("action", "cli", "__main__"),
 )
 """From the ground up; what stands on one floor may import each other."""
 
