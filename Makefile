@@ -1,5 +1,6 @@
 # make lint PATHS=…   lint a repository (the demo, when nothing is named)
 # make test           everything that CI runs
+# make hostile        only the repositories that are made to do harm
 # make bench          how long one staged file takes
 # make snapshots      write anew what is reported on each bad fixture
 # make docs           the snapshots, and from them the rule pages, and the outputs shown in README.md
@@ -32,7 +33,7 @@ MULTITOOL := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)
 NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export NODE_EXTRA_CA_CERTS
 
-.PHONY: help lint test test-sdist test-minimum-versions bench snapshots docs facts confirm whats-new sarif-validator clean
+.PHONY: help lint test test-sdist test-minimum-versions hostile bench snapshots docs facts confirm whats-new sarif-validator clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -94,6 +95,9 @@ test-minimum-versions:
 	cd .cache/minimum && $(PIP) install uv && $(BIN)/uv pip compile --quiet --resolution lowest-direct ../../pyproject.toml --output-file minimum.txt
 	cd .cache/minimum && $(PIP) install --constraint minimum.txt --editable '../..[test]' && cat minimum.txt
 	.cache/minimum/$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+hostile: $(DEV) $(WHEELHOUSE)
+	$(BIN)/python -m pytest tests/hostile $(PYTEST_ARGS)
 
 bench: $(BENCH)
 	$(BIN)/python benchmarks/staged.py
