@@ -1,7 +1,13 @@
 # make lint PATHS=…   lint a repository (the demo, when nothing is named)
 # make test           everything that CI runs
 # make bench          how long one staged file takes
-# make docs           regenerate the rule pages and the outputs shown in README.md
+# make snapshots      write anew what is reported on each bad fixture
+# make docs           the snapshots, and from them the rule pages, and the outputs shown in README.md
+# make whats-new      list the releases of the trainers that are newer than those known
+# make facts PROGRAM=axolotl RELEASE=0.22.0 [FROM=FILE DATE=2026-12-24]
+#                     add a release, its package from the registry or the file; without RELEASE, read all known again
+# make confirm PROGRAM=axolotl
+#                     list what is claimed of the newest known release and not confirmed yet
 
 PYTHON ?= python3
 PATHS ?= fixtures/demo
@@ -26,7 +32,7 @@ MULTITOOL := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)
 NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export NODE_EXTRA_CA_CERTS
 
-.PHONY: help lint test test-sdist test-minimum-versions bench docs sarif-validator clean
+.PHONY: help lint test test-sdist test-minimum-versions bench snapshots docs facts confirm whats-new sarif-validator clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -92,9 +98,21 @@ test-minimum-versions:
 bench: $(BENCH)
 	$(BIN)/python benchmarks/staged.py
 
-docs: $(DEV)
+snapshots: $(DEV)
+	$(BIN)/python tools/snapshots.py
+
+docs: snapshots
 	$(BIN)/python tools/docs.py
 	$(BIN)/python tools/readme.py
+
+whats-new: $(DEV)
+	@PYTHONPATH=tools $(BIN)/python -m wheel_facts --newer $(PROGRAM)
+
+facts: $(DEV)
+	PYTHONPATH=tools $(BIN)/python -m wheel_facts $(PROGRAM) $(if $(RELEASE),--release $(RELEASE)) $(if $(FROM),--from $(FROM)) $(if $(DATE),--date $(DATE))
+
+confirm: $(DEV)
+	PYTHONPATH=tools $(BIN)/python -m wheel_facts $(PROGRAM) --confirm
 
 clean:
 	rm -rf $(VENV) .cache build dist

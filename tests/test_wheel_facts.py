@@ -11,7 +11,7 @@ from trainlint.releases import InForce, Span, version_tuple
 from trainlint.training import declarations as module
 from trainlint.training.declarations import PROGRAMS, Declarations, declarations
 
-SPAN = {"releases": ["1.0.0", "1.1.0", "1.2.0", "2.0.0"], "run": ["1.0.0", "2.0.0"]}
+SPAN = {"releases": ["1.0.0", "1.1.0", "1.2.0", "2.0.0"], "run": ["1.0.0", "2.0.0"], "dates": {}}
 
 
 def facts(**tables: object) -> Declarations:
@@ -89,6 +89,19 @@ def test_names_of_bases_belong_to_a_table() -> None:
     assert "total_episodes" in trl.keys("PPOConfig", "0.12.2")
     assert trl.fields("KTOConfig", "1.0.0")["beta"].default == 0.1
     assert "base_model" in declarations("axolotl").keys("AxolotlConfigWCapabilities", "0.21.0")
+
+
+def test_what_a_release_requires_bounds_its_companions() -> None:
+    assert declarations("axolotl").bounds("0.12.2") == {
+        "accelerate": "==1.10.0",
+        "deepspeed": ">=0.17.0",
+        "peft": "==0.17.0",
+        "transformers": "==4.55.2",
+        "trl": "==0.21.0",
+    }
+    assert declarations("trl").bounds("0.12.2") == {"accelerate": ">=0.34.0", "transformers": "<4.47.0"}
+    assert declarations("transformers").bounds("4.57.6") == {}, "extras bind nobody"
+    assert declarations("transformers").value("optional:accelerate", "4.57.6") == ">=0.26.0"
 
 
 def test_a_field_tells_types_choices_and_bounds() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -89,6 +88,10 @@ class Finding:
     fix: Fix | None = None
     suppressed: str | None = dataclasses.field(default=None, compare=False)
     baselined: bool = dataclasses.field(default=False, compare=False)
+    fingerprint: str = dataclasses.field(default="", compare=False)
+    """By this the finding is known again: fingerprints.py says what it is made of."""
+    content: str = dataclasses.field(default="", compare=False)
+    """The fingerprint without the path: the same when the file is moved."""
 
     @property
     def path(self) -> str:
@@ -99,12 +102,6 @@ class Finding:
     def level(self) -> Severity:
         """The severity, which the engine has settled by the time a finding is reported."""
         return self.severity or Severity.ERROR
-
-    @property
-    def fingerprint(self) -> str:
-        """Stable while lines move: sixteen hexadecimal digits over rule, file, true path and message."""
-        parts = (self.rule, self.path, str(self.document), self.yaml_path, self.message)
-        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def stamped(self, *, rule: str, name: str, severity: Severity, program: str, version: str | None) -> Finding:
         """This finding with what its rule, its program and the release in force settle."""

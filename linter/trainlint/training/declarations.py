@@ -1,14 +1,21 @@
 """What each release of a trainer accepts, read from the packages that it was released as.
 
-Source: tools/wheel_facts.py, which writes `<program>.json` into the program's folder. Such a file holds
+Source: tools/wheel_facts, which writes `<program>.json` into the program's folder. Such a file holds
 
     {"source": "the modules read", "releases": ["0.27.2", ...], "run": [the releases that were also run],
-     "values": {key: history}, "tables": {table: {name: history}}}
+     "dates": {release: the day it was made}, "values": {key: history}, "tables": {table: {name: history}}}
 
 A history is one variant, or a list of them. A variant is an object of attributes; its `in` names the releases that it
+holds for as runs with open ends (`..0.34.2`, `1.4.0..1.6.0`, `1.6.0..`, several joined by commas), and is left out
+where it holds for all. A value's variant has the attribute `value`; a table's has those of `Spec`. The value
+`bases:TABLE` names the tables (of this file or, as `TrainingArguments`, of another program's) whose names the table has
+as well; `requires:PACKAGE` is the version range that the release asks for (on Linux; "" where any will do), and
+`optional:PACKAGE` the one that its extras ask for, or most of them.
+=======
 holds for as a span (releases.py), and is left out where it holds for all. A value's variant has the attribute `value`;
 a table's has those of `Spec`. The value `bases:TABLE` names the tables (of this file or, as `TrainingArguments`, of
 another program's) whose names the table has as well; `requires:PACKAGE` is the version range that the release asks for.
+>>>>>>> main
 
 A table is a class by its name, or
 `choices:X`                 the values that X (an enum or an option) may have
@@ -76,6 +83,8 @@ class Declarations:
         self.names = _texts(data["releases"])
         self.run = _texts(data["run"])
         """The releases that were run too, not only read."""
+        self.dates = {name: str(day) for name, day in data["dates"].items()}  # type: ignore[union-attr]
+        """The day that each release was made on."""
         self._values: dict[str, History] = data["values"]  # type: ignore[assignment]
         self._tables: dict[str, dict[str, History]] = data["tables"]  # type: ignore[assignment]
         self._fields: dict[tuple[str, str], dict[str, Spec]] = {}
@@ -141,6 +150,11 @@ class Declarations:
         """The tables, also of other programs, whose names a table has as well."""
         bases = self.value("bases:" + table, release)
         return _texts(bases) if isinstance(bases, list) else ()
+
+    def bounds(self, release: str) -> Mapping[str, str]:
+        """The distributions that a release requires with the range of their versions, those without one left out."""
+        found = {key.partition(":")[2]: self.value(key, release) for key in self._values if key.startswith("requires:")}
+        return {name: str(range) for name, range in found.items() if range}
 
     def value(self, key: str, release: str) -> Json:
         """A single value in one release; None where it has none."""

@@ -6,14 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from trainlint.programs.kubeflow.crd_walk import Defect, Problem, Reading, Walk, releases_with
-from trainlint.programs.kubeflow.facts.admission import (
-    ADMISSION,
-    CEL_RULES,
-    QUEUE_ANNOTATION,
-    SUPPORT_LABEL,
-    object_meta,
-)
+from trainlint.programs.kubeflow.crd_walk import Defect, DefectKind, Walk, WalkOptions, place_of, structure_at
+from trainlint.programs.kubeflow.facts.admission import CEL_RULES, QUEUE_ANNOTATION, SUPPORT_LABEL
 from trainlint.programs.kubeflow.facts.release import (
     ANCESTOR_LABEL,
     DORA_ARG,
@@ -77,16 +71,16 @@ class TrainerObject:
 class Manifest:
     """An object as strict decoding and its CRD's structure see it in one release."""
 
-    def __init__(self, subject: TrainerObject, kind: Kind, release: str) -> None:
+    def __init__(self, subject: TrainerObject, kind: Kind, facts: KubeflowFacts) -> None:
         self.field = subject.field
         self.name = subject.name
         self.kind: Kind = kind
-        self.release = release
+        self.facts = facts
         self.partial = subject.partial
 
-    def defects(self, problem: Problem) -> Iterator[Defect]:
-        """The places with this problem."""
-        return (defect for walk in self._walks for defect in walk.defects if defect.problem is problem)
+    def defects(self, kind: DefectKind) -> Iterator[Defect]:
+        """The places with a defect of this kind."""
+        return (defect for walk in self._walks for defect in walk.defects if defect.kind is kind)
 
     def places(self, cel_rule: str) -> Iterator[Field]:
         """The places where a CEL rule of this name hangs and something stands."""
@@ -95,7 +89,12 @@ class Manifest:
     def releases_with(self, field: Field) -> list[str]:
         """The other releases in which this object may have this field."""
         path = field.path[field.origin :]
-        return releases_with(self.kind, path, [name for name in RELEASES if name != self.release])
+        others = [facts for facts in RELEASES.values() if facts is not self.facts]
+        return [facts.release for facts in others if structure_at(facts.structure(self.kind), path) is not None]
+
+    def place_of(self, name: str, kind: Kind) -> str | None:
+        """Where a kind of object has a field of this name, near its root."""
+        return place_of(self.facts.structure(kind), name)
 
     @property
     def cluster_scoped(self) -> bool:
@@ -109,26 +108,25 @@ class Manifest:
         Metadata is only decoded. Status is dropped before the structure is checked: an unknown field in it is refused,
         a wrong type only where a webhook decodes first.
         """
-        from trainlint.programs.kubeflow.facts.crds import schema
+        from trainlint.programs.kubeflow.facts.crds import object_meta
 
-        checks = ADMISSION[self.release]
-        root = schema(self.release, self.kind)
+        root = self.facts.structure(self.kind)
         keeps_nulls = not self.name.known
-        decoding = Reading(keeps_nulls=keeps_nulls, partial=self.partial, types_only=True)
+        decoding = WalkOptions(keeps_nulls=keeps_nulls, partial=self.partial, types_only=True)
         metadata, status = Walk(decoding), Walk(decoding)
         metadata.check(self.field.get("metadata"), object_meta())
         if "status" in root.properties:
             status.check(self.field.get("status"), root.properties["status"])
-            if not checks.decodes_first:
-                status.defects = [d for d in status.defects if d.problem is Problem.UNKNOWN_FIELD or d.stray]
-        decoded = checks.decodes_first and self.kind == "TrainJob"
+            if not self.facts.decodes_first:
+                status.defects = [d for d in status.defects if d.kind is DefectKind.UNKNOWN_FIELD or d.stray]
+        decoded = self.facts.decodes_first and self.kind == "TrainJob"
         own = Walk(
-            Reading(
+            WalkOptions(
                 keeps_nulls=keeps_nulls,
                 decoded=decoded,
                 rewritten=decoded and self._has_untimed_patch,
                 partial=self.partial,
-                ranges_unplaced=checks.ranges_in_structure and self.kind != "TrainJob",
+                ranges_unplaced=self.facts.ranges_in_structure and self.kind != "TrainJob",
             )
         )
         own.check_root(self.field, root, skip=("metadata", "status") if "status" in root.properties else ("metadata",))
@@ -140,7 +138,7 @@ class Manifest:
         return any(patch.is_null or (patch.is_mapping and patch.get("time").is_absent) for patch in patches)
 
 
-class Container:
+class RuntimeContainer:
     """One container of a runtime's pod template."""
 
     def __init__(self, field: Field) -> None:
@@ -241,11 +239,11 @@ class ReplicatedJob:
         return _pod_spec(self.field)
 
     @property
-    def containers(self) -> list[Container]:
+    def containers(self) -> list[RuntimeContainer]:
         """The containers of its pods."""
-        return [Container(item) for item in self.pod_spec.get("containers").items()]
+        return [RuntimeContainer(item) for item in self.pod_spec.get("containers").items()]
 
-    def container(self, name: str) -> Container | None:
+    def container(self, name: str) -> RuntimeContainer | None:
         """The container with this name."""
         return next((c for c in self.containers if c.name.is_(name)), None)
 
@@ -299,7 +297,7 @@ class Runtime(TrainerObject):
         return next((job for job in self.jobs if job.ancestor.is_("trainer")), None)
 
     @property
-    def trainer_container(self) -> Container | None:
+    def trainer_container(self) -> RuntimeContainer | None:
         """The container into which a TrainJob's trainer goes."""
         return self.trainer_job.container("node") if self.trainer_job else None
 
@@ -422,7 +420,7 @@ class TrainJob(TrainerObject):
     def merged_jobs(self, facts: KubeflowFacts) -> dict[str, MergedJob] | None:
         """The runtime's jobs with the job's patches, by name; None where they cannot be told.
 
-        Source: newRuntimeInfo of the controller, which merges before the webhook checks.
+        Source: newRuntimeInfo of the controller, which merges before the webhook self.facts.
         """
         if self.runtime is None:
             return None
@@ -432,7 +430,7 @@ class TrainJob(TrainerObject):
         merged = {name: MergedJob(name, [_pod_spec(field) for field in fields]) for name, fields in jobs.items()}
         for patch in self.pod_patches:
             name = patch.job.known or ""
-            if name not in merged and ADMISSION[facts.release].patches_add_jobs:
+            if name not in merged and facts.patches_add_jobs:
                 merged[name] = MergedJob(name, [])
             if name in merged and all(spec.path != patch.pod_spec.path for spec in merged[name].pod_specs):
                 merged[name].pod_specs.append(patch.pod_spec)

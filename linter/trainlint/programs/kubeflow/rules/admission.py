@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from trainlint.findings import Finding, Severity, did_you_mean, some_of
 from trainlint.programs.kubeflow import name_syntax as names
-from trainlint.programs.kubeflow.crd_walk import Defect, Problem, dotted, place_of
+from trainlint.programs.kubeflow.crd_walk import Defect, DefectKind, dotted
 from trainlint.programs.kubeflow.facts.admission import (
-    ADMISSION,
     FLUX_INSTALLER,
     HIGHEST_PRIORITIES,
     INITIALIZER_MOUNT,
@@ -86,7 +85,7 @@ def unknown_field(manifest: Manifest, facts: KubeflowFacts) -> Iterator[Finding]
 
     Source: Kubeflow Trainer 2.0 and later, its CRDs, decoded by k8s.io/apiextensions-apiserver.
     """
-    for defect in manifest.defects(Problem.UNKNOWN_FIELD):
+    for defect in manifest.defects(DefectKind.UNKNOWN_FIELD):
         known_in = manifest.releases_with(defect.field)
         message = f"{defect.message}, it is one of Kubeflow Trainer {_listed(known_in)}" if known_in else defect.message
         help = _where_instead(manifest, defect, facts, known_in)
@@ -99,8 +98,6 @@ def _listed(releases: list[str]) -> str:
 
 def _where_instead(manifest: Manifest, defect: Defect, facts: KubeflowFacts, known_in: list[str]) -> str:
     """Where the field may have been meant, else what is known here."""
-    from trainlint.programs.kubeflow.facts.crds import schema
-
     name = defect.field.name
     if defect.dotted == f"spec.{name}" and name in OVERRIDES:
         return f"write {facts.overrides_field}, which has another shape"
@@ -112,11 +109,11 @@ def _where_instead(manifest: Manifest, defect: Defect, facts: KubeflowFacts, kno
     close = did_you_mean(name, defect.structure.properties)
     if close:
         return close
-    own = place_of(schema(manifest.release, manifest.kind), name)
+    own = manifest.place_of(name, manifest.kind)
     if own is not None:
         return f"it belongs in {own}"
     other: Kind = "TrainingRuntime" if manifest.kind == "TrainJob" else "TrainJob"
-    foreign = place_of(schema(manifest.release, other), name)
+    foreign = manifest.place_of(name, other)
     if foreign is not None:
         return f"a {other} has it as {foreign}"
     known = list(defect.structure.properties)
@@ -133,7 +130,7 @@ def wrong_type(manifest: Manifest) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, its CRDs; from 2.2 a webhook decodes a TrainJob first, and its status too.
     """
-    for defect in manifest.defects(Problem.WRONG_TYPE):
+    for defect in manifest.defects(DefectKind.WRONG_TYPE):
         yield defect.field.finding(defect.message, help=defect.help, field=defect.dotted, at_key=defect.stray)
         yield from _unplaced(manifest, defect)
 
@@ -157,7 +154,7 @@ def required_field(manifest: Manifest) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, its CRDs.
     """
-    for defect in manifest.defects(Problem.MISSING):
+    for defect in manifest.defects(DefectKind.MISSING):
         parent = dotted(defect.field.path[defect.field.origin : -1])
         yield defect.field.finding(
             f"{defect.message} in {parent}", help=f"add {defect.field.name}", field=defect.dotted
@@ -173,7 +170,7 @@ def out_of_bounds(manifest: Manifest) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, its CRDs and Go types.
     """
-    for defect in manifest.defects(Problem.OUT_OF_BOUNDS):
+    for defect in manifest.defects(DefectKind.OUT_OF_BOUNDS):
         yield (defect.at or defect.field).finding(defect.message, help=defect.help, field=defect.dotted)
         yield from _unplaced(manifest, defect)
 
@@ -187,7 +184,7 @@ def malformed_value(manifest: Manifest) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, its CRDs and Go types; quantities by k8s.io/apimachinery.
     """
-    for defect in manifest.defects(Problem.MALFORMED):
+    for defect in manifest.defects(DefectKind.MALFORMED):
         yield defect.field.finding(defect.message, help=defect.help, field=defect.dotted)
 
 
@@ -197,7 +194,7 @@ def value_not_allowed(manifest: Manifest) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, the enums of its CRDs.
     """
-    for defect in manifest.defects(Problem.NOT_ALLOWED):
+    for defect in manifest.defects(DefectKind.NOT_ALLOWED):
         yield defect.field.finding(defect.message, help=defect.help, field=defect.dotted)
 
 
@@ -210,7 +207,7 @@ def duplicate_entry(manifest: Manifest) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, the list types of its CRDs.
     """
-    for defect in manifest.defects(Problem.DUPLICATE):
+    for defect in manifest.defects(DefectKind.DUPLICATE):
         related = defect.earlier.relate("the first one stands here") if defect.earlier else ()
         at = defect.at or defect.field
         yield at.finding(defect.message, help=defect.help, field=defect.field.field_path, related=related)
@@ -494,7 +491,7 @@ def runtime_not_found(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     if kind not in RUNTIME_KINDS or not job.runtime_group.is_(GROUP):
         return
     if job.runtime_name.is_(""):
-        if ADMISSION[facts.release].empty_runtime_name:
+        if facts.empty_runtime_name:
             yield job.runtime_name.finding(f"no {kind} has an empty name", field="spec.runtimeRef")
     elif job.runtime_missing:
         yield job.runtime_name.finding(
@@ -551,7 +548,7 @@ def deprecated_runtime(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]
 
 def _deprecated(runtime: Runtime, facts: KubeflowFacts) -> bool:
     labelled = runtime.kind.is_(RUNTIME_KINDS[0]) and runtime.support.is_("deprecated")
-    return labelled and ADMISSION[facts.release].support_label
+    return labelled and facts.support_label
 
 
 @rule("TJ111", "runtime-without-initializer")
@@ -569,7 +566,7 @@ def runtime_without_initializer(job: TrainJob, facts: KubeflowFacts) -> Iterator
     for key, name in INITIALIZERS.items():
         initializer = job.spec.at("initializer", key)
         if not initializer.is_absent and not initializer.is_unknown:
-            lacks = _initializer_lacks(jobs.get(name), name, mounts=ADMISSION[facts.release].initializer_mounts)
+            lacks = _initializer_lacks(jobs.get(name), name, mounts=facts.initializer_mounts)
             if lacks:
                 yield initializer.finding(
                     f"the runtime {job.runtime_name} has no {lacks}, which initializer.{key} needs",
@@ -619,7 +616,7 @@ def job_overridden_twice(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findin
 
     Source: Kubeflow Trainer 2.0, jobset plugin.
     """
-    if job.runtime is None or not ADMISSION[facts.release].one_override_per_job:
+    if job.runtime is None or not facts.one_override_per_job:
         return
     seen: dict[str, Value[str]] = {}
     for patch in job.pod_patches:
@@ -685,7 +682,7 @@ def nameless_pull_secret(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findin
     Source: Kubeflow Trainer 2.1 and later, merging of patches before the jobset plugin.
     """
     jobs = job.merged_jobs(facts)
-    if jobs is None or not ADMISSION[facts.release].pull_secrets:
+    if jobs is None or not facts.pull_secrets:
         return
     for merged in jobs.values():
         lists = [spec.get("imagePullSecrets") for spec in merged.pod_specs if spec.get("imagePullSecrets").items()]
@@ -705,7 +702,7 @@ def injection_target_missing(job: TrainJob, facts: KubeflowFacts) -> Iterator[Fi
     Source: Kubeflow Trainer 2.3, torch plugin.
     """
     jobs = job.merged_jobs(facts)
-    if jobs is None or job.runtime is None or not ADMISSION[facts.release].injection_targets:
+    if jobs is None or job.runtime is None or not facts.injection_targets:
         return
     for target in job.runtime.ml_policy.at("torch", "envInjection", "targets").items():
         name = target.get("jobName").text().known
@@ -735,7 +732,7 @@ def mpi_num_proc_word(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.0 and 2.1, mpi plugin.
     """
     words = job.num_proc_per_node.text()
-    if job.runs_policy("mpi") and ADMISSION[facts.release].integer_mpi_processes and words.known is not None:
+    if job.runs_policy("mpi") and facts.integer_mpi_processes and words.known is not None:
         yield words.finding(
             f"MPI needs a number of processes, not {str(words)!r}", help="write a number without quotes"
         )
@@ -766,7 +763,7 @@ def mpi_reserved_env(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.3, mpi plugin.
     """
-    if job.runs_policy("mpi") and ADMISSION[facts.release].reserved_mpi_env:
+    if job.runs_policy("mpi") and facts.reserved_mpi_env:
         for name in _env_names(job, RESERVED_MPI_ENV):
             yield name.finding(
                 f"{name} is reserved: the controller sets it", help="remove it", field="spec.trainer.env"
@@ -799,7 +796,7 @@ def flux_processes(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.3, flux plugin.
     """
     procs = job.num_proc_per_node.integer()
-    if job.runs_policy("flux") and ADMISSION[facts.release].flux_counts_job and procs.below(1):
+    if job.runs_policy("flux") and facts.flux_counts_job and procs.below(1):
         yield procs.finding(
             f"Flux needs at least 1 process per node, not {procs}", help="set numProcPerNode to 1 or more"
         )
@@ -878,7 +875,7 @@ def volcano_priority_class(job: TrainJob, facts: KubeflowFacts) -> Iterator[Find
 
 def _webhook_looks(runtime: Runtime, facts: KubeflowFacts) -> bool:
     opted_out = runtime.field.at("metadata", "labels", WEBHOOK_LABEL).text().is_("disabled")
-    return not (opted_out and ADMISSION[facts.release].opt_out)
+    return not (opted_out and facts.opt_out)
 
 
 @rule("TJ201", "runtime-replicas")
@@ -894,7 +891,7 @@ def runtime_replicas(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Finding
     if not _webhook_looks(runtime, facts):
         return
     for job in runtime.jobs:
-        launcher = ADMISSION[facts.release].launcher_replicas and job.name.is_("launcher")
+        launcher = facts.launcher_replicas and job.name.is_("launcher")
         if (launcher or job.ancestor.is_(*STEP_CONTAINERS)) and job.replicas.known_and(lambda count: count != 1):
             yield job.replicas.finding(f"the job {job.name} must have 1 replica", help="set numNodes for more nodes")
 
@@ -909,7 +906,7 @@ def runtime_container(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Findin
     Source: Kubeflow Trainer 2.1 and later, the runtimes' webhook; the label webhook-validation: disabled skips it from
     2.3.
     """
-    if runtime.partial or not ADMISSION[facts.release].step_containers or not _webhook_looks(runtime, facts):
+    if runtime.partial or not facts.step_containers or not _webhook_looks(runtime, facts):
         return
     for job in runtime.jobs:
         wanted = STEP_CONTAINERS.get(job.ancestor.known or "")

@@ -16,27 +16,11 @@ from functools import wraps
 from trainlint.findings import Finding, did_you_mean, some_of
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.build import Build, BuiltJob, Container, Pods
-from trainlint.programs.kubeflow.built_value import Part
+from trainlint.programs.kubeflow.built_value import BuiltValue, repeated
 from trainlint.programs.kubeflow.facts import pods as facts
 from trainlint.programs.kubeflow.facts.admission import HIGHEST_PRIORITIES
 from trainlint.programs.kubeflow.quantities import parse_quantity, whole
 from trainlint.rule import rule
-
-
-def _missing(part: Part) -> bool:
-    """Nothing is here, or an empty text or list."""
-    return not part.exists or part.content in ("", [])
-
-
-def _repeated(parts: list[Part]) -> Iterator[Part]:
-    """The parts whose text an earlier one has already."""
-    seen: set[str] = set()
-    for part in parts:
-        if part.text is not None:
-            if part.text in seen:
-                yield part
-            seen.add(part.text)
-
 
 # images and names
 
@@ -51,9 +35,9 @@ def missing_image(job: BuiltJob) -> Iterator[Finding]:
     Source: Kubernetes 1.36, validation of Jobs.
     """
     for container in job.containers:
-        if _missing(container.get("image")):
+        if container.get("image").empty:
             known = [part.name for part in (*container.pods.containers, *container.pods.init_containers)]
-            hint = did_you_mean(container.part.name, [name for name in known if name != container.part.name])
+            hint = did_you_mean(container.value.name, [name for name in known if name != container.value.name])
             yield job.finding(
                 container.get("image"),
                 f"{container} has no image",
@@ -94,8 +78,8 @@ def container_name(job: BuiltJob) -> Iterator[Finding]:
         named = [part.get("name") for part in (*pods.containers, *pods.init_containers)]
         for name in named:
             yield from job.malformed(name, names.label, "container name", str(pods))
-        for name in _repeated(named):
-            yield job.finding(name, f"{pods} has two containers called {name.written}")
+        for name in repeated(named):
+            yield job.finding(name, f"{pods} has two containers called {name}")
 
 
 # environment
@@ -127,22 +111,22 @@ def env_source(job: Build) -> Iterator[Finding]:
     for container in job.containers:
         for env in container.get("env").items():
             source = env.get("valueFrom")
-            if source.exists and not source.is_unclear:
+            if source.given and not source.unknown:
                 yield from _env_source(job, env, source)
         volumes = container.pods.spec.get("volumes")
-        scratch = [volume.name for volume in volumes.items() if volume.get("emptyDir").exists]
-        for name in container.part.find("env[].valueFrom.fileKeyRef.volumeName"):
-            if name.text and name.text not in scratch and not volumes.is_unclear:
-                yield job.finding(name, f'fileKeyRef reads from "{name.text}", which is no emptyDir of the pod')
+        scratch = [volume.name for volume in volumes.items() if volume.get("emptyDir").given]
+        for name in container.value.find("env[].valueFrom.fileKeyRef.volumeName"):
+            if name.text and name.text not in scratch and not volumes.unknown:
+                yield job.finding(name, f'fileKeyRef reads from "{name}", which is no emptyDir of the pod')
 
 
-def _env_source(job: Build, env: Part, source: Part) -> Iterator[Finding]:
-    given = [key for key in facts.ENV_SOURCES if source.get(key).exists]
+def _env_source(job: Build, env: BuiltValue, source: BuiltValue) -> Iterator[Finding]:
+    given = [key for key in facts.ENV_SOURCES if source.get(key).given]
     if not given:
         yield job.finding(source, f"valueFrom of {env.name} names no source", help=f"use {some_of(facts.ENV_SOURCES)}")
     elif len(given) > 1:
         yield job.finding(source, f"valueFrom of {env.name} names {len(given)} sources: {some_of(given)}")
-    elif not _missing(env.get("value")):
+    elif not env.get("value").empty:
         yield job.finding(source, f"{env.name} has both a value and valueFrom", help="keep one of them")
     for key in ("configMapKeyRef", "secretKeyRef"):
         yield from _key_ref(job, source.get(key), "name", names.subdomain)
@@ -154,16 +138,16 @@ def _env_source(job: Build, env: Part, source: Part) -> Iterator[Finding]:
     yield from resource_ref(job, source.get("resourceFieldRef"))
 
 
-def _key_ref(job: Build, ref: Part, key: str, check: names.Check) -> Iterator[Finding]:
+def _key_ref(job: Build, ref: BuiltValue, key: str, check: names.Check) -> Iterator[Finding]:
     yield from job.malformed(ref.get(key), check, key, "the reference")
 
 
-def field_ref(job: Build, ref: Part, allowed: tuple[str, ...]) -> Iterator[Finding]:
+def field_ref(job: Build, ref: BuiltValue, allowed: tuple[str, ...]) -> Iterator[Finding]:
     """A field of the pod that cannot be shown."""
     path, version = ref.get("fieldPath"), ref.get("apiVersion")
-    if version.text not in (None, "v1"):
-        yield job.finding(version, f"pods have no version {version.text}", help="drop apiVersion")
-    if not ref.exists or path.text is None:
+    if version.known_and_not_in(("v1",)):
+        yield job.finding(version, f"pods have no version {version}", help="drop apiVersion")
+    if ref.absent or path.text is None:
         return
     owner, bracket, rest = path.text.partition("['")
     if bracket and rest.endswith("']"):
@@ -171,16 +155,16 @@ def field_ref(job: Build, ref: Part, allowed: tuple[str, ...]) -> Iterator[Findi
         if owner not in ("metadata.annotations", "metadata.labels"):
             problem = "cannot be asked for by key"
         if problem:
-            yield job.finding(path, f"field {path.text}: the key {problem}")
-    elif path.text not in allowed and not (path.text == "spec.host" and "spec.nodeName" in allowed):
+            yield job.finding(path, f"field {path}: the key {problem}")
+    elif path.text not in allowed and not (path.is_("spec.host") and "spec.nodeName" in allowed):
         yield job.finding(
             path,
-            f'field "{path.text}" of a pod cannot be shown',
-            help=did_you_mean(path.text, allowed) or f"one of {some_of(allowed)}",
+            f'field "{path}" of a pod cannot be shown',
+            help=did_you_mean(str(path), allowed) or f"one of {some_of(allowed)}",
         )
 
 
-def resource_ref(job: Build, ref: Part) -> Iterator[Finding]:
+def resource_ref(job: Build, ref: BuiltValue) -> Iterator[Finding]:
     """An amount of resources that cannot be shown."""
     resource = ref.get("resource")
     text = resource.text
@@ -197,7 +181,7 @@ def resource_ref(job: Build, ref: Part) -> Iterator[Finding]:
     allowed = facts.DIVISORS["cpu" if text.endswith(".cpu") else "other"]
     amounts = [0, *(parse_quantity(word) for word in allowed)]
     if divisor.amount is not None and divisor.amount not in amounts:
-        yield job.finding(divisor, f"{text} cannot be divided by {divisor.written}", help=f"one of {some_of(allowed)}")
+        yield job.finding(divisor, f"{text} cannot be divided by {divisor}", help=f"one of {some_of(allowed)}")
 
 
 @rule("TJ524", "env-from", program="kubernetes")
@@ -210,8 +194,8 @@ def env_from(job: Build) -> Iterator[Finding]:
     """
     for container in job.containers:
         for entry in container.get("envFrom").items():
-            refs = [entry.get(key) for key in ("configMapRef", "secretRef") if entry.get(key).exists]
-            if entry.is_unclear:
+            refs = [entry.get(key) for key in ("configMapRef", "secretRef") if entry.get(key).given]
+            if entry.unknown:
                 continue
             if len(refs) != 1:
                 what = "names both a ConfigMap and a Secret" if refs else "names no ConfigMap and no Secret"
@@ -240,15 +224,15 @@ def _once(check: Callable[[Build], Iterator[Finding]]) -> Callable[[Build], Iter
     return checked
 
 
-def _resources(job: Build) -> Iterator[tuple[str, Part]]:
+def _resources(job: Build) -> Iterator[tuple[str, BuiltValue]]:
     for container in job.containers:
         yield str(container), container.get("resources")
     for pods in job.made:
-        if pods.spec.get("resources").exists:
+        if pods.spec.get("resources").given:
             yield f"the pod of {pods}", pods.spec.get("resources")
         overhead = pods.spec.get("overhead")
-        if overhead.exists:
-            yield f"the overhead of {pods}", Part({"limits": overhead}, overhead.place, overhead.source)
+        if overhead.given:
+            yield f"the overhead of {pods}", overhead.with_content({"limits": overhead})
 
 
 def _is_native(name: str) -> bool:
@@ -273,14 +257,14 @@ def extended_resource_limit(job: Build) -> Iterator[Finding]:
     for owner, resources in _resources(job) if isinstance(job, BuiltJob) else ():
         limits = resources.get("limits")
         for name, amount in resources.get("requests").entries():
-            if _is_extended(name) and not limits.is_unclear and not limits.get(name).exists:
+            if _is_extended(name) and not limits.unknown and not limits.get(name).given:
                 requests = amount.place.parent
                 around = requests.parent if requests else None
                 place = around.get("limits").get(name) if around else amount.place
                 yield job.finding(
-                    Part(None, place, amount.source),
-                    f"{owner} requests {amount.written} {name} without a limit",
-                    help=f"add {name}: {amount.written} under limits; the request follows by itself",
+                    BuiltValue(None, place, amount.owner),
+                    f"{owner} requests {amount} {name} without a limit",
+                    help=f"add {name}: {amount} under limits; the request follows by itself",
                 )
 
 
@@ -304,12 +288,10 @@ def request_above_limit(job: Build) -> Iterator[Finding]:
             if differs or request.amount > limit.amount:
                 what = "differs from" if differs else "is above"
                 # the job's own amount is the one to mend, wherever the other stands
-                part = (
-                    limit if limit.source is not request.source and limit.place.document is _document(job) else request
-                )
+                part = limit if limit.owner is not request.owner and limit.place.document is _document(job) else request
                 yield job.finding(
                     part,
-                    f"{owner}: request {request.written} of {name} {what} its limit {limit.written}",
+                    f"{owner}: request {request} of {name} {what} its limit {limit}",
                     help="set both in resourcesPerNode, or the limit alone",
                 )
 
@@ -333,15 +315,15 @@ def resource_amount(job: Build) -> Iterator[Finding]:
         for name, part in listed:
             problem = _amount_problem(name, part)
             if problem:
-                yield job.finding(part, f"{owner}: {part.written} of {name} {problem}")
+                yield job.finding(part, f"{owner}: {part} of {name} {problem}")
         plain = {name for name, _ in listed} & {"cpu", "memory"}
         huge = [part for name, part in listed if name.startswith(facts.HUGEPAGES)]
-        unclear = resources.get("limits").is_unclear or resources.get("requests").is_unclear
+        unclear = resources.get("limits").unknown or resources.get("requests").unknown
         if huge and not plain and not unclear and isinstance(job, BuiltJob):
             yield job.finding(huge[0], f"{owner} has huge pages without cpu or memory", help="add cpu or memory")
 
 
-def _amount_problem(name: str, part: Part) -> str:
+def _amount_problem(name: str, part: BuiltValue) -> str:
     amount = part.amount
     if amount is None:
         return ""
@@ -408,7 +390,7 @@ def mount_without_volume(job: BuiltJob) -> Iterator[Finding]:
     for container in job.containers:
         volumes = container.pods.spec.get("volumes")
         known = {volume.name for volume in volumes.items()} | _claims(job)
-        if volumes.is_unclear or any(volume.get("name").is_unclear for volume in volumes.items()):
+        if volumes.unknown or any(volume.get("name").unknown for volume in volumes.items()):
             continue
         for kind in ("volumeMounts", "volumeDevices"):
             for mount in container.get(kind).items():
@@ -444,33 +426,33 @@ def mount_path(job: BuiltJob) -> Iterator[Finding]:
         devices = container.get("volumeDevices").items()
         paths = [mount.get("mountPath") for mount in mounts] + [device.get("devicePath") for device in devices]
         for path in paths:
-            if path.text == "":
+            if path.is_(""):
                 yield job.finding(path, f"a mount of {container} has no path")
-        for path in _repeated([path for path in paths if path.text]):
-            yield job.finding(path, f"{container} mounts two volumes at {path.written}")
+        for path in repeated([path for path in paths if path.text]):
+            yield job.finding(path, f"{container} mounts two volumes at {path}")
         for mount in mounts:
             yield from _mount(job, container, mount)
         blocks = {volume.name: volume for volume in container.pods.spec.get("volumes").items()}
-        for device in container.part.find("volumeDevices[].name"):
+        for device in container.value.find("volumeDevices[].name"):
             volume = blocks.get(device.text or "")
             claims = ("persistentVolumeClaim", "ephemeral")
-            if volume is not None and not volume.is_unclear and not any(volume.get(kind).exists for kind in claims):
-                yield job.finding(device, f"{container} uses {device.text} as a device, which is no volume claim")
+            if volume is not None and not volume.unknown and not any(volume.get(kind).given for kind in claims):
+                yield job.finding(device, f"{container} uses {device} as a device, which is no volume claim")
 
 
-def _mount(job: Build, container: Container, mount: Part) -> Iterator[Finding]:
+def _mount(job: Build, container: Container, mount: BuiltValue) -> Iterator[Finding]:
     below, expression = mount.get("subPath"), mount.get("subPathExpr")
     for part in (below, expression):
         yield from job.malformed(part, names.inner_path, "subPath")
     if below.text and expression.text:
         yield job.finding(expression, "subPath and subPathExpr exclude each other")
     propagation, recursive = mount.get("mountPropagation"), mount.get("recursiveReadOnly")
-    if propagation.text == "Bidirectional" and container.part.at("securityContext", "privileged").flag is not True:
+    if propagation.is_("Bidirectional") and not container.value.at("securityContext", "privileged").is_(True):
         yield job.finding(propagation, "Bidirectional propagation needs a privileged container")
-    if recursive.text in ("IfPossible", "Enabled"):
-        if mount.get("readOnly").flag is not True:
-            yield job.finding(recursive, f"recursiveReadOnly: {recursive.text} needs readOnly: true")
-        if propagation.text not in (None, "None"):
+    if recursive.is_("IfPossible", "Enabled"):
+        if not mount.get("readOnly").is_(True):
+            yield job.finding(recursive, f"recursiveReadOnly: {recursive} needs readOnly: true")
+        if propagation.known_and_not_in(("None",)):
             yield job.finding(recursive, "recursiveReadOnly excludes mountPropagation")
 
 
@@ -485,9 +467,9 @@ def volume_source(job: Build) -> Iterator[Finding]:
     """
     for pods in job.made:
         for volume in pods.spec.get("volumes").items():
-            given = [kind for kind in facts.VOLUME_SOURCES if volume.get(kind).exists]
+            given = [kind for kind in facts.VOLUME_SOURCES if volume.get(kind).given]
             if len(given) > 1:
-                patched = [kind for kind in given if volume.get(kind).source is volume.source]
+                patched = [kind for kind in given if volume.get(kind).owner is volume.owner]
                 yield job.finding(
                     volume.get((patched or given)[-1]),
                     f"volume {volume.name} of {pods} has two sources: {some_of(given)}",
@@ -497,89 +479,87 @@ def volume_source(job: Build) -> Iterator[Finding]:
                 yield from _volume(job, volume, kind)
 
 
-def _volume(job: Build, volume: Part, kind: str) -> Iterator[Finding]:
+def _volume(job: Build, volume: BuiltValue, kind: str) -> Iterator[Finding]:
     source = volume.get(kind)
-    if source.is_unclear:
+    if source.unknown:
         return
     for key in facts.VOLUME_SOURCES[kind]:
         empty = source.get(key).content in ("", [])
-        if empty or (not source.get(key).exists and (kind, key) in facts.LEFT_OUT):
+        if empty or (not source.get(key).given and (kind, key) in facts.LEFT_OUT):
             yield job.finding(source.get(key), f"{kind} of volume {volume.name} has no {key}")
     size = source.get("sizeLimit")
     if kind == "emptyDir" and size.amount is not None and size.amount < 0:
-        yield job.finding(size, f"sizeLimit {size.written} of volume {volume.name} is negative")
+        yield job.finding(size, f"sizeLimit {size} of volume {volume.name} is negative")
     for key, prefixes in [facts.VOLUME_PREFIXES[kind]] if kind in facts.VOLUME_PREFIXES else []:
         text = source.get(key).text
         if text and not text.startswith(prefixes):
             yield job.finding(source.get(key), f"{key} of volume {volume.name} must begin with {some_of(prefixes)}")
     if kind == "azureDisk" and source.get("diskURI").text:
-        start = "/subscriptions/" if source.get("kind").text == "Managed" else "https://"
+        start = "/subscriptions/" if source.get("kind").is_("Managed") else "https://"
         if not (source.get("diskURI").text or "").startswith(start):
             yield job.finding(source.get("diskURI"), f"diskURI of volume {volume.name} must begin with {start}")
     choices = facts.VOLUME_CHOICES.get(kind, ())
-    if choices and sum(not _missing(source.get(key)) for key in choices) != 1:
+    if choices and sum(not source.get(key).empty for key in choices) != 1:
         yield job.finding(source, f"{kind} of volume {volume.name} needs one of {some_of(choices)}")
     for path in facts.VOLUME_REFERENCES:
         for reference in volume.find(path):
-            if _missing(reference.get("name")):
+            if reference.get("name").empty:
                 yield job.finding(reference, f"{path} of volume {volume.name} has no name")
     if kind == "ephemeral":
         yield from _claim(job, volume, source.at("volumeClaimTemplate", "spec"))
-    parts = (
-        source.get("sources").items() if kind == "projected" else [Part({kind: source}, source.place, source.source)]
-    )
-    taken: list[Part] = []
+    parts = source.get("sources").items() if kind == "projected" else [source.with_content({kind: source})]
+    taken: list[BuiltValue] = []
     for part in parts:
         yield from _projected(job, volume, part, kind == "projected")
         taken.extend(
             path for key in ("secret", "configMap", "downwardAPI") for path in part.find(f"{key}.items[].path")
         )
     if kind == "projected":
-        for file in _repeated(taken):
-            yield job.finding(file, f"volume {volume.name} has two files at {file.written}")
+        for file in repeated(taken):
+            yield job.finding(file, f"volume {volume.name} has two files at {file}")
 
 
-def _projected(job: Build, volume: Part, part: Part, inside: bool) -> Iterator[Finding]:
+def _projected(job: Build, volume: BuiltValue, part: BuiltValue, inside: bool) -> Iterator[Finding]:
     """The files of a secret, ConfigMap or downward API, in a volume of their own or inside a projected one."""
     given = [key for key, _ in part.entries()]
     if inside and len(given) > 1:
         yield job.finding(part.get(given[-1]), f"a source of volume {volume.name} is two things: {some_of(given)}")
     for key in ("secret", "configMap"):
-        if inside and part.get(key).exists and _missing(part.get(key).get("name")):
+        if inside and part.get(key).given and part.get(key).get("name").empty:
             yield job.finding(part.get(key).get("name"), f"a {key} of volume {volume.name} has no name")
         for item in part.get(key).get("items").items():
-            if item.get("key").text == "":
+            if item.get("key").is_(""):
                 yield job.finding(item.get("key"), f"an item of volume {volume.name} has no key")
             yield from _file(job, volume, item.get("path"))
     for item in part.at("downwardAPI", "items").items():
         yield from _file(job, volume, item.get("path"))
         field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
-        if field.exists == resource.exists and not item.is_unclear:
+        if field.given == resource.given and not item.unknown:
             yield job.finding(item, f"a file of volume {volume.name} needs one of fieldRef and resourceFieldRef")
         yield from field_ref(job, field, facts.VOLUME_FIELDS)
         yield from resource_ref(job, resource)
-        if resource.exists and _missing(resource.get("containerName")):
+        if resource.given and resource.get("containerName").empty:
             yield job.finding(resource, f"resourceFieldRef in volume {volume.name} needs a containerName")
-    if part.get("serviceAccountToken").exists:
+    if part.get("serviceAccountToken").given:
         yield from _file(job, volume, part.at("serviceAccountToken", "path"))
 
 
-def _file(job: Build, volume: Part, path: Part) -> Iterator[Finding]:
+def _file(job: Build, volume: BuiltValue, path: BuiltValue) -> Iterator[Finding]:
     yield from job.malformed(path, names.file_path, "path", f"volume {volume.name}")
 
 
-def _claim(job: Build, volume: Part, spec: Part) -> Iterator[Finding]:
-    if not spec.exists or spec.is_unclear:
+def _claim(job: Build, volume: BuiltValue, spec: BuiltValue) -> Iterator[Finding]:
+    if spec.absent or spec.unknown:
         return
     modes, storage = spec.get("accessModes"), spec.at("resources", "requests", "storage")
-    if _missing(modes):
+    if modes.empty:
         yield job.finding(modes, f"the claim of volume {volume.name} has no accessModes")
     elif len(modes.items()) > 1 and "ReadWriteOncePod" in (modes.texts() or []):
         yield job.finding(modes, "ReadWriteOncePod excludes other accessModes")
-    if not storage.exists:
+    if storage.absent:
         yield job.finding(storage, f"the claim of volume {volume.name} requests no storage")
     elif storage.amount is not None and storage.amount <= 0:
-        yield job.finding(storage, f"the claim of volume {volume.name} requests {storage.written} of storage")
+        yield job.finding(storage, f"the claim of volume {volume.name} requests {storage} of storage")
 
 
 @rule("TJ532", "volume-name", program="kubernetes")
@@ -611,7 +591,7 @@ def label(job: Build) -> Iterator[Finding]:
     yield from _labels(job, "label", job.labels)
     yield from _annotations(job, job.annotations)
     for pods in job.made:
-        for metadata in (pods.part.at("template", "metadata"), pods.template.get("metadata")):
+        for metadata in (pods.value.at("template", "metadata"), pods.template.get("metadata")):
             yield from _labels(job, "label", metadata.get("labels"))
             yield from _annotations(job, metadata.get("annotations"))
         yield from _labels(job, "nodeSelector", pods.spec.get("nodeSelector"))
@@ -625,7 +605,7 @@ def label(job: Build) -> Iterator[Finding]:
                 yield job.finding(value, f"label {key} belongs to the Job", help="drop it", at_key=True)
 
 
-def _labels(job: Build, what: str, labels: Part) -> Iterator[Finding]:
+def _labels(job: Build, what: str, labels: BuiltValue) -> Iterator[Finding]:
     for key, value in labels.entries():
         if names.key(key):
             yield job.finding(value, f'{what} key "{key}" {names.key(key)}', at_key=True)
@@ -633,7 +613,7 @@ def _labels(job: Build, what: str, labels: Part) -> Iterator[Finding]:
             yield job.finding(value, f'{what} value "{_short(value.text)}" {names.label_value(value.text)}')
 
 
-def _annotations(job: Build, annotations: Part) -> Iterator[Finding]:
+def _annotations(job: Build, annotations: BuiltValue) -> Iterator[Finding]:
     size = 0
     for key, value in annotations.entries():
         size += len(key.encode()) + len((value.text or "").encode())
@@ -662,17 +642,17 @@ def toleration(job: Build) -> Iterator[Finding]:
     for pods in job.made:
         for part in pods.spec.get("tolerations").items():
             key, operator, value, effect = (part.get(name) for name in ("key", "operator", "value", "effect"))
-            if any(item.is_unclear for item in (part, key, operator, value, effect)):
+            if any(item.unknown for item in (part, key, operator, value, effect)):
                 continue
             if key.text:
                 yield from job.malformed(key, names.key, "toleration key")
-            if not key.text and operator.text != "Exists":
+            if not key.text and not operator.is_("Exists"):
                 yield job.finding(operator, "a toleration without a key needs operator: Exists")
-            if operator.text == "Exists" and value.text:
+            if operator.is_("Exists") and value.text:
                 yield job.finding(operator, "operator Exists takes no value", help="drop the value, or use Equal")
             elif operator.text in (None, "Equal") and names.label_value(value.text or ""):
-                yield job.finding(value, f'toleration value "{value.text}" {names.label_value(value.text or "")}')
-            if part.get("tolerationSeconds").exists and effect.text != "NoExecute":
+                yield job.finding(value, f'toleration value "{value}" {names.label_value(value.text or "")}')
+            if part.get("tolerationSeconds").given and not effect.is_("NoExecute"):
                 yield job.finding(effect, "tolerationSeconds needs effect: NoExecute")
 
 
@@ -703,46 +683,46 @@ def affinity(job: Build) -> Iterator[Finding]:
                 yield from _pod_term(job, term.get("podAffinityTerm"))
 
 
-def _node_term(job: Build, term: Part, *, checks_values: bool) -> Iterator[Finding]:
+def _node_term(job: Build, term: BuiltValue, *, checks_values: bool) -> Iterator[Finding]:
     for part in term.get("matchExpressions").items():
         yield from _requirement(job, part, facts.NODE_OPERATORS, checks_values=checks_values)
     for part in term.get("matchFields").items():
         key, values = part.get("key"), part.get("values")
-        if part.get("operator").text not in (None, "In", "NotIn"):
+        if part.get("operator").known_and_not_in(("In", "NotIn")):
             yield job.finding(part.get("operator"), "matchFields takes the operators In and NotIn")
-        if key.text not in (None, "metadata.name"):
-            yield job.finding(key, f'matchFields knows metadata.name, not "{key.text}"')
-        if not values.is_unclear and len(values.items()) != 1:
+        if key.known_and_not_in(("metadata.name",)):
+            yield job.finding(key, f'matchFields knows metadata.name, not "{key}"')
+        if not values.unknown and len(values.items()) != 1:
             yield job.finding(values, "matchFields takes one value")
         for value in values.items():
             yield from job.malformed(value, names.subdomain, "node name")
 
 
-def _requirement(job: Build, part: Part, operators: tuple[str, ...], *, checks_values: bool) -> Iterator[Finding]:
+def _requirement(job: Build, part: BuiltValue, operators: tuple[str, ...], *, checks_values: bool) -> Iterator[Finding]:
     operator, values, key = part.get("operator"), part.get("values"), part.get("key")
     count = len(values.items())
-    if operator.text is not None and operator.text not in operators:
-        hint = did_you_mean(operator.text, operators) or f"one of {some_of(operators, 6)}"
-        yield job.finding(operator, f'operator "{operator.text}" does not exist', help=hint)
-    elif operator.text in ("In", "NotIn") and not count and not values.is_unclear:
-        yield job.finding(values, f"operator {operator.text} needs values")
-    elif operator.text in ("Exists", "DoesNotExist") and count:
-        yield job.finding(values, f"operator {operator.text} takes no values")
-    elif operator.text in ("Gt", "Lt") and count != 1 and not values.is_unclear:
-        yield job.finding(values, f"operator {operator.text} takes one value")
+    if operator.known_and_not_in(operators):
+        hint = did_you_mean(str(operator), operators) or f"one of {some_of(operators, 6)}"
+        yield job.finding(operator, f'operator "{operator}" does not exist', help=hint)
+    elif operator.is_("In", "NotIn") and not count and not values.unknown:
+        yield job.finding(values, f"operator {operator} needs values")
+    elif operator.is_("Exists", "DoesNotExist") and count:
+        yield job.finding(values, f"operator {operator} takes no values")
+    elif operator.is_("Gt", "Lt") and count != 1 and not values.unknown:
+        yield job.finding(values, f"operator {operator} takes one value")
     yield from job.malformed(key, names.key, "key")
     for value in values.items() if checks_values else ():
         yield from job.malformed(value, names.label_value, "value")
 
 
-def label_selector(job: Build, selector: Part) -> Iterator[Finding]:
+def label_selector(job: Build, selector: BuiltValue) -> Iterator[Finding]:
     """What is wrong with a selector of labels."""
     yield from _labels(job, "selector", selector.get("matchLabels"))
     for part in selector.get("matchExpressions").items():
         yield from _requirement(job, part, facts.SELECTOR_OPERATORS, checks_values=True)
 
 
-def _pod_term(job: Build, term: Part) -> Iterator[Finding]:
+def _pod_term(job: Build, term: BuiltValue) -> Iterator[Finding]:
     for kind in ("labelSelector", "namespaceSelector"):
         yield from label_selector(job, term.get(kind))
     yield from job.malformed(term.get("topologyKey"), names.key, "topologyKey")
@@ -751,20 +731,20 @@ def _pod_term(job: Build, term: Part) -> Iterator[Finding]:
     yield from _label_keys(job, term)
 
 
-def _label_keys(job: Build, owner: Part) -> Iterator[Finding]:
+def _label_keys(job: Build, owner: BuiltValue) -> Iterator[Finding]:
     selector = owner.get("labelSelector")
     taken = {key for key, _ in selector.get("matchLabels").entries()}
     mismatched = owner.get("mismatchLabelKeys").texts() or []
     for kind in ("matchLabelKeys", "mismatchLabelKeys"):
         listed = owner.get(kind)
-        if listed.items() and not selector.exists:
+        if listed.items() and selector.absent:
             yield job.finding(listed, f"{kind} needs a labelSelector")
             continue
         for part in listed.items():
             if part.text is not None and names.key(part.text):
-                yield job.finding(part, f'key "{part.text}" {names.key(part.text)}')
+                yield job.finding(part, f'key "{part}" {names.key(part.text)}')
             elif kind == "matchLabelKeys" and part.text in mismatched:
-                yield job.finding(part, f"{part.text} stands in matchLabelKeys and mismatchLabelKeys")
+                yield job.finding(part, f"{part} stands in matchLabelKeys and mismatchLabelKeys")
     for part in selector.get("matchExpressions").items():
         key = part.get("key").text
         if key is not None and key in taken and key in (owner.get("matchLabelKeys").texts() or []):
@@ -784,13 +764,13 @@ def topology_spread(job: BuiltJob) -> Iterator[Finding]:
         seen: Counter[tuple[str | None, str | None]] = Counter()
         for part in pods.spec.get("topologySpreadConstraints").items():
             key, action = part.get("topologyKey"), part.get("whenUnsatisfiable")
-            if key.text == "":
+            if key.is_(""):
                 yield job.finding(key, "a topologySpreadConstraint needs a topologyKey")
-            if part.get("minDomains").exists and action.text not in (None, "DoNotSchedule"):
+            if part.get("minDomains").given and action.known_and_not_in(("DoNotSchedule",)):
                 yield job.finding(part.get("minDomains"), "minDomains needs whenUnsatisfiable: DoNotSchedule")
             seen[key.text, action.text] += 1
             if seen[key.text, action.text] == 2 and key.text:
-                yield job.finding(key, f"{key.text} has two constraints with whenUnsatisfiable: {action.text}")
+                yield job.finding(key, f"{key} has two constraints with whenUnsatisfiable: {action}")
             yield from label_selector(job, part.get("labelSelector"))
             yield from _label_keys(job, part)
 
@@ -805,8 +785,8 @@ def scheduling_gate(job: Build) -> Iterator[Finding]:
         gates = [gate.get("name") for gate in pods.spec.get("schedulingGates").items()]
         for gate in gates:
             yield from job.malformed(gate, names.key, "scheduling gate")
-        for gate in _repeated(gates):
-            yield job.finding(gate, f"scheduling gate {gate.written} stands twice")
+        for gate in repeated(gates):
+            yield job.finding(gate, f"scheduling gate {gate} stands twice")
         if gates and pods.spec.get("nodeName").text:
             yield job.finding(pods.spec.get("nodeName"), "a pod with scheduling gates must not name its node")
 
@@ -831,30 +811,30 @@ def security_context(job: Build) -> Iterator[Finding]:
             if part.text is not None and not re.fullmatch(
                 r"([^\\]*\\)?[^\"/\\:;|=,+*?<>@\[\]\x00-\x1f]{1,104}", part.text
             ):
-                yield job.finding(part, f'"{part.text}" is no name of a user of Windows')
+                yield job.finding(part, f'"{part}" is no name of a user of Windows')
         escalation = context.get("allowPrivilegeEscalation")
-        if escalation.flag is False and context.get("privileged").flag is True:
+        if escalation.is_(False) and context.get("privileged").is_(True):
             yield job.finding(escalation, f"{container} is privileged and forbids privilege escalation")
-        if escalation.flag is False and "CAP_SYS_ADMIN" in (context.at("capabilities", "add").texts() or []):
+        if escalation.is_(False) and "CAP_SYS_ADMIN" in (context.at("capabilities", "add").texts() or []):
             yield job.finding(escalation, f"{container} adds CAP_SYS_ADMIN and forbids privilege escalation")
         unmasked = context.get("procMount")
-        if unmasked.text == "Unmasked" and container.pods.spec.get("hostUsers").flag is not False:
+        if unmasked.is_("Unmasked") and not container.pods.spec.get("hostUsers").is_(False):
             yield job.finding(unmasked, "procMount: Unmasked needs hostUsers: false")
     for pods in job.made:
         context = pods.spec.get("securityContext")
         yield from _profiles(job, context)
-        for name in _repeated([item.get("name") for item in context.get("sysctls").items()]):
-            yield job.finding(name, f"sysctl {name.written} stands twice")
+        for name in repeated([item.get("name") for item in context.get("sysctls").items()]):
+            yield job.finding(name, f"sysctl {name} stands twice")
 
 
-def _profiles(job: Build, context: Part) -> Iterator[Finding]:
+def _profiles(job: Build, context: BuiltValue) -> Iterator[Finding]:
     for kind in ("seccompProfile", "appArmorProfile"):
         profile = context.get(kind)
         local, path = profile.get("type"), profile.get("localhostProfile")
-        if local.text == "Localhost" and not path.exists:
+        if local.is_("Localhost") and path.absent:
             yield job.finding(path, f"{kind} of type Localhost needs a localhostProfile")
-        elif local.text not in (None, "Localhost") and path.exists:
-            yield job.finding(path, f"localhostProfile belongs to the type Localhost, not {local.text}")
+        elif local.known_and_not_in(("Localhost",)) and path.given:
+            yield job.finding(path, f"localhostProfile belongs to the type Localhost, not {local}")
         elif kind == "appArmorProfile" and path.text is not None and (not path.text or path.text != path.text.strip()):
             yield job.finding(path, "localhostProfile must be a name without white space around it")
 
@@ -876,12 +856,12 @@ def pod_contradiction(job: BuiltJob) -> Iterator[Finding]:
             yield job.finding(spec.get("ephemeralContainers"), f"{pods} cannot have ephemeral containers")
         if spec.get("shareProcessNamespace").flag and spec.get("hostPID").flag:
             yield job.finding(spec.get("shareProcessNamespace"), "shareProcessNamespace and hostPID exclude each other")
-        if spec.get("hostUsers").flag is False:
+        if spec.get("hostUsers").is_(False):
             for key in ("hostPID", "hostIPC", "hostNetwork"):
                 if spec.get(key).flag:
                     yield job.finding(spec.get(key), f"{key} and hostUsers: false exclude each other")
         override = spec.get("hostnameOverride")
-        if override.exists:
+        if override.given:
             for key in ("hostNetwork", "setHostnameAsFQDN"):
                 if spec.get(key).flag:
                     yield job.finding(override, f"hostnameOverride and {key} exclude each other")
@@ -933,9 +913,9 @@ def container_port(job: BuiltJob) -> Iterator[Finding]:
     for pods in job.made:
         taken: set[tuple[object, ...]] = set()
         for container in [*pods.containers, *pods.init_containers]:
-            for name in _repeated([port.get("name") for port in container.get("ports").items()]):
+            for name in repeated([port.get("name") for port in container.get("ports").items()]):
                 if name.text:
-                    yield job.finding(name, f"container {container.name} has two ports called {name.text}")
+                    yield job.finding(name, f"container {container.name} has two ports called {name}")
         for container in pods.containers:
             for port in container.get("ports").items():
                 host = port.get("hostPort")
@@ -959,7 +939,7 @@ def probe(job: BuiltJob) -> Iterator[Finding]:
         hooks = container.get("lifecycle")
         if not container.stays:
             for key in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
-                if container.get(key).exists:
+                if container.get(key).given:
                     yield job.finding(container.get(key), f"{container} cannot have {key}", at_key=True)
             continue
         for key in ("postStart", "preStop"):
@@ -968,30 +948,30 @@ def probe(job: BuiltJob) -> Iterator[Finding]:
             part = container.get(key)
             yield from _handler(job, container, part)
             threshold, grace = part.get("successThreshold"), part.get("terminationGracePeriodSeconds")
-            if key != "readinessProbe" and threshold.number not in (None, 0, 1):
+            if key != "readinessProbe" and threshold.known_and_not_in((0, 1)):
                 yield job.finding(threshold, f"successThreshold of a {key} must be 1")
-            if key == "readinessProbe" and grace.exists:
+            if key == "readinessProbe" and grace.given:
                 yield job.finding(grace, "terminationGracePeriodSeconds does not belong to a readinessProbe")
 
 
-def _handler(job: Build, container: Container, owner: Part) -> Iterator[Finding]:
-    if not owner.exists or owner.is_unclear:
+def _handler(job: Build, container: Container, owner: BuiltValue) -> Iterator[Finding]:
+    if owner.absent or owner.unknown:
         return
-    given = [key for key in facts.HANDLERS if owner.get(key).exists]
+    given = [key for key in facts.HANDLERS if owner.get(key).given]
     if len(given) != 1:
         what = f"has {len(given)} handlers: {some_of(given)}" if given else "has no handler"
         yield job.finding(owner, f"{owner.place.name} of {container} {what}", help=f"one of {some_of(facts.HANDLERS)}")
         return
     handler = owner.get(given[0])
     port = handler.get("port")
-    if given[0] == "exec" and _missing(handler.get("command")):
+    if given[0] == "exec" and handler.get("command").empty:
         yield job.finding(handler, "exec has no command")
-    if given[0] in ("httpGet", "tcpSocket", "grpc") and not port.is_unclear:
+    if given[0] in ("httpGet", "tcpSocket", "grpc") and not port.unknown:
         number = port.number
         problem = "must be between 1 and 65535" if number is not None and not 1 <= number <= 65535 else ""
         problem = names.port(port.text) if port.text is not None else problem
-        if problem or not port.exists:
-            yield job.finding(port, f'port "{port.written}" of {owner.place.name} {problem or "is missing"}')
+        if problem or port.absent:
+            yield job.finding(port, f'port "{port}" of {owner.place.name} {problem or "is missing"}')
     for header in handler.get("httpHeaders").items():
         name = header.get("name").text or ""
         if not name.replace("-", "").isalnum() or not name.isascii():
@@ -1015,14 +995,14 @@ def dns(job: BuiltJob) -> Iterator[Finding]:
     for pods in job.made:
         policy, config = pods.spec.get("dnsPolicy"), pods.spec.get("dnsConfig")
         servers, searches = config.get("nameservers"), config.get("searches")
-        if policy.text == "None" and not config.is_unclear and not servers.is_unclear and _missing(servers):
+        if policy.is_("None") and not config.unknown and not servers.unknown and servers.empty:
             yield job.finding(policy, "dnsPolicy None needs nameservers in dnsConfig")
         if len(servers.items()) > 3:
             yield job.finding(servers, "dnsConfig takes three nameservers at most")
         if len(searches.items()) > 32 or len(" ".join(searches.texts() or [])) > 2048:
             yield job.finding(searches, "dnsConfig takes 32 searches and 2048 characters at most")
         for option in config.get("options").items():
-            if _missing(option.get("name")):
+            if option.get("name").empty:
                 yield job.finding(option, "an option of dnsConfig has no name")
 
 
@@ -1037,10 +1017,10 @@ def resource_claim(job: BuiltJob) -> Iterator[Finding]:
     """
     for pods in job.made:
         claims = pods.spec.get("resourceClaims").items()
-        for name in _repeated([claim.get("name") for claim in claims]):
-            yield job.finding(name, f"resource claim {name.written} stands twice")
+        for name in repeated([claim.get("name") for claim in claims]):
+            yield job.finding(name, f"resource claim {name} stands twice")
         for claim in claims:
-            given = [key for key in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(key).exists]
+            given = [key for key in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(key).given]
             if len(given) != 1:
                 yield job.finding(claim, f"resource claim {claim.name} needs a claim or a template, not both")
         for part in pods.spec.find("resources.claims"):
@@ -1048,21 +1028,21 @@ def resource_claim(job: BuiltJob) -> Iterator[Finding]:
         listed = [claim.name for claim in claims]
         for part in (*pods.containers, *pods.init_containers):
             for name in part.find("resources.claims[].name"):
-                if name.text not in (None, *listed) and not pods.spec.get("resourceClaims").is_unclear:
-                    yield job.finding(name, f'container {part.name} claims "{name.text}", which its pod does not have')
+                if name.known_and_not_in((*listed,)) and not pods.spec.get("resourceClaims").unknown:
+                    yield job.finding(name, f'container {part.name} claims "{name}", which its pod does not have')
     for container in job.containers:
         policies = container.get("resizePolicy").items()
-        never = container.pods.spec.get("restartPolicy").text == "Never" or not container.stays
+        never = container.pods.spec.get("restartPolicy").is_("Never") or not container.stays
         for policy in policies:
-            if policy.get("restartPolicy").text == "RestartContainer" and never:
+            if policy.get("restartPolicy").is_("RestartContainer") and never:
                 yield job.finding(policy.get("restartPolicy"), f"{container} cannot be restarted on a resize")
-        for name in _repeated([policy.get("resourceName") for policy in policies]):
-            yield job.finding(name, f"{container} has two resize policies for {name.written}")
+        for name in repeated([policy.get("resourceName") for policy in policies]):
+            yield job.finding(name, f"{container} has two resize policies for {name}")
         rules, restart = container.get("restartPolicyRules"), container.get("restartPolicy")
-        if rules.items() and not restart.exists:
+        if rules.items() and restart.absent:
             yield job.finding(rules, f"restartPolicyRules of {container} need a restartPolicy")
         for item in rules.items():
-            if not item.get("exitCodes").exists:
+            if item.get("exitCodes").absent:
                 yield job.finding(item, f"a restart rule of {container} names no exitCodes")
 
 
@@ -1082,21 +1062,19 @@ def unknown_priority_class(job: BuiltJob) -> Iterator[Finding]:
     for pods in job.made:
         name = pods.spec.get("priorityClassName")
         if name.text and name.text not in (*known, *HIGHEST_PRIORITIES):
-            yield job.finding(
-                name, f"the cluster has no priority class {name.text}", help=did_you_mean(name.text, known)
-            )
+            yield job.finding(name, f"the cluster has no priority class {name}", help=did_you_mean(str(name), known))
 
 
 # words, numbers and names by table
 
 
-def _owners(job: Build) -> Iterator[tuple[str, Part, Pods, str]]:
+def _owners(job: Build) -> Iterator[tuple[str, BuiltValue, Pods, str]]:
     """Everything that the tables speak of: kind of table, the part, its pods, and what to call it."""
     for pods in job.made:
         yield "job", pods.job, pods, str(pods)
         yield "pod", pods.spec, pods, f"the pod of {pods}"
     for container in job.containers:
-        yield "container", container.part, container.pods, str(container)
+        yield "container", container.value, container.pods, str(container)
 
 
 @rule("TJ541", "number-out-of-range", program="kubernetes")
@@ -1129,11 +1107,11 @@ def unsupported_word(job: Build) -> Iterator[Finding]:
     for kind, owner, _, name in _owners(job):
         for path, words in tables[kind].items():
             for part in owner.find(path):
-                if part.text is not None and part.text not in words:
+                if part.known_and_not_in(words):
                     yield job.finding(
                         part,
-                        f'{_last(path)} "{part.text}" of {name} is none of {some_of([word for word in words if word])}',
-                        help=did_you_mean(part.text, words),
+                        f'{_last(path)} "{part}" of {name} is none of {some_of([word for word in words if word])}',
+                        help=did_you_mean(str(part), words),
                     )
 
 
@@ -1153,9 +1131,9 @@ def malformed_name(job: Build) -> Iterator[Finding]:
                 empty = not part.text and _last(path) in facts.MAY_BE_EMPTY
                 problem = names.SYNTAX[syntax](part.text) if part.text is not None and not empty else ""
                 if problem:
-                    yield job.finding(part, f'{_last(path)} "{_short(part.written)}" of {name} {problem}')
+                    yield job.finding(part, f'{_last(path)} "{_short(str(part))}" of {name} {problem}')
         own = owner.get("subdomain") if kind == "pod" else owner
-        named = job.jobset.at("network", "enableDNSHostnames").flag is False
+        named = job.jobset.at("network", "enableDNSHostnames").is_(False)
         if kind == "pod" and named and own.text:
             yield from job.malformed(own, names.label, "subdomain", str(pods))
 
