@@ -2,6 +2,7 @@
 # make test           everything that CI runs
 # make hostile        only the repositories that are made to do harm
 # make bench          how long one staged file takes
+# make mutate SEED=…  which of 60 conditions, drawn by these seeds, no test would miss if it were inverted
 # make snapshots      write anew what is reported on each bad fixture
 # make docs           the snapshots, and from them the rule pages, and the outputs shown in README.md
 # make whats-new      list the releases of the trainers that are newer than those known
@@ -13,6 +14,7 @@
 PYTHON ?= python3
 PATHS ?= fixtures/demo
 PYTEST_ARGS ?=
+SEED ?= 1
 
 VENV := .venv
 ifeq ($(OS),Windows_NT)
@@ -33,7 +35,7 @@ MULTITOOL := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)
 NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export NODE_EXTRA_CA_CERTS
 
-.PHONY: help lint test test-sdist test-minimum-versions hostile bench snapshots docs facts confirm whats-new sarif-validator clean
+.PHONY: help lint test test-sdist test-minimum-versions hostile bench snapshots docs facts confirm whats-new sarif-validator mutate clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -101,6 +103,9 @@ hostile: $(DEV) $(WHEELHOUSE)
 
 bench: $(BENCH)
 	$(BIN)/python benchmarks/staged.py
+
+mutate: $(DEV)
+	$(BIN)/python tools/mutate.py --seed $(SEED)
 
 snapshots: $(DEV)
 	$(BIN)/python tools/snapshots.py
