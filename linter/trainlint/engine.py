@@ -17,6 +17,7 @@ from trainlint.reading.text import Text
 from trainlint.recognise import Recogniser, is_templated, marks, owner_of_broken
 from trainlint.releases import minor
 from trainlint.report import FileCounts, Report
+from trainlint.repository.bounds import PathError
 from trainlint.repository.discover import (
     Candidate,
     Excluder,
@@ -44,7 +45,7 @@ MAX_NAMED_JSON = 64_000
 def lint(paths: Sequence[Path], overrides: Overrides | None = None, stdin: tuple[Path, bytes] | None = None) -> Report:
     """Lint files and folders; `stdin` is content to lint under a name that need not exist.
 
-    Raises MissingPath for a path that does not exist and SettingsError for settings that cannot be used.
+    Raises PathError for a path that is not there or leads out, SettingsError for settings that cannot be used.
     """
     return Run(overrides or Overrides()).lint(paths, stdin)
 
@@ -55,19 +56,22 @@ class Workspace:
     def __init__(self, root: Path, settings: Settings) -> None:
         self.settings = settings
         self.repository = Repository(root, Excluder(settings.exclude, settings.base or root), marks)
-        self.recogniser = Recogniser(self.repository)
+        self.recogniser = Recogniser(self.repository, settings.program_of)
         self.surroundings = Surroundings(
             self.repository,
             replace(settings.cluster, closed=settings.runtimes == "closed"),
-            settings.targets,
+            self._named_target,
             self.recogniser.subjects_of,
             self._is_accepted,
         )
 
     def target(self, program: Program, subject: Subject) -> Target:
         """The releases that a subject is judged by."""
-        named = self.settings.targets.get(program.name)
+        named = self._named_target(program.name, subject.field.document.path)
         return named or program.load().default_target(subject, self.surroundings)
+
+    def _named_target(self, program: str, path: str) -> Target | None:
+        return self.settings.targets_of(path).get(program)
 
     def findings(self, program: Program, subject: Subject, release: str, rules: Iterable[Rule]) -> list[Finding]:
         """What one known release says: what holds in every alternative of the subject."""
@@ -225,7 +229,7 @@ class Run:
             self._parsed += bool(source.documents or source.trouble)
             self._recognised += bool(self._workspace(candidate.workspace).recogniser.subjects(source))
             yield from self._findings(candidate, source)
-        except SettingsError:
+        except (PathError, SettingsError):
             raise
         except Exception as error:
             if os.environ.get("TRAINLINT_DEBUG"):

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 from trainlint.targets import Cluster, Target
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from trainlint.reading.document import Document
     from trainlint.reading.values import Field
     from trainlint.releases import InForce
@@ -125,8 +123,8 @@ class Surroundings:
 
     repository: Repository
     cluster: Cluster
-    targets: Mapping[str, Target]
-    """The targets that an option or a setting names, by program."""
+    named_target: Callable[[str, str], Target | None]
+    """The target that an option or a setting names for a program and a file."""
     _subjects: Callable[[str], Sequence[Subject]]
     _judge: Callable[[str, Subject, str], bool]
     _admitted: dict[tuple[int, str], bool] = field(default_factory=dict)

@@ -13,6 +13,8 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from trainlint.repository import bounds
+
 if TYPE_CHECKING:
     from trainlint.repository.files import Repository
 
@@ -65,13 +67,12 @@ class PythonCode:
         total = 0
         for file in self._repository.files_named((".py",)):
             try:
-                size = file.stat().st_size
-                if size > MAX_BYTES or total + size > MAX_TOTAL:
-                    continue
-                found.append((file, file.read_bytes()))
+                data = bounds.read(self._repository.root, file)
             except OSError:
                 continue
-            total += size
+            if len(data) <= MAX_BYTES and total + len(data) <= MAX_TOTAL:
+                found.append((file, data))
+                total += len(data)
         return found
 
     def _holding(self, *needles: bytes) -> Iterator[tuple[Path, bytes]]:

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainlint.repository import bounds
 from trainlint.repository.discover import files_below, files_in, repository_root
 from trainlint.repository.statements import Form, Include, Kind, Reading, Statement, form_of, packages, statements_of
 
@@ -38,7 +39,6 @@ ASKED = (
 )
 """The packages whose releases some verdict may depend on."""
 
-MAX_BYTES = 20_000_000
 _BESIDE = frozenset(
     ".ci .circleci .devcontainer .github .gitlab build ci conda container containers deploy deployment docker"
     " dockerfiles env environment environments envs images infra install installation notebooks packaging requirements"
@@ -198,9 +198,8 @@ class Statements:
     def _reading(self, path: str, form: Form | None, package: str, home: str) -> Reading:
         key = (path, form, package)
         if key not in self._readings:
-            file = self.root / path
             try:
-                data = b"" if file.stat().st_size > MAX_BYTES else file.read_bytes()
+                data = bounds.read(self.root, self.root / path)
             except OSError:
                 data = b""
             self._readings[key] = statements_of(path, data, self._packages, form=form, package=package, home=home)
@@ -208,11 +207,8 @@ class Statements:
 
     def _inside(self, include: Include) -> str | None:
         """The path of an included file, if it is one of the repository's own."""
-        target = os.path.realpath(self.root / include.home / include.path)
-        root = os.path.realpath(self.root)
-        if not target.startswith(os.path.join(root, "")) or not os.path.isfile(target):
-            return None
-        return os.path.relpath(target, root).replace(os.sep, "/")
+        target = bounds.inside(self.root, self.root / include.home / include.path)
+        return None if target is None else os.path.relpath(target, os.path.realpath(self.root)).replace(os.sep, "/")
 
 
 def statements(repository: Repository) -> Statements:

@@ -437,7 +437,8 @@ def launched_setups(surroundings: Surroundings) -> Iterator[tuple[Invocation, Fs
 
 def setup_as_checked(config: AccelerateConfig, surroundings: Surroundings) -> FsdpSetup | None:
     """How a file shards in the release that its own findings are given for; None for one older than all known."""
-    target = surroundings.targets.get("accelerate") or PROGRAM.default_target(config, surroundings)
+    named = surroundings.named_target("accelerate", config.field.document.path)
+    target = named or PROGRAM.default_target(config, surroundings)
     known = PROGRAM.in_force(target.versions[-1]).releases
     return fsdp_setup(config, accelerate_facts(known[-1])) if known else None
 

@@ -34,7 +34,14 @@ from trainlint.reading.document import Mapping as MappingNode
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Known, Unknown
 from trainlint.releases import InForce, speaking_for
-from trainlint.repository.invocations import Command, Invocation, invocations_in, named_file, repository_invocations
+from trainlint.repository.invocations import (
+    Command,
+    Invocation,
+    invocations_in,
+    may_be_elsewhere,
+    named_file,
+    repository_invocations,
+)
 from trainlint.repository.shell import Word
 from trainlint.repository.stated import statements
 from trainlint.targets import How, Target
@@ -202,7 +209,7 @@ def _stated(subject: TorchtuneSubject, surroundings: Surroundings) -> bool:
     """Somebody names the release: an option, a setting, a pin, or the image of a job's runtime."""
     return (
         isinstance(subject, JobRun)
-        or "torchtune" in surroundings.targets
+        or surroundings.named_target("torchtune", _path(subject)) is not None
         or statements(surroundings.repository).of("torchtune", _path(subject)).kind is not None
     )
 
@@ -362,7 +369,11 @@ def _find_config(run: TuneRun, surroundings: Surroundings, release: str, invocat
             run.base = Node.of_data(dict(content), run.config.field)
         return
     file = named_file(surroundings.repository, invocation, name) if invocation is not None else None
-    run.config_found = file is not None or name.endswith((".yaml", ".yml"))
+    run.config_found = (
+        file is not None
+        or name.endswith((".yaml", ".yml"))
+        or (invocation is not None and may_be_elsewhere(surroundings.repository, invocation, name))
+    )
     if file is not None:
         root = _root_of(file, surroundings.repository)
         usable = root is not None and root.is_mapping and not _is_too_large(root)
@@ -415,7 +426,8 @@ def _of_job(subject: JobRun, surroundings: Surroundings, release: str) -> Iterat
     from trainlint.programs.kubeflow.objects import TrainJob
     from trainlint.programs.kubeflow.program import PROGRAM as KUBEFLOW
 
-    target = surroundings.targets.get("kubeflow-trainer") or KUBEFLOW.default_target(subject.job, surroundings)
+    named = surroundings.named_target("kubeflow-trainer", subject.field.document.path)
+    target = named or KUBEFLOW.default_target(subject.job, surroundings)
     for version in dict.fromkeys(r for v in target.versions for r in KUBEFLOW.in_force(v).releases):
         for views in KUBEFLOW.alternatives(subject.job, surroundings, version):
             for job in views:

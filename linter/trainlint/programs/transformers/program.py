@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -564,7 +563,7 @@ def release_below(file: ArgumentsFile, surroundings: Surroundings, otherwise: st
     from trainlint.training.meant import known_releases, target
 
     known = declarations("transformers")
-    named = surroundings.targets.get("transformers")
+    named = surroundings.named_target("transformers", file.field.document.path)
     found = named or target(surroundings.repository, file.field.document.path, known_releases("transformers"))
     if found.how in (How.CHOSEN, How.STATED):
         return known.in_force(found.versions[-1]).releases or (known.names[0],)
@@ -619,7 +618,7 @@ def _json_file(field: Field, name: str, surroundings: Surroundings) -> Field | N
     holder = Path(field.document.path).absolute().parent
     for base in (surroundings.repository.root, holder):
         file = base / name
-        if name.endswith(".json") and not Path(name).is_absolute() and os.path.isfile(file):
+        if name.endswith(".json") and not Path(name).is_absolute() and surroundings.repository.find(file):
             try:
                 script = surroundings.repository.script(file)
                 document = next(documents(script.path, script.text))
