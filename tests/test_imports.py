@@ -28,6 +28,8 @@ FLOORS = (
         "fixes",
         "baseline",
         "fingerprints",
+        "show_files",
+        "weighing",
     ),
     ("engine",),
     ("__init__",),

@@ -14,7 +14,7 @@ from trainlint.fingerprints import document_name, fingerprinted
 from trainlint.programs import Subject, Surroundings, Views
 from trainlint.programs.table import PROGRAMS, Program
 from trainlint.reading.text import Text
-from trainlint.recognise import Recogniser, is_templated, marks, owner_of_broken
+from trainlint.recognise import Recogniser, is_templated, marks, owner_of_broken, programs_of
 from trainlint.releases import minor
 from trainlint.report import FileCounts, Report
 from trainlint.repository.bounds import PathError
@@ -36,6 +36,7 @@ from trainlint.weighing import chosen, differing, meant
 
 if TYPE_CHECKING:
     from trainlint.releases import InForce
+    from trainlint.show_files import ShownFile
 
 
 MAX_NAMED_JSON = 64_000
@@ -150,6 +151,21 @@ class Run:
                     self._note_target(owner, target)
                     for in_force in self._in_force(owner, target):
                         yield workspace.surroundings, subject, in_force
+
+    def files(self, paths: Sequence[Path]) -> Iterator[ShownFile]:
+        """Whose each file is that holds the marker of a program, by which evidence, and in which release."""
+        from trainlint.show_files import Owned, ShownFile
+
+        for candidate, source in self._sources(paths, None):
+            if not source.marks:
+                continue
+            workspace = self._workspace(candidate.workspace)
+            claims = workspace.recogniser.claims(source)
+            owned = [Owned(c, None if c.lost else workspace.target(c.program, c.subject)) for c in claims]
+            claiming = {claim.program.name for claim in claims}
+            near = [(p.title, p.known_by) for p in programs_of(source) if p.name not in claiming]
+            counts = any(one.target is not None and one.claim.subject.owns_document for one in owned)
+            yield ShownFile(source.path, tuple(owned), () if counts else tuple(near))
 
     def settings_for(self, paths: Sequence[Path]) -> Settings:
         """The settings that govern the run as a whole: those of the first path's workspace."""
