@@ -149,7 +149,7 @@ class Run:
                 if owner.name == program:
                     target = workspace.target(owner, subject)
                     self._note_target(owner, target)
-                    for in_force in self._in_force(owner, target):
+                    for in_force in self._in_force(owner, target.newest):
                         yield workspace.surroundings, subject, in_force
 
     def files(self, paths: Sequence[Path]) -> Iterator[ShownFile]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainlint.findings import did_you_mean
 
@@ -39,6 +39,11 @@ class Target:
     versions: tuple[str, ...]
     origin: str = "default"
     how: How = How.CHOSEN
+
+    @property
+    def newest(self) -> Target:
+        """The same where releases are chosen or stated; of those that may only be meant the newest."""
+        return self if self.how in (How.CHOSEN, How.STATED) else replace(self, versions=self.versions[-1:])
 
 
 @dataclass(frozen=True)

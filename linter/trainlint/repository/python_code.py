@@ -24,6 +24,7 @@ MAX_TOTAL = 64_000_000
 """All Python files together that are kept in memory."""
 
 _PARSER = re.compile(r"(?:\w+Arguments?|\w*Arg|Trl|Hf\w*|H4)Parser$|ArgumentParser$|^(?:cli|parse)$")
+_HOLDERS = re.compile(r"(?:^|_)(?:args|arguments|config|cfg|conf|hparams)$")
 _OPTION_CALLS = frozenset({"add_argument", "option", "Option", "DEFINE_string", "DEFINE_integer", "DEFINE_float"})
 _OMEGACONF = re.compile(rb"\bOmegaConf\.(?:load|create|unsafe_merge|merge)\b|@hydra\.main\b|\bhydra\.compose\b")
 _WHOLE_FILE = re.compile(
@@ -52,6 +53,8 @@ class Module:
     """The options that parsers are given by name."""
     stored: frozenset[str]
     """Keys that are stored into mappings or attributes by name."""
+    read: frozenset[str]
+    """Arguments that code reads by name: `args.beta`, `training_args.beta`, `self.config.beta`."""
 
 
 class PythonCode:
@@ -79,7 +82,7 @@ class PythonCode:
         return ((file, data) for file, data in self._texts if all(needle in data for needle in needles))
 
     def defines(self, name: str) -> bool:
-        """A field of a class, or an option, of the repository's own has this name.
+        """A field of a class, or an option, of the repository's own has this name, or its code reads such an argument.
 
         Where classes are handed to a parser of arguments, only they and what they are made of count.
         """
@@ -89,7 +92,7 @@ class PythonCode:
             module = self._module(file)
             if module is None:
                 continue
-            if name in module.options or name.replace("_", "-") in module.options:
+            if name in module.options or name in module.read:
                 return True
             fields.update(found.name for found in module.classes if name in found.fields)
         return bool(fields & self._read_by_parsers) if self._read_by_parsers else bool(fields)
@@ -199,6 +202,7 @@ def parse(data: bytes) -> Module | None:
     parsed: set[str] = set()
     options: set[str] = set()
     stored: set[str] = set()
+    read: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             classes.append(Class(node.name, tuple(_last(base) for base in node.bases), _fields(node)))
@@ -212,10 +216,12 @@ def parse(data: bytes) -> Module | None:
                 stored.update(keyword.arg for keyword in node.keywords if keyword.arg)
                 stored.update(_texts_of(node.args))
                 stored.update(key for arg in node.args if isinstance(arg, ast.Dict) for key in _texts_of(arg.keys))
+        elif isinstance(node, ast.Attribute) and _HOLDERS.search(_last(node.value)):
+            read.add(node.attr)
         elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             stored.update(key for target in targets for key in _stored(target))
-    return Module(tuple(classes), frozenset(parsed), frozenset(options), frozenset(stored))
+    return Module(tuple(classes), frozenset(parsed), frozenset(options), frozenset(stored), frozenset(read))
 
 
 def _fields(node: ast.ClassDef) -> frozenset[str]:

@@ -45,7 +45,7 @@ _BESIDE = frozenset(
     " scripts setup tools workflows".split()
 )
 """Folders below one of a file's own parents whose files speak for it too; any other may hold a project of its own."""
-_FIRST = frozenset({Form.LOCK, Form.REQUIREMENTS, Form.CONSTRAINTS, Form.PROJECT, Form.ENVIRONMENT, Form.VENDORED})
+FIRST = frozenset({Form.LOCK, Form.REQUIREMENTS, Form.CONSTRAINTS, Form.PROJECT, Form.ENVIRONMENT, Form.VENDORED})
 """Forms that files have by their names: they are read before others of the same folder."""
 
 Distance = tuple[int, int]
@@ -170,7 +170,7 @@ class Statements:
             if form is None:
                 continue
             folder = folders.setdefault(path.rpartition("/")[0], _Folder())
-            tier = folder.first if form in _FIRST else folder.last if form is Form.README else folder.then
+            tier = folder.first if form in FIRST else folder.last if form is Form.README else folder.then
             tier.append(path)
         return folders
 

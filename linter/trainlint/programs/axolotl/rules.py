@@ -590,6 +590,5 @@ def axolotl_duplicate_key(config: AxolotlConfig) -> Iterator[Finding]:
 def _written_twice(field: Field) -> Iterator[Finding]:
     for entry in (*field.entries(), *field.items()):
         if entry.entry is not None and entry.entry.duplicates and not entry.use:
-            times = len(entry.entry.duplicates) + 1
-            yield entry.finding(f"{entry.name} is written {times} times: the last one counts", at_key=True)
+            yield entry.finding(f"{entry.name} is written before: this one counts", at_key=True)
         yield from _written_twice(entry)
