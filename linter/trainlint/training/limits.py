@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from trainlint.reading.scalars import Dialect, Plain, plain_value
 
@@ -39,6 +39,7 @@ class Unread:
 UNREAD = Unread()
 
 
+@runtime_checkable
 class Reading(Protocol):
     """A file as a program reads it, by the names of its settings."""
 
