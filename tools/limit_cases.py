@@ -432,12 +432,12 @@ class Section:
     def case(self, limit: Limit) -> Found | None:
         """The case with the fewest findings of other rules; None where there is none."""
         held = (self._held(limit, values) for values in candidates(limit, self.program))
+        judged = (self._judged(found) for found in held if found)
         best: Found | None = None
-        for found in itertools.islice((found for found in held if found), ENOUGH):
-            judged = self._judged(found)
-            if judged is not None and (best is None or len(judged.others) < len(best.others)):
-                best = judged
-            if best is not None and not best.others:
+        for found in itertools.islice((found for found in judged if found), ENOUGH):
+            if best is None or len(found.others) < len(best.others):
+                best = found
+            if not best.others:
                 break
         return replace(best, instead=list(self._instead(limit, best))) if best else None
 
@@ -473,7 +473,7 @@ class Section:
             draft = drafted(found.draft.settings, self.program, [key])
             return self._judged(replace(found, draft=draft))
         other = [self._judged(one) for one in found.other]
-        if any(one is None or one.expected == expected for one in other):
+        if any(one is None or one.expected is None or one.expected.message == expected.message for one in other):
             return None
         others = [
             f"{finding.rule} {finding.message}" for of_one in findings for finding in of_one if finding not in ours
