@@ -1,11 +1,20 @@
 # make lint PATHS=…   lint a repository (the demo, when nothing is named)
 # make test           everything that CI runs
+# make hostile        only the repositories that are made to do harm
 # make bench          how long one staged file takes
-# make docs           regenerate the rule pages and the outputs shown in README.md
+# make mutate SEED=…  which of 60 conditions, drawn by these seeds, no test would miss if it were inverted
+# make snapshots      write anew what is reported on each bad fixture
+# make docs           the snapshots, and from them the rule pages, and the outputs shown in README.md
+# make whats-new      list the releases of the trainers that are newer than those known
+# make facts PROGRAM=axolotl RELEASE=0.22.0 [FROM=FILE DATE=2026-12-24]
+#                     add a release, its package from the registry or the file; without RELEASE, read all known again
+# make confirm PROGRAM=axolotl
+#                     list what is claimed of the newest known release and not confirmed yet
 
 PYTHON ?= python3
 PATHS ?= fixtures/demo
 PYTEST_ARGS ?=
+SEED ?= 1
 
 VENV := .venv
 ifeq ($(OS),Windows_NT)
@@ -26,7 +35,7 @@ MULTITOOL := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)
 NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export NODE_EXTRA_CA_CERTS
 
-.PHONY: help lint test test-sdist test-minimum-versions bench docs sarif-validator clean
+.PHONY: help lint test test-sdist test-minimum-versions hostile bench snapshots docs facts confirm whats-new sarif-validator mutate clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -89,12 +98,30 @@ test-minimum-versions:
 	cd .cache/minimum && $(PIP) install --constraint minimum.txt --editable '../..[test]' && cat minimum.txt
 	.cache/minimum/$(BIN)/python -m pytest $(PYTEST_ARGS)
 
+hostile: $(DEV) $(WHEELHOUSE)
+	$(BIN)/python -m pytest tests/hostile $(PYTEST_ARGS)
+
 bench: $(BENCH)
 	$(BIN)/python benchmarks/staged.py
 
-docs: $(DEV)
+mutate: $(DEV)
+	$(BIN)/python tools/mutate.py --seed $(SEED)
+
+snapshots: $(DEV)
+	$(BIN)/python tools/snapshots.py
+
+docs: snapshots
 	$(BIN)/python tools/docs.py
 	$(BIN)/python tools/readme.py
+
+whats-new: $(DEV)
+	@PYTHONPATH=tools $(BIN)/python -m wheel_facts --newer $(PROGRAM)
+
+facts: $(DEV)
+	PYTHONPATH=tools $(BIN)/python -m wheel_facts $(PROGRAM) $(if $(RELEASE),--release $(RELEASE)) $(if $(FROM),--from $(FROM)) $(if $(DATE),--date $(DATE))
+
+confirm: $(DEV)
+	PYTHONPATH=tools $(BIN)/python -m wheel_facts $(PROGRAM) --confirm
 
 clean:
 	rm -rf $(VENV) .cache build dist

@@ -9,7 +9,7 @@ import pytest
 from surroundings import surroundings
 from trainlint.engine import lint
 from trainlint.findings import Severity
-from trainlint.programs.accelerate.facts import SPANS, accelerate_facts, in_span, span_text
+from trainlint.programs.accelerate.facts import accelerate_facts
 from trainlint.programs.accelerate.program import (
     PROGRAM,
     AccelerateConfig,
@@ -26,7 +26,6 @@ from trainlint.reading.text import Text
 from trainlint.reading.values import Field, Known
 from trainlint.settings import Overrides
 from trainlint.targets import Target
-from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import FsdpSetup
 
 NEWEST = "1.15.0"
@@ -167,14 +166,6 @@ def test_versions() -> None:
 def test_default_state_dict_types() -> None:
     assert setup(HEAD).runs_state_dict_type == "FULL_STATE_DICT"
     assert setup(HEAD + "fsdp_config: {fsdp_version: 2}\n").runs_state_dict_type == "SHARDED_STATE_DICT"
-
-
-def test_spans_name_known_releases() -> None:
-    names = set(declarations("accelerate").names)
-    assert {end for span in SPANS.values() for end in span if end} <= names
-    assert in_span(("1.4.0", "1.6.0"), "1.5.2")
-    assert not in_span(("1.4.0", "1.6.0"), "1.7.0")
-    assert span_text((None, "1.12.0")) == "until 1.12.0"
 
 
 def test_key_lists_by_release() -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cases import Case, Expected, Trial, outcomes, read_cases, said
 from trainlint.training.declarations import declarations
 from trainlint.training.limits import Limit, Reading, limits_of
+from trials import Case, Expected, Trial, outcomes, read_cases, said
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 FILES = sorted(FIXTURES.glob("*/limits*.yaml"))

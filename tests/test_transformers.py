@@ -10,7 +10,7 @@ from trainlint.catalogue import parse_target
 from trainlint.engine import lint
 from trainlint.findings import Finding, Severity
 from trainlint.programs.table import PROGRAMS
-from trainlint.programs.transformers.facts import Flag, during, transformers_facts
+from trainlint.programs.transformers.facts import Flag, transformers_facts
 from trainlint.programs.transformers.program import Arguments, ArgumentsFile, FsdpConfig, arguments_in, fsdp_setup
 from trainlint.reading.document import documents
 from trainlint.reading.text import Text
@@ -120,13 +120,6 @@ def test_near_miss(name: str, near: str | None) -> None:
 def test_flags(release: str, key: str, version: int, flag: Flag | None) -> None:
     """How a switch of fsdp_config is read, by release and FSDP version."""
     assert transformers_facts(release).flag(key, version) is flag
-
-
-def test_during() -> None:
-    """Both ends of a span count."""
-    assert during("4.57.1", "4.57.1", "4.57.6")
-    assert during("4.57.6", until="4.57.6")
-    assert not during("5.0.0", until="4.57.6")
 
 
 @pytest.mark.parametrize(

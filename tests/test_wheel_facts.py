@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from trainlint.releases import InForce, version_tuple
+from trainlint.releases import InForce, Span, version_tuple
 from trainlint.training import declarations as module
 from trainlint.training.declarations import PROGRAMS, Declarations, declarations
 
-SPAN = {"releases": ["1.0.0", "1.1.0", "1.2.0", "2.0.0"], "run": ["1.0.0", "2.0.0"]}
+SPAN = {"releases": ["1.0.0", "1.1.0", "1.2.0", "2.0.0"], "run": ["1.0.0", "2.0.0"], "dates": {}}
 
 
 def facts(**tables: object) -> Declarations:
@@ -79,7 +79,7 @@ def test_small_enough_to_read_on_each_run(program: str) -> None:
 def test_names_come_and_go_where_they_did(
     program: str, table: str, name: str, since: str | None, until: str | None
 ) -> None:
-    assert declarations(program).since_until(table, name) == (since, until)
+    assert declarations(program).span(table, name) == Span(since or "", until or "")
 
 
 def test_names_of_bases_belong_to_a_table() -> None:
@@ -89,6 +89,19 @@ def test_names_of_bases_belong_to_a_table() -> None:
     assert "total_episodes" in trl.keys("PPOConfig", "0.12.2")
     assert trl.fields("KTOConfig", "1.0.0")["beta"].default == 0.1
     assert "base_model" in declarations("axolotl").keys("AxolotlConfigWCapabilities", "0.21.0")
+
+
+def test_what_a_release_requires_bounds_its_companions() -> None:
+    assert declarations("axolotl").bounds("0.12.2") == {
+        "accelerate": "==1.10.0",
+        "deepspeed": ">=0.17.0",
+        "peft": "==0.17.0",
+        "transformers": "==4.55.2",
+        "trl": "==0.21.0",
+    }
+    assert declarations("trl").bounds("0.12.2") == {"accelerate": ">=0.34.0", "transformers": "<4.47.0"}
+    assert declarations("transformers").bounds("4.57.6") == {}, "extras bind nobody"
+    assert declarations("transformers").value("optional:accelerate", "4.57.6") == ">=0.26.0"
 
 
 def test_a_field_tells_types_choices_and_bounds() -> None:
@@ -115,11 +128,11 @@ def test_soup_says_what_it_does_with_keys_it_does_not_know() -> None:
 def test_runs_of_releases() -> None:
     known = facts(table={"old": {"in": "..1.1.0"}, "gone and back": {"in": "1.0.0,2.0.0.."}, "now": {"in": "1.2.0.."}})
     assert [name for name in known.names if "gone and back" in known.keys("table", name)] == ["1.0.0", "2.0.0"]
-    assert known.since_until("table", "old") == (None, "1.1.0")
+    assert known.span("table", "old") == Span("", "1.1.0")
     assert known.keys_of_any("table", ["1.1.0", "1.2.0"]) == {"old", "now"}
     assert known.keys_of_all("table", ["1.1.0", "1.2.0"]) == frozenset()
     with pytest.raises(KeyError):
-        known.since_until("table", "never")
+        known.span("table", "never")
 
 
 @pytest.mark.parametrize(

@@ -1,191 +1,154 @@
-"""Cases of the limits: files below fixtures/ that say what a rule makes of short settings.
-
-Such a file is a stream of YAML documents: the settings that all its cases have, then a case each:
-
-    ---
-    # target: axolotl=0.8.1,0.11.0
-    # silent: axolotl=0.8.0
-    # silent: axolotl=0.12.2
-    fsdp: [full_shard]
-    optimizer: adamw_8bit  # expect: FS411 12-22
-    # error: bitsandbytes' 8-bit AdamW does not work with FSDP2
-    # help: use adamw_torch_8bit
-    fsdp_config: {fsdp_version: 2}
-    # instead: no fsdp
-    # instead: optimizer: adamw_torch
-
-With each target the rule says what the line marked `expect` says (code, columns), with the severity, message and help
-below it, and nothing else; of two marks on a line the first is said first. The rule is silent with the targets named
-so, and with the last target too once a line stands in place of the one for the same key, or no line does.
-`# base: no KEY` leaves out a setting of all cases.
-"""
+"""The cases of the fixtures: what each expects, and the text report that its snapshot holds."""
 
 from __future__ import annotations
 
+import difflib
+import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from trainlint.catalogue import parse_target
+from trainlint import fixes
+from trainlint.catalogue import all_rules, parse_target
 from trainlint.engine import lint
 from trainlint.findings import Finding
+from trainlint.report import Report
+from trainlint.reports import render
 from trainlint.settings import Overrides
+from trainlint.targets import Target
+
+ROOT = Path(__file__).resolve().parent.parent
+FIXTURES = ROOT / "fixtures"
+EXPECTATIONS = "expect.txt"
+_COMMENT = re.compile(rb"[ \t]*#[ \t]*expect:[^\r\n]*")
+_INLINE = re.compile(r"#\s*expect:\s*(.+)$")
+_ONE = re.compile(r"([A-Z]{2}\d{3}) (\d+)-(\d+)")
+_ROW = re.compile(r"([^#:]+):(\d+):(\d+) (\S+)")
 
 
 @dataclass(frozen=True, order=True)
 class Expected:
-    """What a rule says at a line and its columns."""
+    """A finding that a case asks for; its end column is 0 where that is left open."""
 
+    file: str
     line: int
-    start: int
-    end: int
-    severity: str
-    message: str
-    help: str = ""
+    code: str
+    column: int
+    end_column: int
 
 
 @dataclass(frozen=True)
-class Trial:
-    """A file, the releases that judge it, and what the rule says of it; `instead` is the line that differs."""
-
-    text: str
-    targets: tuple[str, ...]
-    expected: tuple[Expected, ...] = ()
-    instead: str = ""
-
-
-@dataclass
 class Case:
-    """One document of a file of cases: its lines that are settings, and what its comments say."""
+    """A file, or a folder that is a small repository, below the folder of a rule's code."""
 
     path: Path
-    line: int
-    base: Sequence[str]
-    settings: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-    targets: list[str] = field(default_factory=list)
-    silent: list[str] = field(default_factory=list)
-    instead: list[str] = field(default_factory=list)
-    expected: list[Expected] = field(default_factory=list)
 
     @property
-    def rule(self) -> str:
-        """The rule in whose folder it stands."""
+    def code(self) -> str:
+        """The rule that it is about."""
         return self.path.parent.name
 
     @property
-    def name(self) -> str:
-        """Where it stands."""
-        return f"{self.rule}/{self.path.name}:{self.line}"
+    def is_folder(self) -> bool:
+        """It is a repository, and its expectations are in a file of their own."""
+        return self.path.is_dir()
 
-    def trials(self) -> Iterator[Trial]:
-        """What is tried: the settings with each target, and each line that stands instead of another."""
-        targets = [one for listed in self.targets for one in _each_version(listed)]
-        text = file_of(self.settings, self.base, self.left_out)
-        for target in targets:
-            yield Trial(text, target, tuple(sorted(self.expected)))
-        for target in (one for listed in self.silent for one in _each_version(listed)):
-            yield Trial(text, target)
-        for line in self.instead:
-            key = key_of(line.removeprefix("no "))
-            keys = [key_of(setting) for setting in self.settings]
-            at = keys.index(key) if key in keys else len(keys)
-            settings = [*self.settings[:at], *([] if line.startswith("no ") else [line]), *self.settings[at + 1 :]]
-            yield Trial(file_of(settings, self.base, [*self.left_out, key]), targets[-1], instead=line)
+    @property
+    def snapshot(self) -> Path:
+        """Where the text report on it is kept: `bad.out` beside `bad.yaml` or `bad/`."""
+        name = self.path.name if self.is_folder else self.path.stem
+        return self.path.with_name(f"{name}.out")
 
+    @property
+    def kept(self) -> str:
+        """What the snapshot says; empty where there is none yet."""
+        return self.snapshot.read_text(encoding="utf-8") if self.snapshot.is_file() else ""
 
-def file_of(settings: Sequence[str], base: Sequence[str], left_out: Sequence[str]) -> str:
-    """A file of these lines and of those of the base whose keys they leave."""
-    keys = {*map(key_of, settings), *left_out}
-    return "".join(f"{line}\n" for line in [*settings, *(line for line in base if key_of(line) not in keys)])
+    def overrides(self) -> Overrides:
+        """The `# target:` and `# runtimes:` of the first lines of the file or of the folder's expectations."""
+        head = self.path / EXPECTATIONS if self.is_folder else self.path
+        targets: dict[str, Target] = {}
+        runtimes = "open"
+        lines = head.read_bytes().decode("utf-8", "replace").splitlines()[:5] if head.is_file() else []
+        for line in lines:
+            if match := re.match(r"#\s*target:\s*(\S+)", line):
+                targets.update(parse_target(match.group(1)))
+            elif match := re.match(r"#\s*runtimes:\s*(\w+)", line):
+                runtimes = match.group(1)
+        return Overrides(targets=targets, runtimes=runtimes)
 
+    def expected(self) -> Iterator[Expected]:
+        """What its comments or rows ask for."""
+        if self.is_folder:
+            for row in (self.path / EXPECTATIONS).read_text(encoding="utf-8").splitlines():
+                if match := _ROW.match(row):
+                    yield Expected(match[1], int(match[2]), match[4], int(match[3]), 0)
+            return
+        for number, line in enumerate(self.path.read_text(encoding="utf-8").splitlines(), 1):
+            if match := _INLINE.search(line):
+                for code, start, end in _ONE.findall(match[1]):
+                    yield Expected(self.path.name, number, code, int(start), int(end))
 
-def key_of(line: str) -> str:
-    """The key of a line at the top of a file."""
-    return line.partition(":")[0].strip()
+    def found(self) -> list[Expected]:
+        """What is found in it, as `expected` would say it."""
+        return sorted(self._as_expected(finding) for finding in judged(self)[0].active)
 
+    def _as_expected(self, finding: Finding) -> Expected:
+        at = finding.span
+        end = 0 if self.is_folder or at.end_line > at.line else at.end_column
+        return Expected(at.path, at.line, finding.rule, at.column, end)
 
-def _each_version(listed: str) -> Iterator[tuple[str, ...]]:
-    """`a=1,2 b=3` as `a=1 b=3` and `a=2 b=3`."""
-    first, *others = listed.split()
-    program, _, versions = first.partition("=")
-    for version in versions.split(","):
-        yield (f"{program}={version}", *others)
-
-
-_COMMENT = re.compile(r"# (target|silent|instead|base: no|help|error|warning|note):? (.+)")
-_MARK = re.compile(r" +# expect: (.+)$")
-_PLACE = re.compile(r"([A-Z]{2}\d{3}) (\d+)-(\d+)")
-
-
-def read_cases(path: Path) -> Iterator[Case]:
-    """The cases of a file.
-
-    Raises ValueError for a comment in a case that says nothing of it, and for a mark without a message.
-    """
-    lines = path.read_text(encoding="utf-8").splitlines()
-    starts = [index for index, line in enumerate(lines) if line == "---"]
-    base = [line for line in lines[: starts[0]] if not line.startswith("#")]
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-        case = Case(path, start + 1, base)
-        for line in lines[start + 1 : end]:
-            _read_line(case, line)
-        if not case.targets or any(not expected.message for expected in case.expected):
-            raise ValueError(f"{case.name} has no target, or a mark without a message")
-        yield case
+    def files(self) -> dict[str, bytes]:
+        """Each of its files by its path inside the case, without the expectations."""
+        if not self.is_folder:
+            return {self.path.name: _COMMENT.sub(b"", self.path.read_bytes())}
+        files = sorted(file for file in self.path.rglob("*") if file.is_file() and file.name != EXPECTATIONS)
+        return {file.relative_to(self.path).as_posix(): file.read_bytes() for file in files}
 
 
-def _read_line(case: Case, line: str) -> None:
-    if not line.startswith("#"):
-        mark = _MARK.search(line)
-        case.settings.append(line[: mark.start()] if mark else line)
-        for code, start, end in _PLACE.findall(mark[1]) if mark else ():
-            if code != case.rule:
-                raise ValueError(f"{case.name}: {line}")
-            case.expected.append(Expected(len(case.settings), int(start), int(end), "", ""))
-        return
-    comment = _COMMENT.fullmatch(line)
-    if comment is None:
-        raise ValueError(f"{case.name}: {line}")
-    what, text = comment.groups()
-    lists = {"target": case.targets, "silent": case.silent, "instead": case.instead, "base: no": case.left_out}
-    if what in lists:
-        lists[what].append(text)
-        return
-    unsaid = [index for index, expected in enumerate(case.expected) if not expected.message]
-    index = (unsaid[0] if unsaid else len(case.expected)) - (what == "help")
-    if not 0 <= index < len(case.expected):
-        raise ValueError(f"{case.name}: {line}")
-    expected = case.expected[index]
-    case.expected[index] = (
-        replace(expected, help=text) if what == "help" else replace(expected, severity=what, message=text)
-    )
+def cases(prefix: str) -> list[Case]:
+    """The cases of all rules whose name begins so."""
+    codes = {rule.code for rule in all_rules()}
+    return [
+        Case(path)
+        for folder in sorted(FIXTURES.iterdir())
+        if folder.name in codes
+        for path in sorted(folder.glob(f"{prefix}*"))
+        if path.is_dir() or path.suffix in (".yaml", ".yml")
+    ]
 
 
-def outcomes(trials: Sequence[Trial], rule: str = "") -> list[tuple[Finding, ...]]:
-    """What one rule, or where none is named any, says of each trial."""
-    found: list[tuple[Finding, ...]] = [()] * len(trials)
-    by_targets: dict[tuple[str, ...], list[int]] = {}
-    for index, trial in enumerate(trials):
-        by_targets.setdefault(trial.targets, []).append(index)
-    for names, indexes in by_targets.items():
-        targets = {program: target for name in names for program, target in parse_target(name).items()}
-        with tempfile.TemporaryDirectory() as folder:
-            for index in indexes:
-                Path(folder, f"{index}.yaml").write_text(trials[index].text, encoding="utf-8")
-            overrides = Overrides(targets=targets, select=(rule,) if rule else (), isolated=True)
-            report = lint([Path(folder)], overrides)
-        if report.crashed:
-            raise RuntimeError(report.notices)
-        for finding in report.active:
-            index = int(Path(finding.path).stem)
-            found[index] = (*found[index], finding)
-    return found
+@cache
+def judged(case: Case) -> tuple[Report, str]:
+    """The report on a case, and its text with the safe fixes as a diff: the same on every machine."""
+    with _copied(case):
+        report = lint([Path()], case.overrides())
+        before = case.files()
+        fixes.apply(report)
+        return report, render("text", report) + "".join(_diff(name, data) for name, data in before.items())
 
 
-def said(finding: Finding) -> Expected:
-    """A finding as a case states it."""
-    at = finding.span
-    return Expected(at.line, at.column, at.end_column, finding.level.value, finding.message, finding.help)
+@contextmanager
+def _copied(case: Case) -> Iterator[None]:
+    """Stand in a repository that holds nothing but the case, so that paths are told from there."""
+    here = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, data in case.files().items():
+            file = Path(folder, name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(here)
+
+
+def _diff(name: str, before: bytes) -> str:
+    old, new = (data.decode("utf-8", "replace").splitlines() for data in (before, Path(name).read_bytes()))
+    lines = list(difflib.unified_diff(old, new, name, f"{name} (fixed)", lineterm=""))
+    return "\n".join(["", *lines, ""]) if lines else ""

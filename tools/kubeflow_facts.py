@@ -255,6 +255,7 @@ def compact(value: Json) -> str:
 def download(version: str) -> Path:
     command = ["go", "mod", "download", "-json", f"{MODULE}@v{version}"]
     answer = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    print(f"{version} was released on {json.loads(Path(answer['Info']).read_bytes())['Time'][:10]}")
     return Path(answer["Dir"])
 
 

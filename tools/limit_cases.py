@@ -2,7 +2,7 @@
 
 For each line of a limits file it looks for settings with which this line alone holds, in the first and in the last
 release of its span, while the releases beside them are silent; and for each word of the condition for another value
-with which the rule is silent. tools/cases.py explains the form, tests/test_limits.py tries the cases. A line without
+with which the rule is silent. tools/trials.py explains the form, tests/test_limits.py tries the cases. A line without
 such settings is named: it needs a case in fixtures/RULE/limits-by-hand.yaml, which this script only reads.
 """
 
@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from cases import Expected, Trial, file_of, key_of, outcomes, read_cases, said
 from trainlint.engine import Workspace
 from trainlint.programs.table import PROGRAMS
 from trainlint.reading.document import documents
@@ -27,9 +26,10 @@ from trainlint.reading.text import Text
 from trainlint.settings import Settings
 from trainlint.training.declarations import declarations
 from trainlint.training.limits import Limit, Reading, Word, limits_of, words_of
+from trials import Expected, Trial, file_of, key_of, outcomes, read_cases, said
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
-HEAD = "# Cases of the limits that {code} checks, written by tools/limit_cases.py; their form: tools/cases.py.\n"
+HEAD = "# Cases of the limits that {code} checks, written by tools/limit_cases.py; their form: tools/trials.py.\n"
 MOST = 600
 """So many combinations of values are looked at for a limit."""
 ENOUGH = 6

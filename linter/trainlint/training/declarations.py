@@ -1,15 +1,21 @@
 """What each release of a trainer accepts, read from the packages that it was released as.
 
-Source: tools/wheel_facts.py, which writes `<program>.json` into the program's folder. Such a file holds
+Source: tools/wheel_facts, which writes `<program>.json` into the program's folder. Such a file holds
 
     {"source": "the modules read", "releases": ["0.27.2", ...], "run": [the releases that were also run],
-     "values": {key: history}, "tables": {table: {name: history}}}
+     "dates": {release: the day it was made}, "values": {key: history}, "tables": {table: {name: history}}}
 
 A history is one variant, or a list of them. A variant is an object of attributes; its `in` names the releases that it
 holds for as runs with open ends (`..0.34.2`, `1.4.0..1.6.0`, `1.6.0..`, several joined by commas), and is left out
 where it holds for all. A value's variant has the attribute `value`; a table's has those of `Spec`. The value
 `bases:TABLE` names the tables (of this file or, as `TrainingArguments`, of another program's) whose names the table has
-as well; `requires:PACKAGE` is the version range that the release asks for.
+as well; `requires:PACKAGE` is the version range that the release asks for (on Linux; "" where any will do), and
+`optional:PACKAGE` the one that its extras ask for, or most of them.
+=======
+holds for as a span (releases.py), and is left out where it holds for all. A value's variant has the attribute `value`;
+a table's has those of `Spec`. The value `bases:TABLE` names the tables (of this file or, as `TrainingArguments`, of
+another program's) whose names the table has as well; `requires:PACKAGE` is the version range that the release asks for.
+>>>>>>> main
 
 A table is a class by its name, or
 `choices:X`                 the values that X (an enum or an option) may have
@@ -29,7 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlint.releases import InForce, speaking_for
+from trainlint.releases import InForce, Span, speaking_for, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -77,12 +83,13 @@ class Declarations:
         self.names = _texts(data["releases"])
         self.run = _texts(data["run"])
         """The releases that were run too, not only read."""
-        self._order = {name: index for index, name in enumerate(self.names)}
+        self.dates = {name: str(day) for name, day in data["dates"].items()}  # type: ignore[union-attr]
+        """The day that each release was made on."""
         self._values: dict[str, History] = data["values"]  # type: ignore[assignment]
         self._tables: dict[str, dict[str, History]] = data["tables"]  # type: ignore[assignment]
         self._fields: dict[tuple[str, str], dict[str, Spec]] = {}
         self._keys: dict[tuple[str, str], frozenset[str]] = {}
-        self._holding: dict[str, frozenset[int]] = {}
+        self._holding: dict[str, frozenset[str]] = {}
 
     @property
     def newest(self) -> str:
@@ -95,14 +102,6 @@ class Declarations:
     def in_force(self, version: str) -> InForce:
         """Which known releases speak for a version, which may be as short as `4.57`."""
         return speaking_for(self.program, self.names, version)
-
-    def since(self, first: str, release: str) -> bool:
-        """A release is `first` or a later one; so is any where `first` is empty."""
-        return not first or self._order[first] <= self._order[release]
-
-    def gathered(self, words: Mapping[str, tuple[str, ...]], release: str) -> tuple[str, ...]:
-        """The words that a release has, of those listed by the first release that has them."""
-        return tuple(word for first, added in words.items() if self.since(first, release) for word in added)
 
     def fields(self, table: str, release: str) -> Mapping[str, Spec]:
         """A table in one release, with the names of its bases in this file."""
@@ -139,18 +138,23 @@ class Declarations:
         sets = [self.keys(table, release) for release in releases]
         return frozenset.intersection(*sets) if sets else frozenset()
 
-    def since_until(self, table: str, name: str) -> tuple[str | None, str | None]:
-        """The first and the last release whose table has the name: None for the oldest and the newest known."""
+    def span(self, table: str, name: str) -> Span:
+        """From the first to the last release whose table has the name; open at the oldest and the newest known."""
         having = [release for release in self.names if name in self.keys(table, release)]
         if not having:
             raise KeyError(name)
         first, last = having[0], having[-1]
-        return (None if first == self.names[0] else first), (None if last == self.newest else last)
+        return Span("" if first == self.names[0] else first, "" if last == self.newest else last)
 
     def bases(self, table: str, release: str) -> tuple[str, ...]:
         """The tables, also of other programs, whose names a table has as well."""
         bases = self.value("bases:" + table, release)
         return _texts(bases) if isinstance(bases, list) else ()
+
+    def bounds(self, release: str) -> Mapping[str, str]:
+        """The distributions that a release requires with the range of their versions, those without one left out."""
+        found = {key.partition(":")[2]: self.value(key, release) for key in self._values if key.startswith("requires:")}
+        return {name: str(range) for name, range in found.items() if range}
 
     def value(self, key: str, release: str) -> Json:
         """A single value in one release; None where it has none."""
@@ -165,14 +169,8 @@ class Declarations:
 
     def _holds(self, spans: str, release: str) -> bool:
         if spans not in self._holding:
-            self._holding[spans] = frozenset(index for span in spans.split(",") for index in self._indexes(span))
-        return self._order[release] in self._holding[spans]
-
-    def _indexes(self, span: str) -> range:
-        first, dots, last = span.partition("..")
-        start = self._order[first] if first else 0
-        end = self._order[last] if last else len(self.names) - 1 if dots else start
-        return range(start, end + 1)
+            self._holding[spans] = frozenset(name for name in self.names if within(name, spans))
+        return release in self._holding[spans]
 
     def _field(self, name: str, variant: Variant, release: str) -> Spec:
         types = tuple(_alternatives(str(variant.get("type", ""))))

@@ -8,11 +8,11 @@ the launcher, `Accelerator()` and a model to wrap.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 
 from trainlint.findings import Severity
-from trainlint.releases import version_tuple
+from trainlint.releases import Span, behaviour, during
 from trainlint.training.declarations import Declarations, declarations
 from trainlint.training.fsdp import PREFETCHES, STATE_DICT_TYPES, STRATEGIES, WRAP_POLICIES, FsdpFacts, Words
 
@@ -20,28 +20,6 @@ PREFIX = "fsdp_"
 STEM = "fsdp"
 """By this the launcher tells a key that has the prefix."""
 OLD_PREFETCH = "backward_prefetch_policy"
-
-SPANS: Mapping[str, tuple[str | None, str | None]] = {
-    "words_in_any_case": ("0.34.2", None),
-    "unknown_wrap_policy_refused": ("0.34.2", None),
-    "ram_loading_read_by_worker": ("0.30.1", None),
-    "fsdp2": ("1.6.0", None),
-    "fsdp2_full_state_dict": ("1.7.0", None),
-    "fsdp2_checkpoints_by_policy": ("1.8.1", None),
-    "integer_default_size": ("1.13.0", None),
-    "sync_forced_aloud": ("0.30.1", None),
-    "bare_no_is_no_precision": (None, "0.33.0"),
-    "sections_must_be_mappings": (None, "1.4.0"),
-    "fp8_section_is_read": ("1.4.0", None),
-    "prefix_anywhere": (None, "1.4.0"),
-    "flags_win_over_sections": ("1.5.2", None),
-    "dynamo_prefix_optional": ("1.14.0", None),
-    "single_launcher_needs_port": ("1.8.1", None),
-    "sequence_excludes_context": ("1.13.0", None),
-    "sequence_size_unchecked": ("1.13.0", None),
-    "shard_dimension_required": ("1.15.0", None),
-}
-"""The first and the last known release that behaves so; None where the span is open."""
 
 SEVERAL_GPUS = frozenset(
     ("MULTI_GPU", "MULTI_NPU", "MULTI_MLU", "MULTI_SDAA", "MULTI_MUSA", "MULTI_XPU", "MULTI_HPU", "MULTI_NEURON")
@@ -74,8 +52,6 @@ class AccelerateFacts:
     """One release of accelerate, as data."""
 
     release: str
-    holds: frozenset[str]
-    """The names of `SPANS` that hold for this release."""
     top_keys: frozenset[str]
     sagemaker_keys: frozenset[str]
     sagemaker_required: frozenset[str]
@@ -86,26 +62,60 @@ class AccelerateFacts:
     environments: frozenset[str]
     precisions: frozenset[str]
     dynamo_backends: frozenset[str]
-    key_spans: Mapping[str, tuple[str | None, str | None]]
-    """Top-level keys that only some releases know: the first and the last that does."""
-    fsdp: FsdpFacts = field(default_factory=FsdpFacts)
+    key_spans: Mapping[str, Span]
+    """Top-level keys that only some releases know."""
+    words_in_any_case: bool = during("0.34.2..")
+    """Words of enumerations count in any case."""
+    unknown_wrap_policy_refused: bool = during("0.34.2..")
+    """An unknown wrap policy is refused; before, it is taken for none."""
+    ram_loading_read_by_worker: bool = during("0.30.1..")
+    """The workers read fsdp_cpu_ram_efficient_loading themselves."""
+    fsdp2: bool = during("1.6.0..")
+    """FSDP2 exists."""
+    fsdp2_full_state_dict: bool = during("1.7.0..")
+    """FSDP2 can save a full state dict."""
+    fsdp2_checkpoints_by_policy: bool = during("1.8.1..")
+    """Activation checkpointing under FSDP2 follows the wrap policy."""
+    integer_default_size: bool = during("1.13.0..")
+    """The default of fsdp_min_num_params is an integer."""
+    sync_forced_aloud: bool = during("0.30.1..")
+    """Loading on one process switches fsdp_sync_module_states on, and says so."""
+    bare_no_is_no_precision: bool = during("..0.33.0")
+    """A `no` without quotes, a boolean for PyYAML, is refused as mixed_precision."""
+    sections_must_be_mappings: bool = during("..1.4.0")
+    """The launcher goes through the keys of each section."""
+    fp8_section_is_read: bool = during("1.4.0..")
+    """The launcher reads fp8_config."""
+    prefix_anywhere: bool = during("..1.4.0")
+    """A key of a section counts as prefixed where the prefix stands anywhere in it."""
+    flags_win_over_sections: bool = during("1.5.2..")
+    """A flag of the command line wins over a section's key."""
+    dynamo_prefix_optional: bool = during("1.14.0..")
+    """Keys of dynamo_config may leave out the prefix."""
+    single_launcher_needs_port: bool = during("1.8.1..")
+    """The launcher of one process needs main_process_port beside main_process_ip."""
+    sequence_excludes_context: bool = during("1.13.0..")
+    """Sequence parallelism excludes context parallelism."""
+    sequence_size_unchecked: bool = during("1.13.0..")
+    """The size of sequence parallelism is not held against the number of processes."""
+    shard_dimension_required: bool = during("1.15.0..")
+    """FSDP2 on a device mesh needs a dimension to shard over."""
 
-    def __contains__(self, name: str) -> bool:
-        """The release behaves as this name of `SPANS` says."""
-        return name in self.holds
+    @cached_property
+    def fsdp(self) -> FsdpFacts:
+        """What this release makes of the settings of fsdp_config."""
+        return _fsdp_facts(self)
 
 
 @cache
 def accelerate_facts(release: str) -> AccelerateFacts:
     """The facts of one known release."""
     known = declarations("accelerate")
-    holds = frozenset(name for name in SPANS if in_span(SPANS[name], release))
     sagemaker = known.fields("sagemaker_config", release)
     any_top = known.keys_of_any("config")
     always = known.keys_of_all("config", known.names)
     return AccelerateFacts(
         release=release,
-        holds=holds,
         top_keys=known.keys("config", release) | known.keys("config_converted", release),
         sagemaker_keys=frozenset(sagemaker) | known.keys("config_converted", release),
         sagemaker_required=frozenset(name for name, one in sagemaker.items() if one.required),
@@ -117,28 +127,13 @@ def accelerate_facts(release: str) -> AccelerateFacts:
         environments=known.keys("choices:compute_environment", release),
         precisions=known.keys("choices:mixed_precision", release),
         dynamo_backends=known.keys("choices:dynamo_backend", release),
-        key_spans={key: known.since_until("config", key) for key in any_top - always},
-        fsdp=_fsdp_facts(known, release, holds),
+        key_spans={key: known.span("config", key) for key in any_top - always},
+        **behaviour(AccelerateFacts, release),
     )
 
 
-def in_span(span: tuple[str | None, str | None], release: str) -> bool:
-    """The release is neither before the first nor after the last of a span."""
-    since, until = span
-    asked = version_tuple(release)
-    return (since is None or version_tuple(since) <= asked) and (until is None or asked <= version_tuple(until))
-
-
-def span_text(span: tuple[str | None, str | None]) -> str:
-    """A span in words: `since 1.6.0`, `1.4.0 to 1.6.0`."""
-    since, until = span
-    if since and until:
-        return f"{since} to {until}"
-    return f"since {since}" if since else f"until {until}"
-
-
-def _fsdp_facts(known: Declarations, release: str, holds: frozenset[str]) -> FsdpFacts:
-    fsdp2 = "fsdp2" in holds
+def _fsdp_facts(facts: AccelerateFacts) -> FsdpFacts:
+    known, release, fsdp2 = declarations("accelerate"), facts.release, facts.fsdp2
     versions = (1, 2) if fsdp2 else (1,)
     refused, ignored = Severity.ERROR, Severity.WARNING
     always = dict.fromkeys(versions, refused)
@@ -153,7 +148,7 @@ def _fsdp_facts(known: Declarations, release: str, holds: frozenset[str]) -> Fsd
             "strategy": {1: Words(frozenset(STRATEGIES))},
             "wrap_policy": dict.fromkeys(
                 versions,
-                Words(frozenset(WRAP_POLICIES), refused if "unknown_wrap_policy_refused" in holds else ignored),
+                Words(frozenset(WRAP_POLICIES), refused if facts.unknown_wrap_policy_refused else ignored),
             ),
             "backward_prefetch": dict.fromkeys(versions, Words(frozenset(PREFETCHES))),
             "state_dict_type": {
@@ -166,7 +161,7 @@ def _fsdp_facts(known: Declarations, release: str, holds: frozenset[str]) -> Fsd
             "use_orig_params": {1: refused},
             "sync_module_states": {1: refused},
             "forward_prefetch": {1: refused},
-            "ram_efficient_loading": always if "ram_loading_read_by_worker" in holds else {},
+            "ram_efficient_loading": always if facts.ram_loading_read_by_worker else {},
             "activation_checkpointing": always if _reads(known, "fsdp_activation_checkpointing", release) else {},
             "checkpoint_offload": always if _reads(known, "fsdp_activation_checkpointing_offload", release) else {},
             "reshard": {2: refused},
@@ -177,9 +172,9 @@ def _fsdp_facts(known: Declarations, release: str, holds: frozenset[str]) -> Fsd
         default_state_dict_type={1: "FULL_STATE_DICT", 2: "SHARDED_STATE_DICT"},
         reshard_under_fsdp1=ignored if fsdp2 else None,
         boolean_reshard_under_fsdp1=ignored if fsdp2 else None,
-        size_wrap_without_size=None if "integer_default_size" in holds else refused,
+        size_wrap_without_size=None if facts.integer_default_size else refused,
         size_not_an_integer=refused,
-        checkpointing_without_wrap=ignored if "fsdp2_checkpoints_by_policy" in holds else None,
+        checkpointing_without_wrap=ignored if facts.fsdp2_checkpoints_by_policy else None,
         checkpoint_offload_alone=refused if _reads(known, "fsdp_activation_checkpointing_offload", release) else None,
         class_names=refused,
         single_unit=ignored,
@@ -212,7 +207,6 @@ def _key_advice(known: Declarations, release: str) -> Mapping[str, str]:
     advice = dict(ADVICE)
     here = known.keys("fsdp_config", release)
     for key in known.keys_of_any("fsdp_config") - here:
-        since, until = known.since_until("fsdp_config", key)
         if key not in advice:
-            advice[key] = f"accelerate reads it {span_text((since, until))}"
+            advice[key] = f"accelerate reads it {known.span('fsdp_config', key).words}"
     return {key: text for key, text in advice.items() if key not in here}

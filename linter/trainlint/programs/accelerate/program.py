@@ -143,12 +143,12 @@ class AccelerateConfig:
 
     def setting(self, name: str, facts: AccelerateFacts) -> Field:
         """An FSDP setting by its full name: the flag, else the last of the keys with and without the prefix."""
-        flag = self.launch.flag(name) if self.launch and "flags_win_over_sections" in facts else None
+        flag = self.launch.flag(name) if self.launch and facts.flags_win_over_sections else None
         if flag is not None:
             return flag
         section, found = self.fsdp_config, None
         for entry in section.entries():
-            prefixed = STEM in entry.name if "prefix_anywhere" in facts else entry.name.startswith(STEM)
+            prefixed = STEM in entry.name if facts.prefix_anywhere else entry.name.startswith(STEM)
             if name == (entry.name if prefixed else PREFIX + entry.name):
                 found = entry
         return found or section.get(name)
@@ -340,7 +340,7 @@ def _is_class_name(name: str) -> bool:
 
 def fsdp_setup(config: AccelerateConfig, facts: AccelerateFacts) -> FsdpSetup:
     """How the model is sharded by this file, and by the command line where one starts from it."""
-    any_case = "words_in_any_case" in facts
+    any_case = facts.words_in_any_case
 
     def setting(name: str) -> Field:
         return config.setting(PREFIX + name, facts)

@@ -11,7 +11,6 @@ from trainlint.programs.accelerate.facts import (
     SEVERAL_GPUS,
     TORCHRUN_WORDS,
     AccelerateFacts,
-    span_text,
 )
 from trainlint.programs.accelerate.program import AccelerateConfig, Launch, ListedConfig, fsdp_setup, switch, truthy
 from trainlint.reading.values import Field
@@ -51,7 +50,7 @@ def unknown_accelerate_key(config: AccelerateConfig, facts: AccelerateFacts) -> 
         if entry.name in known:
             continue
         if entry.name in facts.key_spans:
-            help = f"accelerate reads it {span_text(facts.key_spans[entry.name])}"
+            help = f"accelerate reads it {facts.key_spans[entry.name].words}"
         elif entry.name.startswith(PREFIX):
             help = "write it inside fsdp_config"
         else:
@@ -123,7 +122,7 @@ def mixed_precision(config: AccelerateConfig, facts: AccelerateFacts) -> Iterato
         return
     word = field.text()
     if field.plain is False and not field.is_sequence:
-        if "bare_no_is_no_precision" not in facts:
+        if not facts.bare_no_is_no_precision:
             yield field.finding(
                 f"unquoted {field.written} is false in YAML, not a precision", help='write "no" with quotes'
             )
@@ -256,8 +255,8 @@ def section_not_a_mapping(config: AccelerateConfig, facts: AccelerateFacts) -> I
         section = config.field.get(name)
         if section.is_absent or section.is_unknown or section.is_mapping or config.sagemaker:
             continue
-        read = name != "fp8_config" or "fp8_section_is_read" in facts
-        walked = "sections_must_be_mappings" in facts and read and not (section.plain == "" or _is_empty_list(section))
+        read = name != "fp8_config" or facts.fp8_section_is_read
+        walked = facts.sections_must_be_mappings and read and not (section.plain == "" or _is_empty_list(section))
         refused = walked or (name == "deepspeed_config" and config.launcher == "deepspeed")
         yield section.finding(
             f"{name} must be a mapping",
@@ -298,7 +297,7 @@ def ram_loading_without_sync(config: AccelerateConfig, facts: AccelerateFacts) -
             related=related,
         )
     elif setup.is_fsdp1 and switch(sync).is_(False) and (ram.node is None or switch(ram).is_(True)):
-        what = "it is switched on" if "sync_forced_aloud" in facts else "most processes keep empty weights"
+        what = "it is switched on" if facts.sync_forced_aloud else "most processes keep empty weights"
         yield sync.finding(
             f"fsdp_sync_module_states is off while only one process loads the weights: {what}",
             help=help,
@@ -341,7 +340,7 @@ def dynamo(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding
 
 def _dynamo_key(section: Field, name: str, facts: AccelerateFacts) -> Field:
     short = section.get(name.removeprefix("dynamo_"))
-    return short if "dynamo_prefix_optional" in facts and short.node is not None else section.get(name)
+    return short if facts.dynamo_prefix_optional and short.node is not None else section.get(name)
 
 
 @rule("FS111", "parallelism-value")
@@ -386,7 +385,7 @@ def parallelism_combination(config: AccelerateConfig, facts: AccelerateFacts) ->
     setup = fsdp_setup(config, facts)
     cp, sp, tp = mesh.sizes["cp"], mesh.sizes.get("sp"), mesh.sizes["tp"]
     replicate, shard = mesh.sizes["dp_replicate"], mesh.sizes["dp_shard"]
-    if sp is not None and cp.above(1) and sp.above(1) and "sequence_excludes_context" in facts:
+    if sp is not None and cp.above(1) and sp.above(1) and facts.sequence_excludes_context:
         yield sp.finding("sequence parallelism excludes context parallelism", help="leave one of the sizes at 1")
     elif (tp.above(1) or cp.above(1)) and replicate.above(1) and shard.is_(1):
         yield replicate.finding(
@@ -402,7 +401,7 @@ def parallelism_combination(config: AccelerateConfig, facts: AccelerateFacts) ->
     elif config.runs.is_(*SEVERAL_GPUS) and cp.above(1):
         yield cp.finding("context parallelism needs FSDP2", help="use distributed_type: FSDP with fsdp_version: 2")
     elif setup.is_fsdp2 and shard.is_(1) and cp.is_(1):
-        refused = "shard_dimension_required" in facts
+        refused = facts.shard_dimension_required
         yield first.finding(
             "FSDP2 has nothing to shard over: the shard size is 1",
             help="set parallelism_config_dp_shard_size, or do not use FSDP",
@@ -421,7 +420,7 @@ def parallelism_total(config: AccelerateConfig, facts: AccelerateFacts) -> Itera
     mesh, world = config.mesh(facts), config.world_size
     if mesh is None or mesh.total is None or world is None or min(mesh.total, world) < 1 or mesh.total in (1, world):
         return
-    if "sequence_size_unchecked" in facts and mesh.size("sp") > 1:
+    if facts.sequence_size_unchecked and mesh.size("sp") > 1:
         return
     yield config.parallelism.finding(
         f"the sizes multiply to {mesh.total}, and {world} processes run",
@@ -455,7 +454,7 @@ def _sections_in_use(config: AccelerateConfig, facts: AccelerateFacts) -> Iterat
     if config.launcher == "torchrun" and "parallelism_config" in facts.sections:
         yield "parallelism_config", ""
     if config.launcher in _WORKERS:
-        yield "dynamo_config", "dynamo_" if "dynamo_prefix_optional" in facts else ""
+        yield "dynamo_config", "dynamo_" if facts.dynamo_prefix_optional else ""
     if config.launcher == "deepspeed":
         yield "deepspeed_config", ""
 
@@ -616,7 +615,7 @@ def several_machines_without_address(config: AccelerateConfig, facts: Accelerate
     machines = config.machines
     if config.launcher != "single" or not machines.above(1):
         return
-    for name in ("main_process_ip", *(("main_process_port",) if "single_launcher_needs_port" in facts else ())):
+    for name in ("main_process_ip", *(("main_process_port",) if facts.single_launcher_needs_port else ())):
         if config.key(name).is_absent:
             yield machines.finding(f"{machines} machines need {name}", help=f"add {name}, or set num_machines: 1")
             return

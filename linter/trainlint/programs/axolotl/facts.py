@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
+from trainlint.releases import behaviour, during, names_within, words_within
 from trainlint.training.declarations import declarations
 from trainlint.training.limits import Limit, limits_in_force
-
-FSDP1_REMOVED = "0.20.0"
 
 IGNORED_UNDER_FSDP2 = (
     "sync_module_states",
@@ -31,7 +31,7 @@ REFUSED_UNDER_FSDP2 = {
 """Keys of fsdp_config that are refused since FSDP1 is gone."""
 
 FSDP_ENV_KEYS = {
-    "": (
+    "..": (
         "activation_checkpointing",
         "offload_params",
         "sync_module_states",
@@ -41,9 +41,9 @@ FSDP_ENV_KEYS = {
         "auto_wrap_policy",
         "transformer_layer_cls_to_wrap",
     ),
-    "0.8.1": ("version", "reshard_after_forward"),
+    "0.8.1..": ("version", "reshard_after_forward"),
 }
-"""Keys of fsdp_config that are handed to accelerate before it had a model, with the release from which each is."""
+"""Keys of fsdp_config that are handed to accelerate before it had a model, with the releases in which each is."""
 
 BUILT_IN_ADAPTERS = ("lora", "qlora", "llama-adapter")
 PLUGIN_ADAPTERS = ("mixlora", "mora", "multilora")
@@ -60,11 +60,20 @@ ATTENTION_FLAGS = {
 """The old flags in the order in which one decides the attention, with what attn_implementation becomes."""
 
 ATTENTIONS = {
-    "0.17.0": ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention", "xformers", "sage", "fp8"),
-    "0.19.0": ("flash_attention_4", "flash_attention_torch"),
-    "0.21.0": ("varlen",),
+    "0.17.0..": (
+        "eager",
+        "sdpa",
+        "flash_attention_2",
+        "flash_attention_3",
+        "flex_attention",
+        "xformers",
+        "sage",
+        "fp8",
+    ),
+    "0.19.0..": ("flash_attention_4", "flash_attention_torch"),
+    "0.21.0..": ("varlen",),
 }
-"""The words that attn_implementation takes beside a kernel's path (with a slash), with the release each is from."""
+"""The words that attn_implementation takes beside a kernel's path (with a slash), with the releases that have each."""
 
 PACKING_ATTENTIONS = (
     "flash_attention_2",
@@ -93,8 +102,8 @@ DTYPES = ("int4", "int8", "float8_e4m3fn", "fp8", "float8", "nvfp4", "mxfp4", "t
 RESERVED_PROCESSOR_KEYS = {"revision": "revision_of_model", "trust_remote_code": "trust_remote_code"}
 """Keys that processor_kwargs refuses, with the settings to use for them."""
 
-COMPARED_AS_NUMBERS = {"tensor_parallel_size": "0.12.2"}
-"""Settings that are compared with a number before texts are converted, with the release from which they are."""
+COMPARED_AS_NUMBERS = {"tensor_parallel_size": "0.12.2.."}
+"""Settings that are compared with a number before texts are converted, with the releases in which they are."""
 
 METRICS = ("sacrebleu", "comet", "ter", "chrf", "perplexity")
 
@@ -110,7 +119,6 @@ COMPILE_OPTIONS = (
     "decompose_mem_bound_mm",
     "triton.cudagraphs",
 )
-COMPILE_OPTIONS_SINCE = "0.18.0"
 
 NOT_EMPTY = ("datasets", "test_datasets", "pretraining_dataset", "dpo_loss_type", "dpo_loss_weights")
 """Lists that need an item, as their annotations say."""
@@ -138,44 +146,60 @@ UNDECLARED_KEYS = ("fsdp", "capabilities", "env_capabilities")
 
 @dataclass(frozen=True, kw_only=True)
 class AxolotlFacts:
-    """What one known release of Axolotl accepts.
-
-    `fsdp1` says that it still shards with FSDP1, `fsdp_model` that fsdp_config is a model of typed fields,
-    `prefix_stripped` that its keys go without `fsdp_`, `fsdp_keys` those it reads, without the prefix.
-    """
+    """What one known release of Axolotl accepts."""
 
     release: str
-    fsdp1: bool
+    fsdp1: bool = during("..0.19.0")
+    """It still shards with FSDP1."""
     fsdp_model: bool
-    prefix_stripped: bool
+    """fsdp_config is a model of typed fields."""
+    prefix_stripped: bool = during("0.12.2..")
+    """The keys of fsdp_config go without `fsdp_`."""
+    own_version_first: bool = during("0.14.0..")
+    """A top-level fsdp_version goes before the one in fsdp_config."""
+    tensor_parallel_loads_shards: bool = during("0.20.0..")
+    """Tensor parallelism switches loading on the first process off."""
     fsdp_keys: frozenset[str]
+    """The keys that fsdp_config is read for, without the prefix."""
     ignored_keys: tuple[str, ...]
+    """Keys of fsdp_config that are dropped with a warning."""
     refused_keys: Mapping[str, str]
+    """Keys of fsdp_config that are refused, with what to do."""
     attentions: tuple[str, ...]
-    compile_options: bool
-    registered_adapters: bool
+    """The words that attn_implementation takes; none where there is no such setting."""
+    compile_options: bool = during("0.18.0..")
+    """torch_compile_options are checked."""
+    registered_adapters: bool = during("0.17.0..")
+    """An adapter must be built in, or registered by a plugin."""
+    compared_as_numbers: tuple[str, ...]
+    """Settings that are compared with a number before texts are converted."""
+    target_patterns_compiled: bool = during("0.16.1..")
+    """lora_target_modules are compiled as regular expressions."""
+    processor_keys_reserved: bool = during("0.17.0..")
+    """processor_kwargs refuses keys that have settings of their own."""
+    rl_counts_checked: bool = during("0.17.0..")
+    """DPO's losses and weights must be as many, GRPO's batch a multiple of its generations."""
+    streams_packed_alone: bool = during("0.13.2..")
+    """Several streamed datasets cannot be packed."""
     limits: Mapping[str, tuple[Limit, ...]]
     """By the section of limits.txt."""
 
-    def since(self, release: str) -> bool:
-        """This release is that one or a later."""
-        return declarations("axolotl").since(release, self.release)
 
-
+@cache
 def facts_of(release: str) -> AxolotlFacts:
     """The facts of one known release."""
     known = declarations("axolotl")
     model = known.keys("FSDPConfig", release)
+    behaves = behaviour(AxolotlFacts, release)
+    fsdp1 = behaves["fsdp1"]
     return AxolotlFacts(
         release=release,
-        fsdp1=not known.since(FSDP1_REMOVED, release),
         fsdp_model=bool(model),
-        prefix_stripped=known.since("0.12.2", release),
-        fsdp_keys=frozenset({*model, "version", "fsdp_version"} if model else known.gathered(FSDP_ENV_KEYS, release)),
-        ignored_keys=IGNORED_UNDER_FSDP2 if known.since(FSDP1_REMOVED, release) else (),
-        refused_keys=REFUSED_UNDER_FSDP2 if known.since(FSDP1_REMOVED, release) else {},
-        attentions=known.gathered(ATTENTIONS, release),
-        compile_options=known.since(COMPILE_OPTIONS_SINCE, release),
-        registered_adapters=known.since("0.17.0", release),
+        fsdp_keys=frozenset({*model, "version", "fsdp_version"} if model else words_within(FSDP_ENV_KEYS, release)),
+        ignored_keys=() if fsdp1 else IGNORED_UNDER_FSDP2,
+        refused_keys={} if fsdp1 else REFUSED_UNDER_FSDP2,
+        attentions=words_within(ATTENTIONS, release),
+        compared_as_numbers=names_within(COMPARED_AS_NUMBERS, release),
         limits=limits_in_force("axolotl", release, known.names),
+        **behaves,
     )

@@ -36,7 +36,7 @@ CLI = Command(
 )
 SIGNS = ("datasets", "pretraining_dataset", "micro_batch_size", "adapter", "sequence_len")
 UNMISTAKABLE = ("datasets", "micro_batch_size", "sequence_len", "learning_rate")
-"""Keys that together belong to no other program's file, so that a `base_model` is missed among them."""
+"""A file with all of these is Axolotl's even without `base_model`."""
 
 
 class AxolotlFile:
@@ -148,7 +148,7 @@ class AxolotlConfig:
     def _fsdp_version(self) -> Data:
         """The version that is in force: 1 or 2, UNREAD, or what else is written."""
         given = [self.data("fsdp_config.version"), data_of(self.field.get("fsdp_version"))]
-        if self.facts.since("0.14.0"):
+        if self.facts.own_version_first:
             given.reverse()
         for value in given:
             if isinstance(value, Unread) or value:
@@ -208,7 +208,7 @@ class Converted(AxolotlConfig):
         """Tensor parallelism switches loading on the first process off, unless NF4 weights are loaded in stages."""
         size = self.data("tensor_parallel_size")
         asked = is_true(super().data("qlora_sharded_model_loading")) and is_true(super().data("load_in_4bit"))
-        parallel = isinstance(size, (int, float)) and size > 1 and self.facts.since("0.20.0")
+        parallel = isinstance(size, (int, float)) and size > 1 and self.facts.tensor_parallel_loads_shards
         return parallel and not asked and super().data("nf4_backend") != "torchao"
 
     def _staged_nf4(self) -> Data:
@@ -302,7 +302,7 @@ def _version(config: AxolotlConfig) -> Value[int]:
     )
     if isinstance(version, Unread):
         return Unknown(written)
-    # any other version goes for FSDP1, and is refused where there is none
+    # Before 0.20 every version but 2 runs FSDP1; from 0.20 on FS406 refuses it.
     return Known(written, 2 if version == 2 else 1) if config.facts.fsdp1 and not written.is_absent else Absent(written)
 
 
@@ -344,8 +344,7 @@ def _overridden(subject: AxolotlFile, surroundings: Surroundings) -> frozenset[s
 
 
 def _carries_axolotl(surroundings: Surroundings) -> bool:
-    root = surroundings.repository.root
-    return any((root / folder / "axolotl" / "utils").is_dir() for folder in ("src", "."))
+    return any(surroundings.repository.has_folder(name) for name in ("src/axolotl/utils", "axolotl/utils"))
 
 
 class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):

@@ -9,7 +9,6 @@ from functools import cache
 from trainlint.findings import Edit, Finding, Fix, Severity, did_you_mean, nearest, some_of
 from trainlint.programs.axolotl.facts import (
     BUILT_IN_ADAPTERS,
-    COMPARED_AS_NUMBERS,
     COMPILE_OPTIONS,
     DTYPES,
     METRICS,
@@ -176,18 +175,18 @@ def _adapter_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Findin
 
 
 def _compared_numbers(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
-    for name, since in COMPARED_AS_NUMBERS.items():
+    for name in facts.compared_as_numbers:
         value = config.field.get(name)
-        if facts.since(since) and value.text().known is not None:
+        if value.text().known is not None:
             yield value.finding(f'{name} must be a number, not "{value.written}"', help="remove the quotes")
 
 
 def _bad_patterns(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
-    if facts.since("0.16.1"):
+    if facts.target_patterns_compiled:
         for pattern in config.field.get("lora_target_modules").texts().known or []:
             if pattern.known_and(lambda text: not _compiles(text)):
                 yield pattern.finding(f'"{pattern}" is no regular expression', help="escape what is meant literally")
-    if facts.since("0.17.0"):
+    if facts.processor_keys_reserved:
         for entry in config.field.get("processor_kwargs").entries():
             if entry.name in RESERVED_PROCESSOR_KEYS:
                 yield entry.finding(
@@ -507,7 +506,7 @@ def axolotl_rl_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Fin
     Source: Axolotl, validators of utils/schemas/validation.py of each release.
     """
     yield from refused(facts.limits["reinforcement"], config, config.converted)
-    if not facts.since("0.17.0"):
+    if not facts.rl_counts_checked:
         return
     rl = config.field.get("rl").text()
     losses, weights = config.field.get("dpo_loss_type"), config.field.get("dpo_loss_weights")
@@ -540,7 +539,7 @@ def axolotl_training_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterat
         )
     several = len(config.field.get("datasets").items()) > 1
     if (
-        facts.since("0.13.2")
+        facts.streams_packed_alone
         and several
         and is_true(config.data("streaming"))
         and is_true(config.data("sample_packing"))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from trainlint.programs.transformers.facts import TABLES, ArgumentFacts, argument_fields
+from trainlint.releases import behaviour, names_within, words_within
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.limits import Limit, limits_in_force
 
@@ -45,8 +46,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 
 STAGES = ("pt", "sft", "rm", "ppo", "dpo", "kto")
 
-FINETUNING_TYPES: Mapping[str, tuple[str, ...]] = {"": ("lora", "freeze", "full"), "0.9.4": ("oft",)}
-"""With the release each is from."""
+FINETUNING_TYPES: Mapping[str, tuple[str, ...]] = {"..": ("lora", "freeze", "full"), "0.9.4..": ("oft",)}
+"""With the releases that have each."""
 
 QUANTIZATION_BITS: Mapping[str, tuple[int, ...]] = {
     "bnb": (4, 8),
@@ -56,13 +57,13 @@ QUANTIZATION_BITS: Mapping[str, tuple[int, ...]] = {
 }
 """The bits that each method quantizes to on the fly."""
 
-BNB: Mapping[str, str] = {"": "bitsandbytes", "0.9.3": "bnb"}
-"""How bitsandbytes is called, with the release each name is from."""
+BNB: Mapping[str, str] = {"bitsandbytes": "..0.9.2", "bnb": "0.9.3.."}
+"""How bitsandbytes is called, with the releases that call it so."""
 
 PREQUANTIZED = ("gptq", "awq", "aqlm", "-int4", "-int8", "-4bit", "-8bit", "bnb", "fp8", "mxfp4", "gpt-oss")
 """Parts of names of models that come quantized, so that quantization_bit does not count."""
 
-PPO_REPORTERS: Mapping[str, tuple[str, ...]] = {"": ("wandb", "tensorboard"), "0.9.5": ("trackio", "none")}
+PPO_REPORTERS: Mapping[str, tuple[str, ...]] = {"..": ("wandb", "tensorboard"), "0.9.5..": ("trackio", "none")}
 
 PIXELS: Mapping[str, int] = {
     "image_max_pixels": 768 * 768,
@@ -72,8 +73,12 @@ PIXELS: Mapping[str, int] = {
 }
 """Defaults that the release computes."""
 
-SPLIT_TEXTS: Mapping[str, str] = {"adapter_name_or_path": "", "add_tokens": "0.9.3", "add_special_tokens": "0.9.3"}
-"""Texts that are split at commas, so that a list or a number ends the run, with the release each is from."""
+SPLIT_TEXTS: Mapping[str, str] = {
+    "adapter_name_or_path": "..",
+    "add_tokens": "0.9.3..",
+    "add_special_tokens": "0.9.3..",
+}
+"""Texts that are split at commas, so that a list or a number ends the run, with the releases in which they are."""
 
 SUMMED = ("use_galore", "use_apollo", "use_badam")
 """Switches that are added up, so that a text ends the run."""
@@ -104,10 +109,10 @@ def facts_of(release: str) -> LlamaFactoryFacts:
     return LlamaFactoryFacts(
         release=release,
         tables={name: known.fields(name, release) for name in (*TRAINING_TABLES, "EvaluationArguments")},
-        finetuning_types=known.gathered(FINETUNING_TYPES, release),
-        bnb=[name for first, name in BNB.items() if known.since(first, release)][-1],
-        ppo_reporters=known.gathered(PPO_REPORTERS, release),
-        split_texts=tuple(name for name, first in SPLIT_TEXTS.items() if known.since(first, release)),
+        finetuning_types=words_within(FINETUNING_TYPES, release),
+        bnb=names_within(BNB, release)[0],
+        ppo_reporters=words_within(PPO_REPORTERS, release),
+        split_texts=names_within(SPLIT_TEXTS, release),
         limits=limits_in_force("llamafactory", release, known.names),
     )
 
@@ -131,4 +136,5 @@ def argument_facts(release: str, transformers: str, keys: frozenset[str]) -> Arg
         fields=fields,
         tables={"llamafactory": TRAINING_TABLES, "transformers": TABLES},
         others=keys,
+        **behaviour(ArgumentFacts, transformers),
     )

@@ -123,7 +123,7 @@ class LlamaFactoryConfig:
         if name == "zero3":
             return UNREAD if self.zero3 is None else self.zero3
         if name == "transformers_4_53":
-            return self.arguments.facts.during("4.53.3")
+            return self.arguments.facts.breaks_neat_packing
         if name.endswith("_pixels_swapped"):
             return self._swapped(name.partition("_")[0])
         field, spec = self.field.get(name), self.spec(name)
@@ -215,8 +215,8 @@ def _seen(subject: LlamaFactoryFile, surroundings: Surroundings) -> Iterator[tup
 
 
 def _carries_llamafactory(surroundings: Surroundings) -> bool:
-    root = surroundings.repository.root
-    return any((root / folder / "hparams").is_dir() for folder in ("src/llamafactory", "src/llmtuner", "llamafactory"))
+    folders = ("src/llamafactory", "src/llmtuner", "llamafactory")
+    return any(surroundings.repository.has_folder(f"{folder}/hparams") for folder in folders)
 
 
 class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):

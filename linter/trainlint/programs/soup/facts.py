@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from trainlint.findings import Severity
+from trainlint.releases import behaviour, during, within
 from trainlint.repository.invocations import Command
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.limits import Limit, limits_in_force
@@ -21,9 +22,9 @@ VALUE_OPTIONS: Mapping[str, str] = dict.fromkeys(
     " --find-lr-end --find-lr-steps --find-lr-output --reward-hack-detector --replay --replay-ratio --replay-seed"
     " --reward-hack-mitigation --diagnose-gate --annex-xi --repro-receipt --capture-activations --capture-prompts"
     " --energy-country --energy-out --cloud --gpu".split(),
-    "",
-) | dict.fromkeys("--nodes --node-rank --master-addr --master-port".split(), "0.76.1")
-"""Options of `soup train` that take a value, with the first known release that has them where not all do."""
+    "..",
+) | dict.fromkeys("--nodes --node-rank --master-addr --master-port".split(), "0.76.1..")
+"""Options of `soup train` that take a value, with the releases that have them."""
 
 SWITCHES = frozenset(
     "--dry-run --wandb --tensorboard --no-reexec --hf-resume --find-lr --yes -y --trust-remote-code"
@@ -78,7 +79,7 @@ TAKE_MORE = frozenset(
 """Fields whose validators take more than their declared types and bounds say."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SoupFacts:
     """What one release of Soup does."""
 
@@ -90,16 +91,28 @@ class SoupFacts:
     staged: Mapping[str, Spec]
     presets: Mapping[str, Spec]
     deepspeed_presets: tuple[str, ...]
-    storage_follows_compute: bool
+    storage_follows_compute: bool = during("0.74.0..")
     """4-bit storage under FSDP is set to the compute type, whatever is written."""
-    unquantized_tasks: tuple[str, ...]
-    bitsandbytes_dropped: bool
+    some_tasks_unquantized: bool = during("0.76.1..")
+    """Some tasks never quantize the model, so that the default is no quantization."""
+    bitsandbytes_dropped: bool = during("0.76.1")
     """A 4bit or 8bit that is written for such a task is ignored with a warning; later it is refused."""
-    optimizers: frozenset[str]
+    old_optimizers: bool = during("..0.75.2")
+    """The optimizers that were dropped are still there."""
     limits: Mapping[str, tuple[Limit, ...]]
     """By the section of limits.txt."""
     strict: frozenset[str]
     """Fields whose validators do not let a boolean pass for a number or a number for a boolean, as pydantic does."""
+
+    @property
+    def unquantized_tasks(self) -> tuple[str, ...]:
+        """The tasks that never quantize the model."""
+        return UNQUANTIZED_TASKS if self.some_tasks_unquantized else ()
+
+    @property
+    def optimizers(self) -> frozenset[str]:
+        """The names that training.optimizer may have."""
+        return OPTIMIZERS | OLD_OPTIMIZERS if self.old_optimizers else OPTIMIZERS
 
     def fields(self, table: str) -> Mapping[str, Spec]:
         """The fields of a section's model; none for a name that is no model."""
@@ -107,8 +120,7 @@ class SoupFacts:
 
     def has_option(self, name: str) -> bool:
         """The option exists in this release's `soup train`."""
-        since = VALUE_OPTIONS.get(name)
-        return name in SWITCHES or (since is not None and declarations("soup").since(since, self.release))
+        return name in SWITCHES or (name in VALUE_OPTIONS and within(self.release, VALUE_OPTIONS[name]))
 
 
 @cache
@@ -133,11 +145,8 @@ def facts_of(release: str) -> SoupFacts:
         staged=known.fields("staged", release),
         presets=known.fields("fsdp_presets", release),
         deepspeed_presets=tuple(known.fields("deepspeed_presets", release)),
-        storage_follows_compute=known.since("0.74.0", release),
-        unquantized_tasks=UNQUANTIZED_TASKS if known.since("0.76.1", release) else (),
-        bitsandbytes_dropped=release == "0.76.1",
-        optimizers=OPTIMIZERS if known.since("0.76.1", release) else OPTIMIZERS | OLD_OPTIMIZERS,
         limits=limits_in_force("soup", release, known.names),
+        **behaviour(SoupFacts, release),
         strict=frozenset(
             name
             for table in ("TrainingConfig", "DataConfig", "ShipConfig")

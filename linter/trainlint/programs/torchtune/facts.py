@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
     Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
 
-RELEASES = ("0.4.0", "0.5.0", "0.6.1")
+DATES: Mapping[str, str] = {"0.4.0": "2024-11-14", "0.5.0": "2024-12-20", "0.6.1": "2025-04-07"}
+"""The day that each release was made on. Source: the wheels, which require none of the other trainers nor torch."""
+
+RELEASES = tuple(DATES)
 
 KUBEFLOW_IMAGE = "0.6.1"
 """The torchtune in the image of the torchtune runtimes that Kubeflow Trainer 2.0 to 2.3 ship.

@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from trainlint.findings import Severity
-from trainlint.releases import version_tuple
+from trainlint.releases import behaviour, during, minor, names_within, version_tuple
 from trainlint.training.declarations import Declarations, Spec, declarations
 from trainlint.training.fsdp import FsdpFacts, Words
 
@@ -41,7 +41,7 @@ EIGHT_BIT_OPTIMIZERS = (
 _ACCELERATOR_KEYS = frozenset(
     {"split_batches", "dispatch_batches", "even_batches", "use_seedable_sampler", "gradient_accumulation_kwargs"}
 )
-_LATER_ACCELERATOR_KEYS = {"non_blocking": "4.41.2", "use_configured_state": "4.42.4"}
+_LATER_ACCELERATOR_KEYS = {"non_blocking": "4.41.2..", "use_configured_state": "4.42.4.."}
 
 TRUE_WORDS = frozenset({"y", "yes", "t", "true", "on", "1"})
 FALSE_WORDS = frozenset({"n", "no", "f", "false", "off", "0"})
@@ -52,7 +52,7 @@ LOG_LEVELS = frozenset({"detail", "debug", "info", "warning", "error", "critical
 REPORTERS = frozenset(
     "azure_ml clearml codecarbon comet_ml dagshub dvclive flyte mlflow neptune tensorboard wandb".split()
 )
-_LATER_REPORTERS = {"swanlab": "4.50.3", "trackio": "4.54.1", "kubeflow": "5.4.0"}
+_LATER_REPORTERS = {"swanlab": "4.50.3..", "trackio": "4.54.1..", "kubeflow": "5.4.0.."}
 
 TORCH_DTYPES = frozenset(
     "float float16 float32 float64 bfloat16 half double float8_e4m3fn float8_e5m2 int8 uint8 int16 int32 int64".split()
@@ -120,12 +120,6 @@ class Flag(enum.Enum):
     """As Python sees it: every text that is not empty is on."""
 
 
-def during(release: str, since: str | None = None, until: str | None = None) -> bool:
-    """The release lies in a span of releases, both ends included."""
-    version = version_tuple(release)
-    return (since is None or version >= version_tuple(since)) and (until is None or version <= version_tuple(until))
-
-
 @dataclass(frozen=True)
 class ArgumentFacts:
     """What one release makes of a file of training arguments.
@@ -150,10 +144,48 @@ class ArgumentFacts:
     """Keys that a file may hold for somebody else than a dataclass."""
     advice: Mapping[str, str] = field(default_factory=dict)
     """What stands in for an argument of the program's own that is gone."""
-
-    def during(self, since: str | None = None, until: str | None = None) -> bool:
-        """The release of transformers lies in this span."""
-        return during(self.release, since, until)
+    null_report_to_refused: bool = during("5.0.0..")
+    """A null report_to is refused."""
+    warmup_steps_compared: bool = during("4.42.4..")
+    """warmup_steps is compared when the arguments are built."""
+    warmup_steps_integer: bool = during("4.42.4..4.57.6")
+    """warmup_steps must be an integer; later a fraction of it is a ratio."""
+    warmup_steps_not_one: bool = during("4.42.4..4.43.4")
+    """warmup_steps cannot be 1."""
+    warmup_ratio_compared: bool = during("..4.57.6")
+    """warmup_ratio is compared when the arguments are built, and must lie within 0 and 1."""
+    empty_cache_steps_checked: bool = during("4.50.3..")
+    """torch_empty_cache_steps must be a positive integer."""
+    saves_best: bool = during("4.48.3..")
+    """save_strategy: best goes with any evaluation strategy."""
+    steps_may_be_ratios: bool = during("4.53.3..")
+    """save_steps and eval_steps may both be ratios when the best model is loaded."""
+    breaks_neat_packing: bool = during("4.53.3..")
+    """Its attention takes no mask of LLaMA-Factory's packed samples."""
+    fsdp_false_refused: bool = during("4.57.1..4.57.6")
+    """`fsdp: false` raises."""
+    fsdp_null_refused: bool = during("..4.56.2")
+    """An empty `fsdp` raises."""
+    reads_options_as_settings: bool = during("5.10.4..")
+    """`fsdp` is on or off, its words settings of fsdp_config; FSDP2 is the default."""
+    strategy_is_reshard: bool = during("5.4.0..")
+    """A strategy of `fsdp` is handed to accelerate as reshard-after-forward."""
+    fsdp2_ignores_strategy: bool = during("5.0.0..5.3.0")
+    """FSDP2 does not look at the strategy of `fsdp`."""
+    names_fsdp_version: bool = during("5.0.0..")
+    """fsdp_config names the FSDP version."""
+    checkpointing_told: bool = during("4.43.4..")
+    """Gradient checkpointing beside FSDP draws a warning."""
+    fsdp_prefix: bool = during("4.52.4..")
+    """`fsdp_` in front of a key of fsdp_config is stripped, also in a YAML mapping."""
+    switches_are_texts: bool = during("..4.40.2")
+    """A switch of fsdp_config must be a text."""
+    unsynced_loading_refused: bool = during("4.41.2..")
+    """Loading on one process needs sync_module_states."""
+    sharded_save_only_model_refused: bool = during("4.50.3..")
+    """save_only_model does not go with a sharded state dict."""
+    no_batch_size_search_with_sharding: bool = during("..4.44.2")
+    """auto_find_batch_size goes neither with FSDP nor with any DeepSpeed."""
 
     @property
     def label(self) -> str:
@@ -170,12 +202,7 @@ class ArgumentFacts:
     @property
     def reporters(self) -> frozenset[str]:
         """The names that report_to may hold besides `all` and `none`."""
-        return REPORTERS | {name for name, since in _LATER_REPORTERS.items() if self.during(since)}
-
-    @property
-    def reads_options_as_settings(self) -> bool:
-        """`fsdp` is on or off, its words settings of fsdp_config; FSDP2 is the default."""
-        return self.during("5.10.4")
+        return REPORTERS | set(names_within(_LATER_REPORTERS, self.release))
 
     @property
     def default_fsdp_version(self) -> int:
@@ -186,11 +213,6 @@ class ArgumentFacts:
     def fsdp_keys(self) -> frozenset[str]:
         """The keys of fsdp_config that are read."""
         return declarations("transformers").keys("fsdp_config", self.release)
-
-    @property
-    def fsdp_prefix(self) -> bool:
-        """`fsdp_` in front of a key of fsdp_config is stripped, also in a YAML mapping."""
-        return self.during("4.52.4")
 
     def flag(self, key: str, version: int | None) -> Flag | None:
         """How a switch of fsdp_config is read under an FSDP version; None where it is not read."""
@@ -205,14 +227,14 @@ class ArgumentFacts:
             return Flag.WORD
         if version == 2 and (new or key != "sync_module_states"):
             return None
-        return Flag.TEXT if self.during(until="4.40.2") else Flag.WORD
+        return Flag.TEXT if self.switches_are_texts else Flag.WORD
 
     @cached_property
     def fsdp(self) -> FsdpFacts:
         """What this release makes of FSDP settings."""
         error, warning, note = Severity.ERROR, Severity.WARNING, Severity.NOTE
         new = self.reads_options_as_settings
-        named = self.during("5.0.0")
+        named = self.names_fsdp_version
         states = frozenset({"FULL_STATE_DICT", "SHARDED_STATE_DICT"})
         prefetches = {1: Words(frozenset({"BACKWARD_PRE", "BACKWARD_POST", "NO_PREFETCH"}))}
         policies = Words(frozenset({"TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP", "NO_WRAP"}))
@@ -238,18 +260,18 @@ class ArgumentFacts:
             default_state_dict_type={1: "FULL_STATE_DICT", 2: "FULL_STATE_DICT" if new else "SHARDED_STATE_DICT"},
             boolean_reshard_under_fsdp1=error if named else None,
             size_not_an_integer=error,
-            unsynced_ram_loading={1: warning} if new else {1: error, 2: error} if self.during("4.41.2") else {},
+            unsynced_ram_loading={1: warning} if new else {1: error, 2: error} if self.unsynced_loading_refused else {},
             checkpointing_without_wrap=warning if named else None,
             class_names=error,
             single_unit=warning if new else None,
             section_not_used=warning,
             deepspeed_beside=error,
             two_checkpointings=error,
-            save_only_model_sharded=error if self.during("4.50.3") else None,
+            save_only_model_sharded=error if self.sharded_save_only_model_refused else None,
             save_only_model_best=error,
             eight_bit_optimizers=dict.fromkeys(EIGHT_BIT_OPTIMIZERS, warning),
             quant_storage=error if self.quant_storage else None,
-            auto_find_batch_size=error if self.during(until="4.44.2") else warning,
+            auto_find_batch_size=error if self.no_batch_size_search_with_sharding else warning,
         )
 
     @property
@@ -266,7 +288,7 @@ class ArgumentFacts:
             setting: {version: Severity.ERROR for version in (1, 2) if self.flag(key, version) is Flag.WORD}
             for setting, key in settings.items()
         }
-        return {**read, "reshard": {2: Severity.ERROR}} if self.during("5.0.0") else read
+        return {**read, "reshard": {2: Severity.ERROR}} if self.names_fsdp_version else read
 
     @property
     def _key_advice(self) -> Mapping[str, str]:
@@ -283,20 +305,19 @@ class ArgumentFacts:
     @cached_property
     def accelerator_keys(self) -> frozenset[str]:
         """The keys of accelerator_config."""
-        return _ACCELERATOR_KEYS | {name for name, since in _LATER_ACCELERATOR_KEYS.items() if self.during(since)}
+        return _ACCELERATOR_KEYS | set(names_within(_LATER_ACCELERATOR_KEYS, self.release))
 
     def other_releases(self, name: str) -> str | None:
         """Which other releases know an argument, as words; None where none does."""
         for program, tables in self.tables.items():
             known = declarations(program)
-            spans = [known.since_until(table, name) for table in tables if name in known.keys_of_any(table)]
-            if spans:
-                since = _oldest(since for since, _ in spans)
-                until = _newest(until for _, until in spans)
-                if since is not None and version_tuple(since) > version_tuple(self._version_of(program)):
-                    return f"it came with {program} {_minor(since)}"
-                if until is not None:
-                    return f"{program} {_minor(until)} was the last to have it"
+            found = [known.span(table, name) for table in tables if name in known.keys_of_any(table)]
+            if found:
+                since, until = _oldest(span.since for span in found), _newest(span.until for span in found)
+                if since and version_tuple(since) > version_tuple(self._version_of(program)):
+                    return f"it came with {program} {minor(since)}"
+                if until:
+                    return f"{program} {minor(until)} was the last to have it"
                 return f"other releases of {program} have it"
         return None
 
@@ -315,7 +336,8 @@ class ArgumentFacts:
 def transformers_facts(release: str) -> ArgumentFacts:
     """The facts of one known release of transformers, as HfArgumentParser reads a file."""
     known = declarations("transformers")
-    return ArgumentFacts("transformers", release, release, argument_fields(known, TABLES, release))
+    fields = argument_fields(known, TABLES, release)
+    return ArgumentFacts("transformers", release, release, fields, **behaviour(ArgumentFacts, release))
 
 
 def argument_fields(known: Declarations, tables: tuple[str, ...], release: str) -> dict[str, Spec]:
@@ -326,17 +348,13 @@ def argument_fields(known: Declarations, tables: tuple[str, ...], release: str) 
     return fields
 
 
-def _minor(release: str) -> str:
-    return ".".join(release.split(".")[:2])
-
-
-def _oldest(versions: Iterable[str | None]) -> str | None:
-    """The oldest of several first releases; None stands for the oldest known."""
+def _oldest(versions: Iterable[str]) -> str:
+    """The oldest of several first releases; an empty one stands for the oldest known."""
     listed = list(versions)
-    return None if None in listed else min((v for v in listed if v), key=version_tuple)
+    return "" if "" in listed else min(listed, key=version_tuple)
 
 
-def _newest(versions: Iterable[str | None]) -> str | None:
-    """The newest of several last releases; None stands for the newest known."""
+def _newest(versions: Iterable[str]) -> str:
+    """The newest of several last releases; an empty one stands for the newest known."""
     listed = list(versions)
-    return None if None in listed else max((v for v in listed if v), key=version_tuple)
+    return "" if "" in listed else max(listed, key=version_tuple)

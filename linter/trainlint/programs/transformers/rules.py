@@ -18,11 +18,13 @@ from trainlint.programs.transformers.facts import (
     SHARDING_OPTIONS,
     TORCH_DTYPES,
     TRUE_WORDS,
+    ArgumentFacts,
     Flag,
 )
 from trainlint.programs.transformers.program import Arguments, FsdpConfig
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Value
+from trainlint.releases import names_within
 from trainlint.rule import rule
 from trainlint.training.declarations import Spec
 
@@ -98,7 +100,7 @@ def _reporters(arguments: Arguments) -> Iterator[Finding]:
     field = arguments.get("report_to")
     items = field.items() if field.is_sequence else [field]
     names = arguments.facts.reporters | (frozenset({"all", "none"}) if len(items) == 1 else frozenset())
-    if field.is_null and arguments.has("report_to") and arguments.facts.during("5.0.0"):
+    if field.is_null and arguments.has("report_to") and arguments.facts.null_report_to_refused:
         yield arguments.refused(field, "report_to is null", help="write none, all or the names of integrations")
     for item in items:
         if item.boolean().known is not None:
@@ -114,12 +116,6 @@ def _reporters(arguments: Arguments) -> Iterator[Finding]:
 _KINDS = {"int": "an integer", "float": "a number", "bool": "a boolean"}
 _RAISING = frozenset({"learning_rate", "logging_steps", "warmup_steps", "warmup_ratio"})
 """Numbers that are compared with one before anything is trained."""
-
-_COMPARED_AT_ONCE: Mapping[str, tuple[str | None, str | None]] = {
-    "warmup_steps": ("4.42.4", None),
-    "warmup_ratio": (None, "4.57.6"),
-}
-"""Those of them that are compared when TrainingArguments is built, with the first and last release that does so."""
 
 
 @rule("FS203", "text-for-number", severity=Severity.WARNING)
@@ -152,9 +148,15 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
             yield say(field, f"{name} is a text, not a number: {text}", help="write a number")
         else:
             yaml = _yaml_number(number, kind)
-            span = _COMPARED_AT_ONCE.get(name)
-            say = arguments.refused if span is not None and arguments.facts.during(*span) else arguments.warned
+            say = arguments.refused if _is_compared_at_once(name, arguments.facts) else arguments.warned
             yield say(field, f"{name} is a text, not a number: {text}", help=f"write {yaml}", replacement=yaml)
+
+
+def _is_compared_at_once(name: str, facts: ArgumentFacts) -> bool:
+    """The value is compared when TrainingArguments is built."""
+    return (name == "warmup_steps" and facts.warmup_steps_compared) or (
+        name == "warmup_ratio" and facts.warmup_ratio_compared
+    )
 
 
 def _kind(argument: Spec) -> str | None:
@@ -236,15 +238,15 @@ def wrong_number(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.warned(field, f"{name} is a boolean: {field.written}", help="write a number")
 
 
-_TEXTS: Mapping[str, tuple[str | None, str | None]] = {
-    "output_dir": (None, None),
-    "logging_dir": (None, "4.57.6"),
-    "metric_for_best_model": ("4.42.4", None),
-    "torch_compile_backend": (None, None),
-    "torchdynamo": (None, None),
-    "torch_compile_mode": (None, "4.57.6"),
+_TEXTS: Mapping[str, str] = {
+    "output_dir": "..",
+    "logging_dir": "..4.57.6",
+    "metric_for_best_model": "4.42.4..",
+    "torch_compile_backend": "..",
+    "torchdynamo": "..",
+    "torch_compile_mode": "..4.57.6",
 }
-"""Texts that something other than a text raises for, with the first and the last release that it does in."""
+"""Texts that something other than a text raises for, with the releases in which it does."""
 
 
 @rule("FS213", "wrong-text")
@@ -257,9 +259,9 @@ def wrong_text(arguments: Arguments) -> Iterator[Finding]:
 
     Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__.
     """
-    for name, span in _TEXTS.items():
+    for name in names_within(_TEXTS, arguments.facts.release):
         field = arguments.get(name)
-        if name not in arguments.facts.fields or not arguments.facts.during(*span):
+        if name not in arguments.facts.fields:
             continue
         if name == "metric_for_best_model" and not arguments.get("greater_is_better").is_absent:
             continue
@@ -285,7 +287,7 @@ def steps_out_of_range(arguments: Arguments) -> Iterator[Finding]:
             yield from _steps(arguments, steps)
     yield from _warmup(arguments)
     cache = arguments.get("torch_empty_cache_steps")
-    if arguments.facts.during("4.50.3") and (cache.number().known_and(lambda n: n < 1 or n % 1 != 0)):
+    if arguments.facts.empty_cache_steps_checked and (cache.number().known_and(lambda n: n < 1 or n % 1 != 0)):
         message = f"torch_empty_cache_steps is no positive integer: {cache.written}"
         yield arguments.refused(cache, message, help="remove it, or write 1 or more")
 
@@ -307,17 +309,17 @@ def _steps(arguments: Arguments, name: str) -> Iterator[Finding]:
 def _warmup(arguments: Arguments) -> Iterator[Finding]:
     facts = arguments.facts
     steps, ratio = arguments.number("warmup_steps"), arguments.number("warmup_ratio")
-    for value, looked_at in ((steps, facts.during("4.42.4")), (ratio, facts.during(until="4.57.6"))):
+    for value, looked_at in ((steps, facts.warmup_steps_compared), (ratio, facts.warmup_ratio_compared)):
         if looked_at and value.field.is_null and arguments.has(value.field.name):
             yield arguments.refused(value, f"{value.field.name} is null", help="remove it, or write a number")
-    if facts.during("4.42.4", "4.57.6") and isinstance(steps.field.plain, float):
+    if facts.warmup_steps_integer and isinstance(steps.field.plain, float):
         message = f"warmup_steps must be an integer: {steps.field.written}"
         yield arguments.refused(steps, message, help="a ratio goes into warmup_ratio")
-    elif facts.during("4.42.4", "4.43.4") and steps.is_(1):
+    elif facts.warmup_steps_not_one and steps.is_(1):
         yield arguments.refused(steps, "warmup_steps cannot be 1", help="write 0, or a number above 1")
-    elif facts.during("4.42.4") and steps.known_and(lambda number: number < 0):
+    elif facts.warmup_steps_compared and steps.known_and(lambda number: number < 0):
         yield arguments.refused(steps, f"warmup_steps is negative: {steps.field.written}", help="write 0 or more")
-    if facts.during(until="4.57.6") and ratio.known_and(lambda number: not 0 <= number <= 1):
+    if facts.warmup_ratio_compared and ratio.known_and(lambda number: not 0 <= number <= 1):
         message = f"warmup_ratio lies outside 0 to 1: {ratio.field.written}"
         yield arguments.refused(ratio, message, help="a number of steps goes into warmup_steps")
 
@@ -354,7 +356,7 @@ def best_model_strategies(arguments: Arguments) -> Iterator[Finding]:
     save, evaluation = arguments.word("save_strategy"), arguments.eval_strategy
     if not best.is_(True) or save.known is None or evaluation.known is None:
         return
-    if save.is_("best") and arguments.facts.during("4.48.3"):
+    if save.is_("best") and arguments.facts.saves_best:
         return
     if save.known != evaluation.known:
         message = f"load_best_model_at_end needs one strategy: it saves by {save}, evaluates by {evaluation}"
@@ -368,7 +370,7 @@ def _multiple(arguments: Arguments, best: Value[bool]) -> Iterator[Finding]:
     save, evaluation = saving.known, evaluating.known
     if save is None or not evaluation or not math.isfinite(save) or not math.fmod(save, evaluation):
         return
-    as_ratio = save < 1 and evaluation < 1 and arguments.facts.during("4.53.3")
+    as_ratio = save < 1 and evaluation < 1 and arguments.facts.steps_may_be_ratios
     if as_ratio and not (save * 1_000_000) % (evaluation * 1_000_000):
         return
     at = saving.field if arguments.has("save_steps") else best.field
@@ -520,9 +522,9 @@ def fsdp_word(arguments: Arguments) -> Iterator[Finding]:
     """
     options, facts = arguments.options, arguments.facts
     field = options.field
-    if field.boolean().is_(False) and facts.during("4.57.1", "4.57.6"):
+    if field.boolean().is_(False) and facts.fsdp_false_refused:
         yield arguments.refused(field, f"transformers {facts.release} cannot read fsdp: false", help="remove it")
-    elif field.is_null and facts.during(until="4.56.2"):
+    elif field.is_null and facts.fsdp_null_refused:
         yield arguments.refused(field, f"transformers {facts.release} cannot read an empty fsdp", help="remove it")
     elif field.number().known is not None and not facts.reads_options_as_settings:
         yield arguments.refused(
@@ -608,9 +610,9 @@ def fsdp_strategy_not_run(arguments: Arguments) -> Iterator[Finding]:
     reshard = config.read("reshard_after_forward") if config else None
     if strategy.known is None or (reshard is not None and not reshard.is_absent):
         return
-    if version == 1 and facts.during("5.4.0") and strategy.known.lower() != "full_shard":
+    if version == 1 and facts.strategy_is_reshard and strategy.known.lower() != "full_shard":
         yield arguments.warned(strategy, f"{strategy} runs as full_shard under FSDP1", help="remove version: 1")
-    elif version == 2 and facts.during("5.0.0", "5.3.0") and strategy.is_("full_shard"):
+    elif version == 2 and facts.fsdp2_ignores_strategy and strategy.is_("full_shard"):
         yield arguments.warned(
             strategy, "full_shard keeps the parameters after forward", help="add reshard_after_forward: true"
         )
@@ -767,7 +769,7 @@ def checkpointing_gathers_twice(arguments: Arguments) -> Iterator[Finding]:
     told = facts.reads_options_as_settings or options.field.boolean().is_(True)
     told = told or options.given("full_shard", "hybrid_shard") is not None
     both = config is not None and config.switch("activation_checkpointing").known
-    if not (facts.during("4.43.4") and options.on.is_(True) and told) or both or not arguments.whole:
+    if not (facts.checkpointing_told and options.on.is_(True) and told) or both or not arguments.whole:
         return
     name = arguments.checkpointing_name
     if arguments.switch(name).is_(True):
@@ -849,7 +851,7 @@ def deepspeed_excludes(arguments: Arguments) -> Iterator[Finding]:
         message = "save_only_model does not go with load_best_model_at_end under DeepSpeed"
         yield arguments.refused(only, message, help="drop one of the two")
     stage = arguments.deepspeed.at("zero_optimization", "stage").integer() if arguments.deepspeed else None
-    if auto.is_(True) and (arguments.facts.during(until="4.44.2") or (stage is not None and stage.is_(3))):
+    if auto.is_(True) and (arguments.facts.no_batch_size_search_with_sharding or (stage is not None and stage.is_(3))):
         yield arguments.refused(
             auto, "auto_find_batch_size does not go with DeepSpeed", help="set the batch size yourself"
         )

@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from trainlint.programs.transformers.facts import TABLES, ArgumentFacts, argument_fields
+from trainlint.releases import behaviour
 from trainlint.training.declarations import Spec, declarations
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def trl_facts(release: str, transformers: str, trainer: str | None = None) -> Ar
         tables={"trl": trainer_tables(trainer), "transformers": TABLES},
         others=_launch_keys(),
         advice=RENAMED,
+        **behaviour(ArgumentFacts, transformers),
     )
 
 

@@ -1,0 +1,69 @@
+"""Versions and spans: what holds for which release, and whether each span speaks of releases that are known."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from trainlint.programs.table import PROGRAMS
+from trainlint.releases import Span, behaviour, behaviour_spans, during, names_within, spans, within, words_within
+from trainlint.training.declarations import declarations
+
+
+@pytest.mark.parametrize(
+    ("text", "release", "holds"),
+    [
+        ("..", "1.0", True),
+        ("1.4.0..1.6.0", "1.4.0", True),
+        ("1.4.0..1.6.0", "1.6.0", True),
+        ("1.4.0..1.6.0", "1.6.1", False),
+        ("1.4.0..", "1.3.9", False),
+        ("..1.4.0", "1.10.0", False),
+        ("0.76.1", "0.76.1", True),
+        ("0.76.1", "0.77.0", False),
+        ("..0.2.0,0.4.0..", "0.3.0", False),
+        ("..0.2.0,0.4.0..", "0.4.0", True),
+    ],
+)
+def test_within(text: str, release: str, holds: bool) -> None:
+    assert within(release, text) is holds
+
+
+def test_words() -> None:
+    assert [span.words for span in spans("1.6.0..,1.4.0..1.6.0,..1.12.0")] == [
+        "since 1.6.0",
+        "1.4.0 to 1.6.0",
+        "until 1.12.0",
+    ]
+    assert spans("1.6.0..") == (Span("1.6.0"),)
+
+
+def test_tables() -> None:
+    assert words_within({"..": ("a", "b"), "2.0..": ("c",)}, "1.0") == ("a", "b")
+    assert names_within({"a": "..1.0", "b": "2.0.."}, "2.1") == ("b",)
+
+
+def test_behaviour() -> None:
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Facts:
+        release: str
+        new: bool = during("2.0..")
+
+    assert behaviour_spans(Facts) == {"new": "2.0.."}
+    assert Facts(release="1.0", **behaviour(Facts, "1.0")).new is False
+    assert Facts(release="2.0", **behaviour(Facts, "2.0")).new is True
+
+
+@pytest.mark.parametrize("program", ["accelerate", "axolotl", "llamafactory", "soup", "transformers", "trl"])
+def test_spans_of_facts_name_known_releases(program: str) -> None:
+    """A span that begins or ends with a release which is not known would move when one is added."""
+    owner = "transformers" if program in ("trl", "llamafactory") else program
+    facts = PROGRAMS[program].load().facts(declarations(program).newest)
+    ends = {
+        end
+        for text in behaviour_spans(type(facts)).values()
+        for span in spans(text)
+        for end in (span.since, span.until)
+    }
+    assert ends - {""} <= set(declarations(owner).names)

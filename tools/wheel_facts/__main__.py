@@ -1,0 +1,160 @@
+"""Write the release facts of the trainers from the packages that they were released as.
+
+    python -m wheel_facts axolotl --release 0.22.0             add a release, its package from the registry
+    python -m wheel_facts axolotl --release 0.22.0 --from W    the same from a wheel or source distribution
+    python -m wheel_facts axolotl                              read each known release again
+    python -m wheel_facts axolotl --confirm                    ask what is claimed of the newest known release
+    python -m wheel_facts --newer [axolotl ...]                list the releases that the registry has beyond the known
+
+Packages are read with `ast`, nothing of them is imported or built, and those that were fetched stay in the cache.
+Where a package is missing or cannot be read, nothing is written. A newest release is asked for the claims that it
+inherits (see `wheel_facts.confirmed`); those that are left for somebody to confirm are listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.version import Version
+
+from wheel_facts import confirmed
+from wheel_facts.history import History, Release, decode, dumps, encode
+from wheel_facts.package import Package
+from wheel_facts.readers import PROGRAMS, Program
+from wheel_facts.registry import Missing, Registry, in_cache, version_of
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM_FOLDERS = ROOT / "linter" / "trainlint" / "programs"
+
+
+class Unreadable(Exception):
+    """A release whose sources are not where the reader looks for them."""
+
+
+@dataclass
+class Packages:
+    """Where packages and dates come from: a file that was named, the cache, else the registry."""
+
+    cache: Path
+    file: Path | None = None
+    date: str = ""
+    registry: Registry | None = None
+
+    def asked(self) -> Registry:
+        """The registry, which is not asked before something is missing."""
+        self.registry = self.registry or Registry.of_pip()
+        return self.registry
+
+    def package(self, program: Program, version: str) -> Path:
+        """The archive of a release; raises Missing."""
+        if self.file is not None:
+            if version_of(self.file.name) != Version(version):
+                raise Missing(f"{self.file.name} is not {program.distribution} {version}")
+            return self.file
+        found = in_cache(program.distribution, version, self.cache)
+        return found or self.asked().fetch(program.distribution, version, self.cache)
+
+    def day(self, program: Program, version: str, package: Package) -> str:
+        """When a release was made: as said, as its archive says, else as the registry does; raises Missing."""
+        found = self.date or package.built
+        if not found and self.file is None:
+            found = self.asked().dates(program.distribution).get(version, "")
+        if not found:
+            raise Missing(f"{program.distribution} {version} carries no date: name it with --date")
+        return found
+
+
+def read(program: Program, version: str, packages: Packages) -> tuple[str, Release]:
+    """The day of a release and what it says; raises Missing or Unreadable."""
+    package = Package(packages.package(program, version), program.package)
+    release = program.read(package)
+    lost = [table for table in program.essential if not release.tables.get(table)]
+    if lost:
+        raise Unreadable(f"{program.distribution} {version}: nothing found for {', '.join(lost)}")
+    release.values |= {
+        key: bound for key, bound in package.bounds().items() if key.partition(":")[2] != program.distribution
+    }
+    return packages.day(program, version, package), release
+
+
+def known(name: str) -> History:
+    """What the facts file of a program holds."""
+    return decode(json.loads(facts_file(name).read_text(encoding="utf-8")))
+
+
+def facts_file(name: str) -> Path:
+    """The facts file of a program."""
+    return PROGRAM_FOLDERS / name / f"{name}.json"
+
+
+def newer(name: str, registry: Registry) -> list[str]:
+    """The releases in the registry that are newer than the newest known one, oldest first."""
+    newest = max(map(Version, known(name).releases))
+    return [text for text in registry.versions(PROGRAMS[name].distribution) if Version(text) > newest]
+
+
+def written(name: str, versions: list[str], packages: Packages) -> str:
+    """A program's facts file with these releases added, or read again; raises Missing or Unreadable."""
+    program = PROGRAMS[name]
+    history = known(name)
+    found: Mapping[str, tuple[str, Release]] = {text: read(program, text, packages) for text in versions}
+    for version, (date, release) in found.items():
+        history.add(version, date, release)
+    history.source = program.read.__doc__ or ""
+    return dumps(encode(history))
+
+
+def confirm(name: str, release: str, packages: Packages) -> None:
+    """Ask a release for the claims on its program, and print those that somebody has to confirm; raises Missing."""
+    program = PROGRAMS[name]
+    left = confirmed.ask(name, release, Package(packages.package(program, release), program.package), program.behaviour)
+    print(f"{name} {release}: {len(left)} claims to confirm in tests/confirmed/{name}.txt")
+    for row in left:
+        print(f"    {row}")
+
+
+def main() -> None:
+    """Write the facts of the program that is named, or list what is newer."""
+    parser = argparse.ArgumentParser(
+        "wheel_facts", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=", ".join(PROGRAMS))
+    parser.add_argument("--confirm", action="store_true", help="ask the newest known release for what is claimed of it")
+    parser.add_argument("--newer", action="store_true", help="list the releases beyond the known ones")
+    parser.add_argument("--release", action="append", default=[], help="a release to add, or to read again")
+    parser.add_argument("--from", dest="file", type=Path, help="its wheel or source distribution")
+    parser.add_argument("--date", default="", help="the day it was released on, where the package does not tell")
+    parser.add_argument("--cache", type=Path, default=ROOT / ".cache" / "packages", help="where packages are kept")
+    options = parser.parse_args()
+    programs = options.programs or list(PROGRAMS)
+    if unknown := sorted(set(programs) - PROGRAMS.keys()):
+        parser.error(f"unknown program {', '.join(unknown)}; known: {', '.join(PROGRAMS)}")
+    if (options.release and len(programs) > 1) or ((options.file or options.date) and len(options.release) != 1):
+        parser.error("--release is for one program, --from and --date are for one release")
+    packages = Packages(options.cache, options.file, options.date)
+    try:
+        if options.newer:
+            for name in programs:
+                print(f"{name} {max(known(name).releases, key=Version)}:", *newer(name, packages.asked()))
+            return
+        texts: dict[str, str] = {}
+        if not options.confirm:
+            texts = {name: written(name, options.release or list(known(name).releases), packages) for name in programs}
+        for name, text in texts.items():
+            facts_file(name).write_text(text, encoding="utf-8")
+            print(f"{facts_file(name).name}: {len(decode(json.loads(text)).releases)} releases, {len(text) // 1024} KB")
+        for name in programs:
+            newest = max(known(name).releases, key=Version)
+            if not options.release or newest in options.release:
+                confirm(name, newest, packages)
+    except (Missing, Unreadable) as problem:
+        sys.exit(f"{problem}; nothing was written")
+
+
+if __name__ == "__main__":
+    main()
