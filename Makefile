@@ -4,6 +4,7 @@
 # make bench          how long one staged file takes
 # make mutate SEED=…  which of 60 conditions, drawn by these seeds, no test would miss if it were inverted
 # make snapshots      write anew what is reported on each bad fixture
+# make limit-cases    write anew the cases of the limits, and name those that need one by hand
 # make docs           the snapshots, and from them the rule pages, and the outputs shown in README.md
 # make whats-new      list the releases of the trainers that are newer than those known
 # make facts PROGRAM=axolotl RELEASE=0.22.0 [FROM=FILE DATE=2026-12-24]
@@ -35,7 +36,7 @@ MULTITOOL := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)
 NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export NODE_EXTRA_CA_CERTS
 
-.PHONY: help lint test test-sdist test-minimum-versions hostile bench snapshots docs facts confirm whats-new sarif-validator mutate clean
+.PHONY: help lint test test-sdist test-minimum-versions hostile bench snapshots limit-cases docs facts confirm whats-new sarif-validator mutate clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -109,6 +110,9 @@ mutate: $(DEV)
 
 snapshots: $(DEV)
 	$(BIN)/python tools/snapshots.py
+
+limit-cases: $(DEV)
+	$(BIN)/python tools/limit_cases.py
 
 docs: snapshots
 	$(BIN)/python tools/docs.py
