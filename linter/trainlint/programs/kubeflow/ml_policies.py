@@ -151,7 +151,7 @@ def _as_number(value: BuiltValue) -> Value[int]:
 def jax(draft: Draft) -> None:
     """The variables of JAX's processes."""
     if draft.trainer is None and draft.facts.jax_needs_trainer_job:
-        draft.stops = (draft.policy.get("jax"), "a JAX runtime without a trainer job crashes the controller")
+        draft.stops = (draft.policy.get("jax"), "the controller crashes on a JAX runtime without a trainer job")
         return
     draft.count_from_job()
     container = draft.container
