@@ -39,7 +39,7 @@ class Resolved:
 def resolve(paths: Sequence[Path], overrides: Overrides) -> list[Resolved]:
     """Build every TrainJob in these files and folders, in order; a patch of kustomize's is none.
 
-    Raises MissingPath for a path that does not exist and SettingsError for settings that cannot be used.
+    Raises PathError for a path that is not there or leads out, SettingsError for settings that cannot be used.
     """
     found: list[Resolved] = []
     for surroundings, subject, in_force in Run(overrides).subjects(paths, "kubeflow-trainer"):
