@@ -114,7 +114,7 @@ class Walk:
         self._clean: set[tuple[int, int]] = set()
 
     def check(self, field: Field, structure: SchemaNode) -> None:
-        """Check what stands here and below; nothing for a null, an absence, or what is filled in later.
+        """Check this place and those below; nothing for what is null, absent, or filled in later.
 
         A collection that was found clean is not walked again where an alias repeats it, so that the work is linear in
         what was written.
@@ -212,7 +212,7 @@ class Walk:
                 self._unique(field, structure, ((item, _identity(item)) for item in items))
 
     def _keys(self, item: Field, structure: SchemaNode, inner: SchemaNode) -> tuple[object, ...] | None:
-        """What identifies an entry of a list map, None where that cannot be told."""
+        """What identifies an entry of a list map, None where that is not known."""
         keys: list[object] = []
         for name in structure.list_keys:
             child = item.get(name)
@@ -230,14 +230,14 @@ class Walk:
     def _unique(self, field: Field, structure: SchemaNode, keyed: Iterable[tuple[Field, object]]) -> None:
         """Name the second entry of each kind, as the API server does."""
         seen: dict[object, Field] = {}
-        told: set[object] = set()
+        reported: set[object] = set()
         for item, key in keyed:
-            if key is None or key in told:
+            if key is None or key in reported:
                 continue
             if key not in seen:
                 seen[key] = item
                 continue
-            told.add(key)
+            reported.add(key)
             name = structure.list_keys[0] if structure.list_keys else ""
             at = item.get(name) if name else item
             message = f"{field.name} has a second entry {f'with {name} ' if name else ''}{_short(at.written)}"
@@ -372,7 +372,7 @@ def _go_writes_empty(structure: SchemaNode) -> bool:
 
 
 def _identity(field: Field) -> object:
-    """What stands here as something to compare, texts told from numbers; None where it is not known."""
+    """The content as something to compare, where "1" and 1 differ; None where it is not known."""
     target = field.target
     if field.is_unknown or (isinstance(target, (Mapping, Sequence)) and target.weight > MAX_KEY_NODES):
         return None
@@ -454,7 +454,7 @@ def _advice(field: Field, value: Plain, structure: SchemaNode) -> str:
 
 @cache
 def _pattern(pattern: str) -> re.Pattern[str]:
-    """A pattern of Go's: its `$` is the end of the text, also where a line break stands before it."""
+    """A pattern of Go: its `$` is the very end of the text, never before a last line break."""
     return re.compile(re.sub(r"(?<!\\)\$$", r"\\Z", pattern), re.ASCII)
 
 

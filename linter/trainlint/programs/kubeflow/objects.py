@@ -403,7 +403,7 @@ class TrainJob(TrainerObject):
         return self.spec.get("runtimePatches").items()
 
     def holds(self, field: Field) -> bool:
-        """The field stands in this object, not in its runtime."""
+        """The field is in this object, not in its runtime."""
         own = self.field
         return field.document is own.document and field.path[: own.origin] == own.path
 
@@ -486,8 +486,8 @@ class TrainJob(TrainerObject):
         """Some argument passes the test; None when an argument that is not known could."""
         if any(arg.known_and(test) for arg in self.args):
             return True
-        unclear = self.trainer.get("args").is_unknown or any(arg.unknown for arg in self.args)
-        return None if unclear else False
+        unknown = self.trainer.get("args").is_unknown or any(arg.unknown for arg in self.args)
+        return None if unknown else False
 
     @property
     def uses_lora(self) -> bool | None:

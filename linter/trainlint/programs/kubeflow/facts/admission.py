@@ -1,4 +1,4 @@
-"""Names and words that Kubeflow Trainer's admission knows, in all releases alike; what differs is in release.py.
+"""Names and words of Kubeflow Trainer's admission that are the same in all releases; what differs is in release.py.
 
 Source: the released modules github.com/kubeflow/trainer/v2, packages pkg/webhooks, pkg/runtime/core and
 pkg/runtime/framework/plugins.

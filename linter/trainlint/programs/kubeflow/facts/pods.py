@@ -1,7 +1,7 @@
 """What Kubernetes accepts in a Job and its pods, as tables: paths start at the Job's spec, the pod's, or a container.
 
 Source: k8s.io/kubernetes 1.36.2, pkg/apis/batch/validation and pkg/apis/core/validation with the defaults before them;
-the rows were tried on a real API server of that version. `[]` in a path stands for every item of a list.
+the rows were tried on a real API server of that version. `[]` in a path means every item of a list.
 """
 
 from __future__ import annotations

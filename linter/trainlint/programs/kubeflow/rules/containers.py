@@ -320,8 +320,8 @@ def resource_amount(job: Build) -> Iterator[Finding]:
                 yield job.finding(part, f"{owner}: {part} of {name} {problem}")
         plain = {name for name, _ in listed} & {"cpu", "memory"}
         huge = [part for name, part in listed if name.startswith(tables.HUGEPAGES)]
-        unclear = resources.get("limits").unknown or resources.get("requests").unknown
-        if huge and not plain and not unclear and isinstance(job, BuiltJob):
+        unknown = resources.get("limits").unknown or resources.get("requests").unknown
+        if huge and not plain and not unknown and isinstance(job, BuiltJob):
             yield job.finding(huge[0], f"{owner} has huge pages without cpu or memory", help="add cpu or memory")
 
 

@@ -142,7 +142,7 @@ def out_of_bounds(manifest: Manifest) -> Iterator[Finding]:
     """A number, string or list is smaller or larger than its field allows.
 
     2.2 bounded many fields: 128 items in command, args and env, 16 runtime patches, 500 characters of an image.
-    Integers must fit into 32 bits where Go holds them so.
+    Integers must fit into 32 bits where Go has 32-bit fields.
 
     Source: Kubeflow Trainer 2.0 and later, its CRDs and Go types.
     """
