@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from trainlint.programs.kubeflow.build import BuiltJob
-from trainlint.programs.kubeflow.built_value import BuiltValue, Owner, merge
+from trainlint.programs.kubeflow.built_value import UNKNOWN, BuiltValue, Owner, merge
 from trainlint.programs.kubeflow.facts.crds import shipped_runtimes
 from trainlint.programs.kubeflow.facts.release import RELEASES
 from trainlint.programs.kubeflow.objects import Runtime, TrainJob
@@ -93,6 +93,19 @@ def env_of(job: BuiltJob, pods: int = 0) -> dict[str, Json]:
 def test_merge(base: Json, patch: Json, merged: Json) -> None:
     """Maps and some lists are merged, other lists replaced; new items come first, as in Go."""
     assert plain(merge(part(base), part(patch))) == merged
+
+
+def test_a_test_on_what_is_not_known_is_false() -> None:
+    """As with a Value; a boolean is no number."""
+    value = part({"a": "x", "b": True, "c": 1, "d": []})
+    assert value.get("a").is_("y", "x")
+    assert value.get("a").known_and_not_in(("y",))
+    assert not value.get("b").is_(1)
+    assert value.get("c").is_(1)
+    assert (value.get("d").empty, value.get("d").absent, value.get("e").absent) == (True, False, True)
+    for other in (value.get("e"), value.get("d"), value.get("a").derive(UNKNOWN)):
+        assert not other.is_("x", 1)
+        assert not other.known_and_not_in(("y",))
 
 
 @pytest.mark.parametrize("name", [{"a": "b"}, ["a"]])
