@@ -37,7 +37,7 @@ class Resolved:
 
 
 def resolve(paths: Sequence[Path], overrides: Overrides) -> list[Resolved]:
-    """Build every TrainJob in these files and folders, in order; a patch of kustomize's is none.
+    """Build every TrainJob in these files and folders, in order, but no patch of kustomize.
 
     Raises PathError for a path that is not there or leads out, SettingsError for settings that cannot be used.
     """
