@@ -100,31 +100,32 @@ def shown(text: str) -> str:
 
 _NAME = r"(?P<name>[A-Za-z][\w.-]{0,80})"
 _QUOTED = r"\"(?P<double>[^\"\n]*)\"|'(?P<single>[^'\n]*)'"
-_WORD = rf"(?:{_QUOTED}|(?P<plain>(?!{_FILLED_IN})[^\s\"'`,;&|()\[\]{{}}][^\s\"'`,;&|()\]}}]*))"
-_LINE = rf"(?:{_QUOTED}|(?P<plain>(?!{_FILLED_IN})[^\s\"'`{{}}\[\],&*!|>%@#](?:[^\n,{{}}\[\]#]|(?<=\S)#)*))"
+_WORD = re.compile(rf"{_QUOTED}|(?P<plain>(?!{_FILLED_IN})[^\s\"'`,;&|()\[\]{{}}][^\s\"'`,;&|()\]}}]*)")
+_LINE = re.compile(rf"{_QUOTED}|(?P<plain>(?!{_FILLED_IN})[^\s\"'`{{}}\[\],&*!|>%@#](?:[^\n,{{}}\[\]#]|(?<=\S)#)*)")
 
 _GIVEN = re.compile(r"-{0,2}([A-Za-z][\w.-]{0,80})=")
 _NAMED = (
     # NAME=value and --name=value, in a shell line or a list
-    (re.compile(rf"(?<![\w.$-])-{{0,2}}{_NAME}={_WORD}"), is_secret),
+    (re.compile(rf"(?<![\w.$-])-{{0,2}}{_NAME}="), _WORD, is_secret),
     # --name value, in a shell line or as two items of a list
     (
-        re.compile(
-            rf"(?<![\w-])--?{_NAME}[\"']?(?:[ \t]*,)?(?:[ \t]+|[ \t]*\r?\n[ \t]*(?:- +)?)(?!-){_WORD}"
-        ),
+        re.compile(rf"(?<![\w-])--?{_NAME}[\"']?(?:[ \t]*,)?(?:[ \t]+|[ \t]*\r?\n[ \t]*(?:- +)?)(?!-)"),
+        _WORD,
         is_secret,
     ),
     # name: NAME and value: value of a variable
     (
         re.compile(
             rf"(?<![\w.-])name[\"']?[ \t]*:[ \t]*[\"']?{_NAME}[\"']?[ \t]*(?:,|\r?\n)[ \t]*"
-            rf"[\"']?value[\"']?[ \t]*:[ \t]*{_LINE}"
+            r"[\"']?value[\"']?[ \t]*:[ \t]*"
         ),
+        _LINE,
         is_secret,
     ),
     # NAME: value
-    (re.compile(rf"(?<![\w.-]){_NAME}[\"']?[ \t]*:[ \t]+{_LINE}"), is_secret_setting),
-)  # fmt: skip
+    (re.compile(rf"(?<![\w.-]){_NAME}[\"']?[ \t]*:[ \t]+"), _LINE, is_secret_setting),
+)
+"""What gives a value its name, the value itself, and which names count."""
 _KEY = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(.*?)(?:-----END|\Z)", re.DOTALL)
 _ADDRESS = re.compile(r"://[^\s/:@\"']{0,100}:([^\s/@\"']{1,200})@")
 _HINT = re.compile(
@@ -142,10 +143,10 @@ def secrets_of(path: str, text: Text) -> tuple[list[Stretch], set[str]]:
     if not _HINT.search(content):
         return [], set()
     found = set(_in_text(content))
-    values = set()
+    values: set[str] = set()
     for start, end, value in _in_yaml(path, text):
         found.update(_lines(content, start, end))
-        values.update(value.split())
+        values.update(line.strip() for line in value.splitlines())
     joined: list[Stretch] = []
     for start, end in sorted(found):
         if joined and start <= joined[-1][1]:
@@ -156,11 +157,15 @@ def secrets_of(path: str, text: Text) -> tuple[list[Stretch], set[str]]:
 
 
 def _in_text(content: str) -> Iterator[Stretch]:
-    for pattern, says in _NAMED:
-        for found in pattern.finditer(content):
-            value = found.lastgroup or ""
-            if says(found["name"]) and not _is_shown(found[value].strip()):
-                yield from _lines(content, *found.span(value))
+    for named, written, says in _NAMED:
+        at = 0
+        while found := named.search(content, at):
+            at = found.end()
+            value = written.match(content, at) if says(found["name"]) else None
+            if value is not None:
+                at = value.end()
+                if not _is_shown(value[value.lastgroup or 0].strip()):
+                    yield from _lines(content, *value.span(value.lastgroup or 0))
     for pattern in (_TOKEN, _ADDRESS, _KEY):
         for found in pattern.finditer(content):
             yield from _lines(content, *found.span(found.lastindex or 0))
@@ -202,7 +207,8 @@ def _of_scalar(scalar: Scalar, held_by: str, secret: bool, content: str) -> Iter
     elif scalar.style:
         start, end = start + 1, end - 1
     given = _GIVEN.match(value) if held_by in _ARGUMENTS else None
-    if given and not secret:
+    # `NAME=value program` is a shell line, in which the text tells where the value ends.
+    if given and not secret and not given[1].isupper():
         start, value, secret = content.find("=", start, end) + 1, value[given.end() :], is_secret(given[1])
     if not _is_shown(value) and (secret or (held_by and _PREFIXED.match(value))):
         yield start, end, value
