@@ -6,16 +6,10 @@ Source: tools/wheel_facts, which writes `<program>.json` into the program's fold
      "dates": {release: the day it was made}, "values": {key: history}, "tables": {table: {name: history}}}
 
 A history is one variant, or a list of them. A variant is an object of attributes; its `in` names the releases that it
-holds for as runs with open ends (`..0.34.2`, `1.4.0..1.6.0`, `1.6.0..`, several joined by commas), and is left out
-where it holds for all. A value's variant has the attribute `value`; a table's has those of `Spec`. The value
-`bases:TABLE` names the tables (of this file or, as `TrainingArguments`, of another program's) whose names the table has
-as well; `requires:PACKAGE` is the version range that the release asks for (on Linux; "" where any will do), and
-`optional:PACKAGE` the one that its extras ask for, or most of them.
-=======
 holds for as a span (releases.py), and is left out where it holds for all. A value's variant has the attribute `value`;
 a table's has those of `Spec`. The value `bases:TABLE` names the tables (of this file or, as `TrainingArguments`, of
-another program's) whose names the table has as well; `requires:PACKAGE` is the version range that the release asks for.
->>>>>>> main
+another program's) whose names the table has as well; `requires:PACKAGE` is the version range that the release requires
+(on Linux; "" where any version will do), and `optional:PACKAGE` the one that most of its extras require.
 
 A table is a class by its name, or
 `choices:X`                 the values that X (an enum or an option) may have
