@@ -132,7 +132,7 @@ def test_limits_are_well_formed(limit: Limit) -> None:
     reading = config("")
     assert limit.holds(reading.converted if limit.converted else reading) is False
     assert {limit.since, limit.until} - {""} <= set(RELEASES)
-    assert any(limit.in_force(release, RELEASES) for release in RELEASES)
+    assert any(limit.applies_to(release, RELEASES) for release in RELEASES)
 
 
 def test_each_limit_can_hold_in_its_releases() -> None:

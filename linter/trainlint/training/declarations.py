@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlint.releases import InForce, Span, speaking_for, within
+from trainlint.releases import InForce, ReleaseSpan, speaking_for, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -132,13 +132,13 @@ class Declarations:
         sets = [self.keys(table, release) for release in releases]
         return frozenset.intersection(*sets) if sets else frozenset()
 
-    def span(self, table: str, name: str) -> Span:
+    def span(self, table: str, name: str) -> ReleaseSpan:
         """From the first to the last release whose table has the name; open at the oldest and the newest known."""
         having = [release for release in self.names if name in self.keys(table, release)]
         if not having:
             raise KeyError(name)
         first, last = having[0], having[-1]
-        return Span("" if first == self.names[0] else first, "" if last == self.newest else last)
+        return ReleaseSpan("" if first == self.names[0] else first, "" if last == self.newest else last)
 
     def bases(self, table: str, release: str) -> tuple[str, ...]:
         """The tables, also of other programs, whose names a table has as well."""

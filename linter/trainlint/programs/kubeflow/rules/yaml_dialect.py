@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity
 from trainlint.programs.kubeflow.objects import TrainerObject
-from trainlint.reading.document import Mapping, Scalar, Sequence, resolve
+from trainlint.reading.document import Mapping, Scalar, Sequence, target_of
 from trainlint.reading.scalars import Dialect, plain_value, value_of
 from trainlint.reading.values import Field
 from trainlint.rule import rule
@@ -85,7 +85,7 @@ def _contradicted_tag(field: Field) -> str:
 
 
 def _can_be_key(field: Field) -> bool:
-    key = resolve(field.entry.key) if field.entry else None
+    key = target_of(field.entry.key) if field.entry else None
     if not isinstance(key, Scalar):
         return isinstance(key, Mapping) and key.flow  # a template such as {{ name }}
     value = value_of(key, Dialect.KUBERNETES)
