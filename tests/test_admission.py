@@ -1,4 +1,4 @@
-"""Admission as a whole: several releases, unsure worlds, patches, what hides what."""
+"""Admission as a whole: several releases, several alternatives, patches, what hides what."""
 
 from __future__ import annotations
 

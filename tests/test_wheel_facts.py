@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainlint.releases import InForce, Span, version_tuple
+from trainlint.releases import InForce, ReleaseSpan, version_tuple
 from trainlint.training import declarations as module
 from trainlint.training.declarations import PROGRAMS, Declarations, declarations
 
@@ -79,7 +79,7 @@ def test_small_enough_to_read_on_each_run(program: str) -> None:
 def test_names_come_and_go_where_they_did(
     program: str, table: str, name: str, since: str | None, until: str | None
 ) -> None:
-    assert declarations(program).span(table, name) == Span(since or "", until or "")
+    assert declarations(program).span(table, name) == ReleaseSpan(since or "", until or "")
 
 
 def test_names_of_bases_belong_to_a_table() -> None:
@@ -128,7 +128,7 @@ def test_soup_says_what_it_does_with_keys_it_does_not_know() -> None:
 def test_runs_of_releases() -> None:
     known = facts(table={"old": {"in": "..1.1.0"}, "gone and back": {"in": "1.0.0,2.0.0.."}, "now": {"in": "1.2.0.."}})
     assert [name for name in known.names if "gone and back" in known.keys("table", name)] == ["1.0.0", "2.0.0"]
-    assert known.span("table", "old") == Span("", "1.1.0")
+    assert known.span("table", "old") == ReleaseSpan("", "1.1.0")
     assert known.keys_of_any("table", ["1.1.0", "1.2.0"]) == {"old", "now"}
     assert known.keys_of_all("table", ["1.1.0", "1.2.0"]) == frozenset()
     with pytest.raises(KeyError):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from trainlint.findings import Severity
-from trainlint.releases import Span, behaviour, during
+from trainlint.releases import ReleaseSpan, behaviour, during
 from trainlint.training.declarations import Declarations, declarations
 from trainlint.training.fsdp import PREFETCHES, STATE_DICT_TYPES, STRATEGIES, WRAP_POLICIES, FsdpFacts, Words
 
@@ -62,7 +62,7 @@ class AccelerateFacts:
     environments: frozenset[str]
     precisions: frozenset[str]
     dynamo_backends: frozenset[str]
-    key_spans: Mapping[str, Span]
+    key_spans: Mapping[str, ReleaseSpan]
     """Top-level keys that only some releases know."""
     words_in_any_case: bool = during("0.34.2..")
     """Words of enumerations count in any case."""

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from trainlint.programs.kubeflow.quantities import parse_quantity
 from trainlint.reading.scalars import Plain
-from trainlint.reading.values import Field
+from trainlint.reading.values import UNKNOWN as UNKNOWN
+from trainlint.reading.values import Field, UnknownContent
 
 if TYPE_CHECKING:
     from trainlint.programs.kubeflow.facts.crds import SchemaNode
@@ -27,14 +28,6 @@ class Owner(enum.Enum):
     JOB = "job"
     RUNTIME = "runtime"
 
-
-class UnknownContent(enum.Enum):
-    """The content of a value that the manifests do not tell: a template, or the program's own answer is random."""
-
-    UNKNOWN = enum.auto()
-
-
-UNKNOWN = UnknownContent.UNKNOWN
 
 Content: TypeAlias = "dict[str, BuiltValue] | list[BuiltValue] | str | int | float | bool | UnknownContent | None"
 

@@ -109,8 +109,8 @@ SWITCHES = frozenset(
 """The keys of fsdp_config that are on or off."""
 
 
-class Flag(enum.Enum):
-    """How a release reads a switch of fsdp_config."""
+class SwitchForm(enum.Enum):
+    """The form in which a release takes a switch of fsdp_config."""
 
     TEXT = "text"
     """Only a text, put into the environment: a YAML boolean raises TypeError."""
@@ -214,20 +214,20 @@ class ArgumentFacts:
         """The keys of fsdp_config that are read."""
         return declarations("transformers").keys("fsdp_config", self.release)
 
-    def flag(self, key: str, version: int | None) -> Flag | None:
-        """How a switch of fsdp_config is read under an FSDP version; None where it is not read."""
+    def switch_form(self, key: str, version: int | None) -> SwitchForm | None:
+        """The form of a switch of fsdp_config under an FSDP version; None where the switch is not read."""
         if key not in self.fsdp_keys or key not in SWITCHES:
             return None
         if key.startswith("xla") or key == "cpu_offload":
-            return Flag.TRUTH
+            return SwitchForm.TRUTH
         new = self.reads_options_as_settings
         if key in ("limit_all_gathers", "activation_checkpointing") and not new:
-            return Flag.TRUTH
+            return SwitchForm.TRUTH
         if key in ("cpu_ram_efficient_loading", "activation_checkpointing"):
-            return Flag.WORD
+            return SwitchForm.WORD
         if version == 2 and (new or key != "sync_module_states"):
             return None
-        return Flag.TEXT if self.switches_are_texts else Flag.WORD
+        return SwitchForm.TEXT if self.switches_are_texts else SwitchForm.WORD
 
     @cached_property
     def fsdp(self) -> FsdpFacts:
@@ -285,7 +285,9 @@ class ArgumentFacts:
             "activation_checkpointing": "activation_checkpointing",
         }
         read = {
-            setting: {version: Severity.ERROR for version in (1, 2) if self.flag(key, version) is Flag.WORD}
+            setting: {
+                version: Severity.ERROR for version in (1, 2) if self.switch_form(key, version) is SwitchForm.WORD
+            }
             for setting, key in settings.items()
         }
         return {**read, "reshard": {2: Severity.ERROR}} if self.names_fsdp_version else read

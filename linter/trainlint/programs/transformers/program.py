@@ -16,7 +16,7 @@ from trainlint.programs.transformers.facts import (
     TABLES,
     TRUE_WORDS,
     ArgumentFacts,
-    Flag,
+    SwitchForm,
     transformers_facts,
 )
 from trainlint.reading.document import Document, Scalar, Unparsable, documents
@@ -329,13 +329,13 @@ class FsdpConfig:
     def switch(self, key: str) -> Value[bool]:
         """A switch as the release reads it; WrongType where that raises."""
         field = self.read(key)
-        reading = self.facts.flag(key, self.runs_version)
-        if field.node is None or field.is_unknown or reading is None:
+        form = self.facts.switch_form(key, self.runs_version)
+        if field.node is None or field.is_unknown or form is None:
             return field.boolean()
-        if reading is Flag.TRUTH:
+        if form is SwitchForm.TRUTH:
             return Known(field, bool(field.plain) if isinstance(field.target, Scalar) else not _is_empty(field))
         word = str(field.plain).lower() if isinstance(field.target, Scalar) else ""
-        if reading is Flag.TEXT and not isinstance(field.plain, str):
+        if form is SwitchForm.TEXT and not isinstance(field.plain, str):
             return Unknown(field)
         return Known(field, word in TRUE_WORDS) if word in TRUE_WORDS | FALSE_WORDS else WrongType(field)
 

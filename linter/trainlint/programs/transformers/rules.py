@@ -19,7 +19,7 @@ from trainlint.programs.transformers.facts import (
     TORCH_DTYPES,
     TRUE_WORDS,
     ArgumentFacts,
-    Flag,
+    SwitchForm,
 )
 from trainlint.programs.transformers.program import Arguments, FsdpConfig
 from trainlint.reading.scalars import Dialect
@@ -705,16 +705,16 @@ def _size(arguments: Arguments, config: FsdpConfig, on: bool) -> Iterator[Findin
 def _switches(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
     for key in sorted(arguments.facts.fsdp_keys):
         field = config.read(key)
-        reading = arguments.facts.flag(key, config.runs_version)
+        form = arguments.facts.switch_form(key, config.runs_version)
         text = field.text().known
-        if reading is Flag.TRUTH and text and text.lower() in FALSE_WORDS and not config.json:
+        if form is SwitchForm.TRUTH and text and text.lower() in FALSE_WORDS and not config.json:
             yield arguments.warned(
                 field,
                 f"{field.name} is a text, and any text counts as true: {text}",
                 help="write false, without quotes",
             )
         elif (
-            reading is Flag.TEXT
+            form is SwitchForm.TEXT
             and text is None
             and not (field.node is None or field.is_unknown or config.switch("xla").known)
         ):

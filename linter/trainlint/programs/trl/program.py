@@ -141,7 +141,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
         return [file for file in arguments_in(document) if file.whole and _is_trl(file)]
 
     def alternatives(self, subject: ArgumentsFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
-        """The arguments, how they shard the model, and how the two meet; a world for each transformers in force."""
+        """The arguments, how they shard the model, and both together; one alternative for each transformers release."""
         trainer = _trainer(subject)
         found: list[Views] = []
         for transformers in release_below(subject, surroundings, GOES_WITH[release]):

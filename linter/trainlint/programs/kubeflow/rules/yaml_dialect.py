@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity
 from trainlint.programs.kubeflow.objects import TrainerObject
-from trainlint.reading.document import Mapping, Scalar, Sequence, resolve
+from trainlint.reading.document import Mapping, Scalar, Sequence, target_of
 from trainlint.reading.scalars import Dialect, plain_value, value_of
 from trainlint.reading.values import Field
 from trainlint.rule import rule
@@ -67,7 +67,7 @@ def unreadable_value(document: TrainerObject) -> Iterator[Finding]:
         if wanted:
             yield field.finding(f"{field.written!r} does not fit its tag !!{wanted}", help="remove the tag")
         if field.entry is not None and not _can_be_key(field):
-            scalar = isinstance(resolve(field.entry.key), Scalar)
+            scalar = isinstance(target_of(field.entry.key), Scalar)
             yield field.finding(
                 "a key must be a string, a boolean or a number of 64 bits",
                 help="quote it" if scalar else "write a string as the key",
@@ -92,7 +92,7 @@ def _contradicted_tag(field: Field) -> str:
 
 
 def _can_be_key(field: Field) -> bool:
-    key = resolve(field.entry.key) if field.entry else None
+    key = target_of(field.entry.key) if field.entry else None
     if not isinstance(key, Scalar):
         return isinstance(key, Mapping) and key.flow  # a template such as {{ name }}
     value = value_of(key, Dialect.KUBERNETES)
