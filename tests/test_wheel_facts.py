@@ -50,6 +50,8 @@ def test_small_enough_to_read_on_each_run(program: str) -> None:
     ("program", "table", "name", "since", "until"),
     [
         ("accelerate", "config", "mpirun_config", "0.28.0", None),
+        ("accelerate", "config", "debug", "0.22.0", None),
+        ("accelerate", "fsdp_config", "fsdp_backward_prefetch", "0.26.1", None),
         ("accelerate", "config", "fp8_config", "0.34.2", None),
         ("accelerate", "config", "tp_config", "1.4.0", "1.6.0"),
         ("accelerate", "config", "parallelism_config", "1.10.1", None),
@@ -61,6 +63,8 @@ def test_small_enough_to_read_on_each_run(program: str) -> None:
         ("accelerate", "fsdp_config", "fsdp_activation_checkpointing_offload", "1.15.0", None),
         ("transformers", "TrainingArguments", "evaluation_strategy", None, "4.50.3"),
         ("transformers", "TrainingArguments", "overwrite_output_dir", None, "4.57.6"),
+        ("transformers", "TrainingArguments", "use_cpu", "4.32.1", None),
+        ("transformers", "choices:FSDPOption", "hybrid_shard", "4.36.2", None),
         ("transformers", "TrainingArguments", "warmup_ratio", None, "5.14.1"),
         ("transformers", "TrainingArguments", "activation_checkpointing", "5.23.0", None),
         ("transformers", "fsdp_config", "cpu_ram_efficient_loading", "4.41.2", None),

@@ -116,6 +116,10 @@ class Arguments:
         """The field of an argument."""
         return self.field.get(name)
 
+    def own(self, name: str) -> Field:
+        """The field of an argument that only some releases have; absent where this one does not."""
+        return self.get(name if name in self.facts.fields else "")
+
     def has(self, name: str) -> bool:
         """The argument is written, if only as null."""
         return self.get(name).node is not None
@@ -220,6 +224,13 @@ class Arguments:
         """`fsdp`."""
         return FsdpOptions(self.get("fsdp"))
 
+    @property
+    def wraps(self) -> bool:
+        """Layer classes or a size are given, in fsdp_config or by the arguments that went before it."""
+        names = ("fsdp_min_num_params", "fsdp_transformer_layer_cls_to_wrap")
+        given = any(not self.own(name).is_absent for name in names)
+        return given or (self.config is not None and (self.config.has_size or self.config.has_classes))
+
     def near_miss(self, name: str) -> str | None:
         """An argument that is not given and whose name is within two edits of this one, hyphens apart."""
         name = name.replace("-", "_")
@@ -301,8 +312,11 @@ class FsdpConfig:
 
     def get(self, key: str) -> Field:
         """The field of a key; with the prefix, where that is stripped, it replaces the one without."""
-        prefixed = self.field.get(f"fsdp_{key}")
-        return prefixed if (self.facts.fsdp_prefix or self.json) and prefixed.node is not None else self.field.get(key)
+        stripped = self.facts.fsdp_prefix or (self.json and self.facts.prefix_stripped_in_files)
+        name, prefixed = self.facts.fsdp_names.get(key, key), self.field.get(f"fsdp_{key}")
+        if stripped and name.startswith("fsdp_"):
+            return self.field.get("")
+        return prefixed if stripped and prefixed.node is not None else self.field.get(name)
 
     def read(self, key: str) -> Field:
         """The field of a key that the release reads, else one that is absent."""
@@ -565,8 +579,15 @@ def release_below(file: ArgumentsFile, surroundings: Surroundings, otherwise: st
 def fsdp_config(arguments: Field, facts: ArgumentFacts, surroundings: Surroundings) -> FsdpConfig | None:
     """`fsdp_config` as it stands, or out of its JSON text or file; None where it is none of these."""
     field = arguments.get("fsdp_config")
+    if is_object_text(field) and not facts.texts_parsed:
+        return None
     mapping = _mapping(field, surroundings)
     return FsdpConfig(mapping, facts, json=mapping is not field) if mapping else None
+
+
+def is_object_text(field: Field) -> bool:
+    """The field holds the text of a JSON object."""
+    return field.text().known_and(lambda text: text.startswith("{"))
 
 
 def deepspeed_config(file: ArgumentsFile, surroundings: Surroundings) -> Field | None:
