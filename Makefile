@@ -1,7 +1,8 @@
 # make lint PATHS=…   lint a repository (the demo, when nothing is named)
 # make test           everything that CI runs
 # make bench          how long one staged file takes
-# make docs           regenerate the rule pages and the outputs shown in README.md
+# make snapshots      write anew what is reported on each bad fixture
+# make docs           the snapshots, and from them the rule pages, and the outputs shown in README.md
 # make whats-new      list the releases of the trainers that are newer than those known
 # make facts PROGRAM=axolotl RELEASE=0.22.0 [FROM=FILE DATE=2026-12-24]
 #                     add a release, its package from the registry or the file; without RELEASE, read all known again
@@ -31,7 +32,7 @@ MULTITOOL := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)
 NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export NODE_EXTRA_CA_CERTS
 
-.PHONY: help lint test test-sdist test-minimum-versions bench docs facts confirm whats-new sarif-validator clean
+.PHONY: help lint test test-sdist test-minimum-versions bench snapshots docs facts confirm whats-new sarif-validator clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -97,7 +98,10 @@ test-minimum-versions:
 bench: $(BENCH)
 	$(BIN)/python benchmarks/staged.py
 
-docs: $(DEV)
+snapshots: $(DEV)
+	$(BIN)/python tools/snapshots.py
+
+docs: snapshots
 	$(BIN)/python tools/docs.py
 	$(BIN)/python tools/readme.py
 

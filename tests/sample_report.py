@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trainlint.findings import Edit, Finding, Fix, Related, Severity, Span
+from trainlint.fingerprints import fingerprinted
 from trainlint.reading.text import Text
 from trainlint.report import FileCounts, Report
 from trainlint.targets import Target
@@ -78,12 +79,13 @@ NOTE = replace(
 
 def report(*findings: Finding) -> Report:
     """A report of these findings in files that all hold the same text."""
+    texts = {found.path: Text(JOB) for found in findings}
     return Report(
-        findings,
+        tuple(fingerprinted(findings, texts, str, lambda path, index: f"#{index}")),
         FileCounts(41, 4, 3),
         {"kubeflow-trainer": Target(("2.2", "2.3"), "option")},
         ("kubeflow-trainer 2.9 is judged as 2.3",),
-        {found.path: Text(JOB) for found in findings},
+        texts,
     )
 
 

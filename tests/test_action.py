@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import sys
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-import yaml
 
-from external import DEMO, ROOT, commit_all, copy_of_project, need, need_wheelhouse, offline_environment, run
+from external import ROOT
+from github_runner import ACTION, DEFAULTS, EXPRESSION, STEPS, Runner, log_of
 from trainlint import __version__
-
-ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
-STEPS: list[dict[str, object]] = ACTION["runs"]["steps"]
-DEFAULTS: dict[str, str] = {name: str(entry["default"]) for name, entry in ACTION["inputs"].items()}
-
-EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
-OUTPUT = re.compile(r"steps\.([\w-]+)\.outputs\.([\w-]+)")
 
 
 def texts(node: object) -> list[str]:
@@ -61,96 +49,6 @@ def test_the_readme_lists_inputs_and_outputs() -> None:
     assert re.findall(r"^\| `([\w-]+)` \|", outputs, re.MULTILINE) == list(ACTION["outputs"])
 
 
-class Ran(NamedTuple):
-    """What a step left behind."""
-
-    code: int
-    log: str
-    outputs: dict[str, str]
-    summary: str
-
-
-class Runner:
-    """As much of a GitHub runner as a composite of `run` steps needs."""
-
-    def __init__(self, action_path: Path, workspace: Path, temp: Path, env: dict[str, str]) -> None:
-        self.action_path = action_path
-        self.workspace = workspace
-        self.temp = temp
-        self.env = env
-        self.outputs: dict[str, dict[str, str]] = {}
-
-    def evaluate(self, text: str, inputs: dict[str, str]) -> str:
-        """One expression of an `env` entry or an output; a name that nothing defines is an error here."""
-
-        def value(match: re.Match[str]) -> str:
-            expression = match[1]
-            if expression == "github.action_path":
-                return str(self.action_path)
-            if expression.startswith("inputs."):
-                return inputs[expression.removeprefix("inputs.")]
-            step = OUTPUT.fullmatch(expression)
-            assert step, f"an expression that this runner does not know: {expression}"
-            return self.outputs[step[1]][step[2]]
-
-        return EXPRESSION.sub(value, text)
-
-    def step(self, step: dict[str, object], inputs: dict[str, str]) -> Ran:
-        """Run one step with GitHub's own bash options."""
-        script, outputs, summary = (self.temp / name for name in ("step.sh", "outputs", "summary.md"))
-        script.write_text(str(step["run"]), encoding="utf-8")
-        outputs.write_text("", encoding="utf-8")
-        summary.write_text("", encoding="utf-8")
-        given = step.get("env")
-        assert isinstance(given, dict)
-        env = {
-            **self.env,
-            **{key: self.evaluate(str(value), inputs) for key, value in given.items()},
-            "GITHUB_ACTIONS": "true",
-            "GITHUB_WORKSPACE": str(self.workspace),
-            "GITHUB_OUTPUT": str(outputs),
-            "GITHUB_STEP_SUMMARY": str(summary),
-            "RUNNER_TEMP": str(self.temp),
-        }
-        command = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", str(script)]
-        done = run(command, cwd=self.workspace, env=env, network=False)
-        written = dict(line.split("=", 1) for line in outputs.read_text(encoding="utf-8").splitlines())
-        self.outputs[str(step["id"])] = written
-        return Ran(done.returncode, done.stdout + done.stderr, written, summary.read_text(encoding="utf-8"))
-
-    def run(self, **changed: str) -> Ran:
-        """Run the steps until one fails; the outputs are those that the action itself hands on."""
-        inputs = {**DEFAULTS, **{name.replace("_", "-"): value for name, value in changed.items()}}
-        for step in STEPS:
-            if step["id"] == "install" and not changed.get("version") and "install" in self.outputs:
-                continue
-            ran = self.step(step, inputs)
-            if ran.code:
-                break
-        outputs = {name: self.evaluate(entry["value"], inputs) for name, entry in ACTION["outputs"].items()}
-        return ran._replace(outputs=outputs)
-
-
-@pytest.fixture(scope="module")
-def runner(tmp_path_factory: pytest.TempPathFactory) -> Runner:
-    """A runner with the Action checked out beside a repository that holds the demo in a folder with a space."""
-    need_wheelhouse()
-    need(os.name != "nt" and shutil.which("bash"), "bash")
-    folder = tmp_path_factory.mktemp("action")
-    wheels = folder / "wheels"
-    env = offline_environment(folder, wheels)
-    action_path = copy_of_project(folder / "actions" / "trainlint")
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(wheels)]
-    built = run(build, cwd=action_path, env=env)
-    assert built.returncode == 0, built.stderr
-    workspace = folder / "workspace"
-    shutil.copytree(DEMO, workspace / "train ing")
-    commit_all(workspace, env)
-    temp = folder / "temp"
-    temp.mkdir()
-    return Runner(action_path, workspace, temp, env)
-
-
 BAD = "jobs/qwen-two-nodes.yaml"
 GOOD = "jobs/llama-1b.yaml"
 
@@ -167,21 +65,21 @@ def test_findings(runner: Runner) -> None:
     ]
     assert places == [(f"train%20ing/{BAD}", 11), (f"train%20ing/{BAD}", 15)]
     # GitHub shows an annotation on the file of the repository, wherever trainlint was started.
-    assert f"::error file=train ing/{BAD},line=11," in ran.log
-    assert f"{BAD}:11:15: error TT" in ran.log
-    assert f"{BAD}:11:15: error TT" in ran.summary
-    assert ran.summary.startswith("### trainlint\n")
+    assert f"::error file=train ing/{BAD},line=11," in log_of(ran.log).live
+    assert f"{BAD}:11:15: error TT" in log_of(ran.log).inert
+    assert ran.summary.startswith(f"### trainlint\n\n    {BAD}:11:15: error TT")
 
 
 @pytest.mark.parametrize("form", ["text", "concise", "json", "sarif"])
 def test_other_formats_annotate_nothing(runner: Runner, form: str) -> None:
     ran = runner.run(working_directory="train ing", paths=BAD, format=form)
     assert ran.code == 1
-    assert "::error" not in ran.log
+    log = log_of(ran.log)
+    assert not log.live
     if form in ("json", "sarif"):
-        assert isinstance(json.loads(ran.log), dict)
+        assert isinstance(json.loads(log.inert), dict)
     else:
-        assert ran.log.startswith(f"{BAD}:11:15: error TT")
+        assert log.inert.startswith(f"{BAD}:11:15: error TT")
 
 
 def test_no_findings(runner: Runner) -> None:
@@ -217,3 +115,9 @@ def test_a_released_version(runner: Runner) -> None:
     assert ran.code == 0, ran.log
     # As a version that was never released: the install fails, and with it the step.
     assert runner.step(STEPS[0], {**DEFAULTS, "version": "0.0.0"}).code != 0
+
+
+@pytest.mark.parametrize("version", ["--index-url=x", "0.1/../../repo", "1 @ file:///x", "1\n::error::x"])
+def test_a_version_is_nothing_but_a_release(runner: Runner, version: str) -> None:
+    ran = runner.step(STEPS[0], {**DEFAULTS, "version": version})
+    assert (ran.code, ran.log) == (2, "::error title=trainlint::version is no release of trainlint\n")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from trainlint.programs.kubeflow.build import BuiltJob
-from trainlint.programs.kubeflow.built_value import Part, Source, merge
+from trainlint.programs.kubeflow.built_value import BuiltValue, Owner, merge
 from trainlint.programs.kubeflow.facts.crds import shipped_runtimes
+from trainlint.programs.kubeflow.facts.release import RELEASES
 from trainlint.programs.kubeflow.objects import Runtime, TrainJob
 from trainlint.reading.document import of_data
 from trainlint.reading.scalars import Dialect
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
 ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
 
 
-def part(data: Json) -> Part:
+def part(data: Json) -> BuiltValue:
     """Plain data as a part."""
     place = Field.root(of_data("", data), Dialect.KUBERNETES)
     if isinstance(data, dict):
-        return Part({key: part(value) for key, value in data.items()}, place, Source.JOB)
-    return Part([part(item) for item in data] if isinstance(data, list) else data, place, Source.JOB)
+        return BuiltValue({key: part(value) for key, value in data.items()}, place, Owner.JOB)
+    return BuiltValue([part(item) for item in data] if isinstance(data, list) else data, place, Owner.JOB)
 
 
 def built(spec: dict[str, Json], runtime: dict[str, Json], release: str = "2.3", name: str | None = "tune") -> BuiltJob:
@@ -35,7 +36,9 @@ def built(spec: dict[str, Json], runtime: dict[str, Json], release: str = "2.3",
     job = of_data("job.yaml", {"metadata": metadata, "spec": spec})
     definition = of_data("runtime.yaml", runtime)
     return BuiltJob(
-        TrainJob(Field.root(job, Dialect.KUBERNETES)), Runtime(Field.root(definition, Dialect.KUBERNETES)), release
+        TrainJob(Field.root(job, Dialect.KUBERNETES)),
+        Runtime(Field.root(definition, Dialect.KUBERNETES)),
+        RELEASES[release],
     )
 
 
@@ -96,7 +99,7 @@ def test_merge(base: Json, patch: Json, merged: Json) -> None:
 def test_items_that_no_key_tells_apart_are_unclear(name: Json) -> None:
     """A name of a wrong type is for admission to refuse: what the merge would come to is not known."""
     merged = merge(part({"containers": [{"name": "node"}]}), part({"containers": [{"name": name}]}))
-    assert merged.get("containers").is_unclear
+    assert merged.get("containers").unknown
 
 
 def test_a_merged_value_keeps_the_place_that_gave_it() -> None:
@@ -164,7 +167,7 @@ def test_resources_need_a_policy() -> None:
     }
     container = built(spec, runtime(None)).jobs[0].container("node")
     assert container is not None
-    assert not container.get("resources").exists
+    assert container.get("resources").absent
 
 
 def test_ports_that_share_a_name_or_number() -> None:
@@ -211,7 +214,7 @@ def test_flux_wraps_the_command() -> None:
     container = pods.container("node")
     assert container is not None
     assert container.get("command").texts() == ["/bin/bash", "/etc/flux-config/entrypoint.sh", "python train.py --fast"]
-    assert not container.get("args").exists
+    assert container.get("args").absent
     assert [part.name for part in pods.init_containers] == ["flux-installer"]
 
 
@@ -220,8 +223,8 @@ def test_templates_are_unclear() -> None:
     spec: dict[str, Json] = {"runtimeRef": {"name": "team"}, "trainer": {"image": "{{ .Values.image }}", "numNodes": 2}}
     container = built(spec, runtime({"torch": {}})).jobs[0].container("node")
     assert container is not None
-    assert container.get("image").is_unclear
-    assert container.get("image").exists
+    assert container.get("image").unknown
+    assert container.get("image").given
 
 
 def test_variables_replace_the_first_of_their_name_and_follow_the_others() -> None:

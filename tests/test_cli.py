@@ -118,7 +118,7 @@ def test_notices_go_to_stderr_and_into_the_document(bad: Path) -> None:
     ("args", "message"),
     [
         (["nowhere.yaml"], "nowhere.yaml: no such file or folder"),
-        (["--target", "kubeflow-trainer=new"], "is no version"),
+        (["--target", "kubeflow-trainer=new"], "is not a version"),
         (["--select", "TT10x"], "no rule is called"),
         (["--config", "nowhere.toml"], "does not exist"),
         (["--format", "xml"], "xml"),

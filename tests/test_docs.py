@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+import docs
+from trainlint.catalogue import all_rules
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
-
-import docs  # noqa: E402
+PAGES = docs.pages()
 
 
 def test_the_pages_are_up_to_date() -> None:
-    stale = [page.name for page, text in docs.pages().items() if not page.is_file() or page.read_text("utf-8") != text]
+    stale = [page.name for page, text in PAGES.items() if not page.is_file() or page.read_text("utf-8") != text]
     assert stale == [], "run make docs"
-    assert {page.name for page in docs.PAGES.glob("*.md")} == {page.name for page in docs.pages()}
+    assert {page.name for page in docs.PAGES.glob("*.md")} == {page.name for page in PAGES}
+
+
+def test_every_page_shows_what_to_change() -> None:
+    """Each rule has an example with what is reported on it, and what to write instead."""
+    for rule in all_rules():
+        example, _, instead = PAGES[docs.PAGES / f"{rule.code}.md"].partition("## Use instead")
+        assert f" {rule.code} {rule.name}: " in example.partition("## Example")[2], rule.code
+        assert "\n-" in instead or "\n+" in instead, rule.code

@@ -1,106 +1,94 @@
-"""Each rule's fixture folder: what is bad is found where it says, what is good is clean."""
+"""Each rule's fixture folder: what is bad is found where it says and reported as its snapshot says; good is clean."""
 
 from __future__ import annotations
 
+import ast
+import difflib
+import inspect
 import re
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
+import sys
+from functools import cache
 
 import pytest
 
-from trainlint.catalogue import all_rules, find_rule, parse_target
-from trainlint.engine import lint
-from trainlint.findings import Finding
-from trainlint.report import Report
-from trainlint.settings import Overrides
-from trainlint.targets import Target
+from cases import FIXTURES, Case, cases, judged
+from trainlint.catalogue import all_rules, find_rule
 
-FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 RULES = {rule.code: rule for rule in all_rules()}
-_EXPECT = re.compile(r"#\s*expect:\s*(.+)$")
-_ONE = re.compile(r"([A-Z]{2}\d{3}) (\d+)-(\d+)")
 
 
-def _cases(prefix: str) -> list[Path]:
-    return sorted(
-        case
-        for folder in FIXTURES.iterdir()
-        if folder.name in RULES
-        for case in folder.glob(f"{prefix}*")
-        if case.is_dir() or case.suffix in (".yaml", ".yml")
-    )
+def _name(case: Case) -> str:
+    return f"{case.code}/{case.path.name}"
 
 
-def _settings(case: Path) -> tuple[dict[str, Target], str]:
-    """The `# target:` and `# runtimes:` of the first lines of a file or of a folder's expect.txt."""
-    head = case / "expect.txt" if case.is_dir() else case
-    targets: dict[str, Target] = {}
-    runtimes = "open"
-    lines = head.read_bytes().decode("utf-8", "replace").splitlines()[:5] if head.is_file() else []
-    for line in lines:
-        if match := re.match(r"#\s*target:\s*(\S+)", line):
-            targets.update(parse_target(match.group(1)))
-        elif match := re.match(r"#\s*runtimes:\s*(\w+)", line):
-            runtimes = match.group(1)
-    return targets, runtimes
-
-
-def _lint(case: Path, tmp_path: Path) -> Report:
-    copy = tmp_path / "repository"
-    if case.is_dir():
-        shutil.copytree(case, copy)
-    else:
-        copy.mkdir()
-        shutil.copy(case, copy)
-    targets, runtimes = _settings(case)
-    return lint([copy], Overrides(targets=targets, runtimes=runtimes))
-
-
-def _expected(case: Path) -> Iterator[tuple[str, int, str, int, int]]:
-    """File name, line, code, first and end column of each expected finding; end 0 where it is left open."""
-    if case.is_dir():
-        for line in (case / "expect.txt").read_text(encoding="utf-8").splitlines():
-            if match := re.match(r"([^#:]+):(\d+):(\d+) (\S+)", line):
-                yield match[1], int(match[2]), match[4], int(match[3]), 0
-        return
-    for number, line in enumerate(case.read_text(encoding="utf-8").splitlines(), 1):
-        if match := _EXPECT.search(line):
-            for code, start, end in _ONE.findall(match.group(1)):
-                yield case.name, number, code, int(start), int(end)
-
-
-def _found(case: Path, root: Path, finding: Finding) -> tuple[str, int, str, int, int]:
-    span = finding.span
-    name = Path(span.path).relative_to(root).as_posix() if case.is_dir() else Path(span.path).name
-    one_line = span.end_line == span.line and not case.is_dir()
-    return name, span.line, finding.rule, span.column, span.end_column if one_line else 0
-
-
-@pytest.mark.parametrize("case", _cases("bad"), ids=lambda case: f"{case.parent.name}/{case.name}")
-def test_bad(case: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", cases("bad"), ids=_name)
+def test_bad(case: Case) -> None:
     """Exactly the expected findings, each at its line and columns, the folder's own rule among them."""
-    report = _lint(case, tmp_path)
-    found = sorted(_found(case, tmp_path / "repository", f) for f in report.active)
-    assert found == sorted(_expected(case))
-    assert case.parent.name in {finding.rule for finding in report.active}
+    assert case.found() == sorted(case.expected())
+    assert case.code in {finding.rule for finding in judged(case)[0].active}
 
 
-@pytest.mark.parametrize("case", _cases("good"), ids=lambda case: f"{case.parent.name}/{case.name}")
-def test_good(case: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", cases("bad"), ids=_name)
+def test_snapshot(case: Case) -> None:
+    """Every word of the report is as it was when it was last looked at."""
+    name = f"fixtures/{case.code}/{case.snapshot.name}"
+    changes = list(
+        difflib.unified_diff(case.kept.splitlines(), judged(case)[1].splitlines(), name, "the report now", lineterm="")
+    )
+    if changes:
+        pytest.fail("\n".join(["run make snapshots, and look at what it changes", *changes]), pytrace=False)
+
+
+def test_no_snapshot_without_a_case() -> None:
+    orphans = set(FIXTURES.glob("*/*.out")) - {case.snapshot for case in cases("bad")}
+    assert orphans == set(), "run make snapshots"
+
+
+def test_each_case_has_a_snapshot_of_its_own() -> None:
+    snapshots = [case.snapshot for case in cases("bad")]
+    assert len(snapshots) == len(set(snapshots)), "bad.yaml and bad/ would share bad.out"
+
+
+@cache
+def _reports() -> str:
+    return "".join(case.kept for case in cases("bad"))
+
+
+UNREACHABLE = {"one of its words"}
+"""What no file can bring about: pydantic's words for a literal always come with the literal's choices."""
+
+
+@pytest.mark.parametrize("module", sorted({rule.check.__module__ for rule in RULES.values()}))
+def test_every_text_is_shown(module: str) -> None:
+    """What a rule can say stands in a snapshot, so that no word of it changes unnoticed."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    said = {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+    }
+    hidden = {text for text in said if re.search(r"[a-z]", text) and " " in text and text not in _reports()}
+    assert hidden - UNREACHABLE == set(), "no bad fixture of the rules brings these about"
+
+
+@pytest.mark.parametrize("case", cases("good"), ids=_name)
+def test_good(case: Case) -> None:
     """Nothing at all is found."""
-    assert [(f.rule, f.span.line, f.message) for f in _lint(case, tmp_path).active] == []
+    assert [(f.rule, f.span.line, f.message) for f in judged(case)[0].active] == []
 
 
 @pytest.mark.parametrize("code", RULES)
 def test_rule_is_whole(code: str) -> None:
-    """Each rule has documentation with its source, a bad and a good fixture."""
+    """Each rule has documentation with its source, and the two fixtures that its page shows."""
     rule = RULES[code]
     assert rule.summary.endswith("."), "the first line of the docstring is a sentence"
     assert re.search(r"^Source: ", rule.documentation, re.MULTILINE), "the docstring names its source"
     assert find_rule(rule.name) is rule
-    assert list((FIXTURES / code).glob("bad*")), f"fixtures/{code}/bad*"
-    assert list((FIXTURES / code).glob("good*")), f"fixtures/{code}/good*"
+    folder = FIXTURES / code
+    assert [(folder / name).is_dir() for name in ("bad", "good")] in ([True, True], [False, False]), "of one kind"
+    for name in ("bad", "good"):
+        assert (folder / name).is_dir() != (folder / f"{name}.yaml").is_file(), f"fixtures/{code}/{name}"
 
 
 def test_no_fixtures_of_unknown_rules() -> None:

@@ -17,11 +17,22 @@ FLOORS = (
     ("repository",),
     ("training",),
     ("programs",),
-    ("report", "reports", "settings", "suppressions", "own_rules", "recognise", "catalogue", "fixes", "baseline"),
+    (
+        "report",
+        "reports",
+        "settings",
+        "suppressions",
+        "own_rules",
+        "recognise",
+        "catalogue",
+        "fixes",
+        "baseline",
+        "fingerprints",
+    ),
     ("engine",),
     ("__init__",),
     ("resolve",),
-    ("cli", "__main__"),
+    ("action", "cli", "__main__"),
 )
 """From the ground up; what stands on one floor may import each other."""
 

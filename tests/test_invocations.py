@@ -14,12 +14,12 @@ from trainlint.repository.files import Repository
 from trainlint.repository.invocations import (
     Command,
     Invocation,
-    Word,
     invocations_in,
     invocations_in_script,
     named_file,
     repository_invocations,
 )
+from trainlint.repository.shell import Word
 
 SOUP = Command("soup train", (("soup", "train"), ("soup_cli.cli", "train")), "soup", counts={"--fsdp": 1})
 TUNE = Command("tune run", (("tune", "run"),), "tune", bare={"--standalone"})

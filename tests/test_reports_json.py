@@ -46,7 +46,7 @@ def test_whole_object() -> None:
                     "edits": [{"line": 6, "column": 1, "endLine": 7, "endColumn": 1, "replacement": ""}],
                 },
                 "suppressed": None,
-                "fingerprint": FIXABLE.fingerprint,
+                "fingerprint": report(FIXABLE).findings[0].fingerprint,
             }
         ],
         "files": {"discovered": 41, "parsed": 4, "recognised": 3},

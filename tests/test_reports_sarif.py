@@ -133,7 +133,10 @@ def test_result() -> None:
                 ],
             }
         ],
-        "partialFingerprints": {"primaryLocationLineHash": "c66c39b45c607cd2:1"},
+        "partialFingerprints": {
+            "trainlint/v2": report(FIXABLE).findings[0].fingerprint,
+            "primaryLocationLineHash": "c66c39b45c607cd2:1",
+        },
         "properties": {
             "program": "kubeflow-trainer",
             "programVersions": ["2.3"],

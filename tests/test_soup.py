@@ -9,15 +9,7 @@ import pytest
 
 from trainlint.catalogue import find_rule
 from trainlint.engine import lint
-from trainlint.programs.soup.facts import (
-    COMPILE_LIMITS,
-    PIPELINE_LIMITS,
-    QUANTIZATION_LIMITS,
-    REFUSED_VALUES,
-    RELORA_LIMITS,
-    STREAM_LIMITS,
-    facts_of,
-)
+from trainlint.programs.soup.facts import facts_of
 from trainlint.programs.soup.program import PROGRAM, SoupConfig, SoupFile
 from trainlint.reading.document import documents
 from trainlint.reading.scalars import Dialect
@@ -116,8 +108,7 @@ def test_plain_config_meets_no_limit(release: str) -> None:
     (document,) = documents("soup.yaml", Text(CONFIG))
     facts = facts_of(release)
     config = SoupConfig(Field.root(document, Dialect.PYYAML), facts)
-    tables = (COMPILE_LIMITS, PIPELINE_LIMITS, QUANTIZATION_LIMITS, REFUSED_VALUES, RELORA_LIMITS, STREAM_LIMITS)
-    for limit in [limit for table in (*tables, facts.needs) for limit in facts.limits(table)]:
+    for limit in [limit for section in facts.limits.values() for limit in section]:
         assert not limit.holds(config), limit
 
 

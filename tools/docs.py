@@ -1,23 +1,29 @@
-"""Writes the rule pages in docs/rules/ from the registry and the fixtures: `python tools/docs.py [--check]`."""
+"""Writes the rule pages in docs/rules/ from the registry, the fixtures and their snapshots: `python tools/docs.py`.
+
+A page shows the rule's `bad.yaml` or `bad/`, what is reported on it, and how `good.yaml` or `good/` differs. With
+`--check` nothing is written, and the pages that are out of date are named.
+"""
 
 from __future__ import annotations
 
+import difflib
 import re
 import sys
-import tempfile
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
-from trainlint.catalogue import FAMILIES, all_rules, parse_target
-from trainlint.engine import lint
-from trainlint.findings import Finding
+from cases import FIXTURES, ROOT, Case, cases
+from trainlint.catalogue import FAMILIES, all_rules
+from trainlint.findings import Severity
 from trainlint.rule import Rule
-from trainlint.settings import Overrides
-from trainlint.targets import Target
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "rules"
-FIXTURES = ROOT / "fixtures"
-_COMMENT = re.compile(r"\s*#\s*(?:expect|target|runtimes):.*$", re.MULTILINE)
+SHOWN_WHOLE = 3
+"""So many findings are shown with their lines, those after them with their first line alone."""
+
+_LANGUAGES = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".sh": "sh"}
+_HEADER = re.compile(r"^\S+:\d+:\d+: (\w+) ([A-Z]{2}\d{3}) ", re.MULTILINE)
 
 
 def pages() -> dict[Path, str]:
@@ -31,7 +37,7 @@ def _index(rules: list[Rule]) -> str:
     for family, title in FAMILIES.items():
         lines += [f"## {title}", "", "| code | name | severity | what it finds |", "| --- | --- | --- | --- |"]
         lines += [
-            f"| [{rule.code}]({rule.code}.md) | `{rule.name}` | {rule.severity.value} | {_cell(rule.summary)} |"
+            f"| [{rule.code}]({rule.code}.md) | `{rule.name}` | {_severity(rule)} | {_cell(rule.summary)} |"
             for rule in rules
             if rule.code.startswith(family)
         ]
@@ -43,46 +49,103 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
+def _severity(rule: Rule) -> str:
+    """The severities that its findings have, the gravest first."""
+    return " or ".join(severity.value for severity in reversed(Severity) if severity.value in _levels()[rule.code])
+
+
+@cache
+def _levels() -> dict[str, set[str]]:
+    """The severities of each rule's findings in all snapshots."""
+    levels: dict[str, set[str]] = {}
+    for case in cases("bad"):
+        for level, code in _HEADER.findall(case.kept):
+            levels.setdefault(code, set()).add(level)
+    return levels
+
+
 def _page(rule: Rule) -> str:
-    lines = [f"# {rule.code} {rule.name}", "", f"Severity: {rule.severity.value}.", "", rule.documentation, ""]
-    example = FIXTURES / rule.code / "bad.yaml"
-    if example.is_file():
-        lines += [
-            "## Example",
-            "",
-            "```yaml",
-            _without_comments(example),
-            "```",
-            "",
-            "```",
-            *_findings(example),
-            "```",
-            "",
-        ]
+    lines = [f"# {rule.code} {rule.name}", "", f"Severity: {_severity(rule)}.", "", rule.documentation, ""]
+    bad, good = _example(rule, "bad"), _example(rule, "good")
+    lines += ["## Example", ""]
+    asked = bad.overrides()
+    options = [f"--target {program}={', '.join(target.versions)}" for program, target in asked.targets.items()]
+    options += ["--runtimes closed"] if asked.runtimes == "closed" else []
+    if options:
+        lines += [f"With `{' '.join(options)}`:", ""]
+    lines += [*_files(bad), "```", *_output(bad), "```", ""]
+    lines += ["## Use instead", "", "```diff", *_difference(bad, good), "```", ""]
     return "\n".join(lines)
 
 
-def _without_comments(example: Path) -> str:
-    """The fixture as a reader should see it, without expectations and settings."""
-    return _COMMENT.sub("", example.read_text(encoding="utf-8")).strip("\n")
+def _example(rule: Rule, name: str) -> Case:
+    folder = FIXTURES / rule.code / name
+    return Case(folder if folder.is_dir() else folder.with_suffix(".yaml"))
 
 
-def _findings(example: Path) -> list[str]:
-    content = example.read_text(encoding="utf-8")
-    targets: dict[str, Target] = {}
-    for match in re.finditer(r"^#\s*target:\s*(\S+)", content, re.MULTILINE):
-        targets.update(parse_target(match.group(1)))
-    runtimes = re.search(r"^#\s*runtimes:\s*(\w+)", content, re.MULTILINE)
-    overrides = Overrides(targets=targets, runtimes=runtimes.group(1) if runtimes else None, isolated=True)
-    shown = _without_comments(example).encode()
-    with tempfile.TemporaryDirectory() as folder:
-        report = lint([], overrides, stdin=(Path(folder, "example.yaml"), shown))
-    return [_line(finding) for finding in report.findings]
+def _texts(case: Case) -> dict[str, list[str]]:
+    return {name: data.decode("utf-8", "replace").splitlines() for name, data in case.files().items()}
 
 
-def _line(finding: Finding) -> str:
-    at = finding.span
-    return f"{at.line}:{at.column}: {finding.level.value} {finding.rule} {finding.name}: {finding.message}"
+def _files(case: Case) -> Iterator[str]:
+    for name, lines in _texts(case).items():
+        if case.is_folder:
+            yield from (f"`{name}`:", "")
+        yield from (f"```{_LANGUAGES.get(Path(name).suffix, '')}", *lines, "```", "")
+
+
+def _output(case: Case) -> Iterator[str]:
+    """The snapshot; of findings after the first few only the line that says what they are."""
+    blocks = case.kept.rstrip("\n").split("\n\n")
+    findings = [block for block in blocks if _HEADER.match(block)]
+    short = findings[SHOWN_WHOLE:]
+    if short:
+        blocks[SHOWN_WHOLE : len(findings)] = ["\n".join(block.splitlines()[0] for block in short)]
+    yield from "\n\n".join(blocks).splitlines()
+
+
+def _difference(bad: Case, good: Case) -> Iterator[str]:
+    """What to change, document by document; what the good one has besides is no part of it."""
+    before, after = _texts(bad), _texts(good)
+    if not bad.is_folder:
+        after = {bad.path.name: after[good.path.name]}
+    for name in before:
+        changes = list(_changes(before[name], after[name])) if name in after else []
+        if changes and bad.is_folder:
+            yield f"--- {name}"
+        yield from changes
+
+
+def _changes(before: list[str], after: list[str]) -> Iterator[str]:
+    for document, match in _pairs(_documents(before), _documents(after)):
+        for line in list(difflib.unified_diff(document, match, lineterm="", n=2))[3:]:
+            yield "@@" if line.startswith("@@") else line
+
+
+def _pairs(ones: list[list[str]], others: list[list[str]]) -> list[tuple[list[str], list[str]]]:
+    """Each document with the one most like it, in order; the likest pair is chosen first."""
+    likeness = {
+        (i, j): difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
+        for i, one in enumerate(ones)
+        for j, other in enumerate(others)
+    }
+    chosen: dict[int, int] = {}
+    for i, j in sorted(likeness, key=lambda pair: -likeness[pair]):
+        if i not in chosen and j not in chosen.values():
+            chosen[i] = j
+    return [(ones[i], others[j]) for i, j in sorted(chosen.items())]
+
+
+def _documents(lines: list[str]) -> list[list[str]]:
+    documents: list[list[str]] = [[]]
+    for line in lines:
+        if re.match("# (target|runtimes):", line):
+            continue
+        if line == "---":
+            documents.append([])
+        else:
+            documents[-1].append(line)
+    return documents
 
 
 def main() -> int:

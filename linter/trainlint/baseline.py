@@ -3,56 +3,101 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainlint.findings import Finding
 from trainlint.report import Report
 from trainlint.settings import SettingsError
 
-VERSION = 1
+VERSION = 2
 
 
-def read(file: Path) -> Counter[str]:
-    """How often the baseline holds each fingerprint.
+@dataclass(frozen=True)
+class Row:
+    """One finding that the baseline holds: where it was, and its two fingerprints."""
+
+    path: str
+    fingerprint: str
+    content: str
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The rows of a baseline file; `notice` is what the user should know of it."""
+
+    rows: tuple[Row, ...]
+    notice: str = ""
+
+
+def read(file: Path) -> Baseline:
+    """The baseline in a file. One of version 1 holds nothing that can be matched, which its notice says.
 
     Raises SettingsError when the file is no baseline.
     """
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
+        if data["version"] == 1 and isinstance(data["findings"], list):
+            return Baseline(
+                (),
+                f"{file} was written by an older release and holds nothing that is still found: write it anew with "
+                f"--baseline {file} --write-baseline",
+            )
         if data["version"] != VERSION:
             raise ValueError(data["version"])
-        return Counter(str(finding["fingerprint"]) for finding in data["findings"])
+        rows = (Row(str(row["path"]), str(row["fingerprint"]), str(row["content"])) for row in data["findings"])
+        return Baseline(tuple(rows))
     except OSError as error:
         raise SettingsError(f"{file}: cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise SettingsError(f"{file}: no baseline of version {VERSION}; write it with --write-baseline") from None
 
 
-def apply(report: Report, known: Counter[str]) -> Report:
-    """The report with the findings that the baseline holds marked, each as often as it holds it."""
-    return replace(report, findings=tuple(_marked(report.findings, Counter(known))))
+def apply(report: Report, known: Baseline, exists: Callable[[str], bool] = os.path.exists) -> Report:
+    """The report with the findings that the baseline holds marked.
+
+    A finding is held by a row of its fingerprint, each by one; then by a row of the same content whose file is gone:
+    the file was moved. `exists` tells whether a row's file is still there.
+    """
+    held = {id(finding) for finding in _held(list(report.findings), known, exists)}
+    findings = tuple(replace(finding, baselined=id(finding) in held) for finding in report.findings)
+    notices = (*report.notices, *([known.notice] if known.notice else []))
+    return replace(report, findings=findings, notices=notices)
 
 
-def _marked(findings: Iterable[Finding], left: Counter[str]) -> Iterator[Finding]:
+def _held(findings: Iterable[Finding], known: Baseline, exists: Callable[[str], bool]) -> Iterator[Finding]:
+    left = Counter(known.rows)
+    by_fingerprint = {row.fingerprint: row for row in known.rows}
+    remaining: list[Finding] = []
     for finding in findings:
-        held = finding.suppressed is None and left[finding.fingerprint] > 0
-        if held:
-            left[finding.fingerprint] -= 1
-        yield replace(finding, baselined=held)
+        row = by_fingerprint.get(finding.fingerprint)
+        if finding.suppressed is None and row is not None and left[row] > 0:
+            left[row] -= 1
+            yield finding
+        elif finding.suppressed is None:
+            remaining.append(finding)
+    moved = Counter(row.content for row in left.elements() if not exists(row.path))
+    for finding in remaining:
+        if moved[finding.content] > 0:
+            moved[finding.content] -= 1
+            yield finding
 
 
 def write(file: Path, report: Report) -> int:
-    """Write a baseline of the findings that no comment suppresses, in a stable order; how many there are.
+    """Write a baseline of the findings that no comment suppresses, sorted by path, rule and field; how many there are.
 
     Raises OSError.
     """
-    rows = [
-        {"rule": f.rule, "path": f.path, "field": f.yaml_path, "fingerprint": f.fingerprint}
-        for f in report.findings
-        if f.suppressed is None
-    ]
+    rows = sorted(
+        (
+            {"path": f.path, "rule": f.rule, "field": f.yaml_path, "fingerprint": f.fingerprint, "content": f.content}
+            for f in report.findings
+            if f.suppressed is None
+        ),
+        key=lambda row: (row["path"], row["rule"], row["field"], row["fingerprint"]),
+    )
     file.write_text(json.dumps({"version": VERSION, "findings": rows}, indent=1) + "\n", encoding="utf-8", newline="\n")
     return len(rows)

@@ -11,12 +11,21 @@ from typing import TYPE_CHECKING
 
 from trainlint.catalogue import OWN_RULES, VOCABULARY, all_rules, find_rule, nearest_rule
 from trainlint.findings import Finding, Severity
+from trainlint.fingerprints import document_name, fingerprinted
 from trainlint.programs import Subject, Surroundings, Views
 from trainlint.programs.table import PROGRAMS, Program
 from trainlint.reading.text import Text
 from trainlint.recognise import Recogniser, is_templated, marks, owner_of_broken
 from trainlint.report import FileCounts, Report
-from trainlint.repository.discover import Candidate, Excluder, discover, is_workspace, settings_file, workspace_of
+from trainlint.repository.discover import (
+    Candidate,
+    Excluder,
+    discover,
+    is_workspace,
+    repository_root,
+    settings_file,
+    workspace_of,
+)
 from trainlint.repository.files import Repository, Source, display_path
 from trainlint.rule import Rule, rules_of, selected
 from trainlint.settings import Overrides, Settings, SettingsError, read_settings
@@ -82,6 +91,7 @@ class Run:
     def __init__(self, overrides: Overrides) -> None:
         self.overrides = overrides
         self._workspaces: dict[Path, Workspace] = {}
+        self._roots: dict[Path, Path] = {}
         self._targets: dict[str, Target] = {}
         self._notices: dict[str, None] = {}
         self._accepted_elsewhere: dict[str, Counter[str]] = {}
@@ -112,10 +122,10 @@ class Run:
                     if reported:
                         texts[path] = text
                         findings.extend(reported)
-        findings = _merge_duplicates(findings)
+        findings = sorted(_merge_duplicates(findings), key=lambda f: (f.span, f.rule, f.message))
         self._notice_other_releases()
         return Report(
-            findings=tuple(sorted(findings, key=lambda f: (f.span, f.rule, f.message))),
+            findings=tuple(fingerprinted(findings, texts, self._path_from_root, self._document_name)),
             files=FileCounts(discovered, self._parsed, self._recognised),
             targets=self._targets,
             notices=tuple(self._notices),
@@ -281,6 +291,21 @@ class Run:
             if in_force.notice:
                 self._notice(in_force.notice)
             yield in_force
+
+    def _path_from_root(self, path: str) -> str:
+        """A path from the root of its repository, so that it is the same from whichever folder the run starts."""
+        absolute = Path(os.path.abspath(path))
+        root = self._roots.get(absolute.parent)
+        if root is None:
+            root = self._roots[absolute.parent] = repository_root(absolute.parent)
+        return absolute.relative_to(root).as_posix() if (root / ".git").exists() else path
+
+    def _document_name(self, path: str, index: int) -> str:
+        for workspace in self._workspaces.values():
+            for document in workspace.repository.documents_of(path):
+                if document.index == index:
+                    return document_name(document)
+        return f"#{index}"
 
     def _notice(self, text: str) -> None:
         self._notices[text] = None

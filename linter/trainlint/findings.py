@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 
 class Severity(enum.Enum):
@@ -89,6 +89,10 @@ class Finding:
     fix: Fix | None = None
     suppressed: str | None = dataclasses.field(default=None, compare=False)
     baselined: bool = dataclasses.field(default=False, compare=False)
+    fingerprint: str = dataclasses.field(default="", compare=False)
+    """By this the finding is known again: fingerprints.py says what it is made of."""
+    content: str = dataclasses.field(default="", compare=False)
+    """The fingerprint without the path: the same when the file is moved."""
 
     @property
     def path(self) -> str:
@@ -100,12 +104,6 @@ class Finding:
         """The severity, which the engine has settled by the time a finding is reported."""
         return self.severity or Severity.ERROR
 
-    @property
-    def fingerprint(self) -> str:
-        """Stable while lines move: sixteen hexadecimal digits over rule, file, true path and message."""
-        parts = (self.rule, self.path, str(self.document), self.yaml_path, self.message)
-        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
     def stamped(self, *, rule: str, name: str, severity: Severity, program: str, version: str | None) -> Finding:
         """This finding with what its rule, its program and the release in force settle."""
         return replace(
@@ -116,6 +114,21 @@ class Finding:
             program=self.program or program,
             program_versions=() if version is None else (version,),
         )
+
+
+class Details(TypedDict, total=False):
+    """What a finding says besides its message; the place, the rule and the engine settle what is left out.
+
+    `field` where the program spells the place otherwise; `at_key` when the key is wrong, not the value.
+    """
+
+    help: str
+    severity: Severity | None
+    field: str | None
+    program: str
+    related: tuple[Related, ...]
+    fix: Fix | None
+    at_key: bool
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -139,3 +152,8 @@ def some_of(words: Iterable[object], limit: int = 5) -> str:
     if len(listed) <= limit:
         return ", ".join(listed)
     return f"{', '.join(listed[:limit])}, … ({len(listed)} in all)"
+
+
+def shortened(text: str, limit: int = 40) -> str:
+    """A text for a message, cut where it is long."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from trainlint.engine import Run
-from trainlint.programs.kubeflow.build import BuiltJob, Pods
-from trainlint.programs.kubeflow.built_value import Part, Source
+from trainlint.programs.kubeflow.build import BuiltJob
+from trainlint.programs.kubeflow.built_pods import Pods
+from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
 from trainlint.programs.kubeflow.objects import TrainJob
 from trainlint.programs.kubeflow.program import PROGRAM
 from trainlint.programs.kubeflow.quantities import parse_quantity
@@ -94,7 +95,7 @@ def _pods(pods: Pods, built: BuiltJob) -> Json:
     return {
         "name": pods.name,
         "step": pods.ancestor or None,
-        "replicas": plain(pods.replicas) if pods.replicas.exists else 1,
+        "replicas": plain(pods.replicas) if pods.replicas.given else 1,
         "parallelism": plain(pods.count),
         "completions": plain(pods.job.get("completions")),
         "processesPerNode": plain(built.processes) if pods is built.trainer else None,
@@ -105,29 +106,29 @@ def _pods(pods: Pods, built: BuiltJob) -> Json:
     }
 
 
-def _container(container: Part, built: BuiltJob) -> Json:
+def _container(container: BuiltValue, built: BuiltJob) -> Json:
     row: dict[str, Json] = {"name": container.name}
     origins: dict[str, Json] = {}
     for key in CONTAINER_KEYS:
         part = container.get(key)
         row[key] = plain(part) or None
-        if part.exists and key != "env":
+        if part.given and key != "env":
             origins[key] = _origin(part, built)
     row["env"] = [_env(env, built) for env in container.get("env").items()]
     row["from"] = origins
     return row
 
 
-def _env(env: Part, built: BuiltJob) -> Json:
+def _env(env: BuiltValue, built: BuiltJob) -> Json:
     row: dict[str, Json] = {"name": plain(env.get("name"))}
     for key in ("value", "valueFrom"):
-        if env.get(key).exists:
+        if env.get(key).given:
             row[key] = plain(env.get(key))
-    row["from"] = _origin(env.get("value") if env.get("value").exists else env, built)
+    row["from"] = _origin(env.get("value") if env.get("value").given else env, built)
     return row
 
 
-def plain(part: Part) -> Json:
+def plain(part: BuiltValue) -> Json:
     """A part as plain data; what the manifests do not tell is null."""
     content = part.content
     if isinstance(content, dict):
@@ -135,16 +136,16 @@ def plain(part: Part) -> Json:
         listed = {key: plain(value) for key, value in content.items()}
         for key, value in amounts:
             if key in ("limits", "requests"):
-                listed[key] = {name: canonical(amount.written) for name, amount in value.entries()}
+                listed[key] = {name: canonical(str(amount)) for name, amount in value.entries()}
         return listed
     if isinstance(content, list):
         return [plain(item) for item in content]
-    return None if part.is_unclear or not isinstance(content, (str, int, float, bool)) else content
+    return None if part.unknown or not isinstance(content, (str, int, float, bool)) else content
 
 
-def _origin(part: Part, built: BuiltJob) -> Json:
-    span = None if part.source is Source.RUNTIME and built.runtime.shipped else part.place.span
-    by = "release" if part.made else part.source.value
+def _origin(part: BuiltValue, built: BuiltJob) -> Json:
+    span = None if part.owner is Owner.RUNTIME and built.runtime.shipped else part.place.span
+    by = "release" if part.made else part.owner.value
     return {"by": by, "path": span.path if span else None, "line": span.line if span else None}
 
 
@@ -176,42 +177,42 @@ def _lines(item: Resolved) -> Iterator[str]:
 def _pod_lines(pods: Pods, built: BuiltJob) -> Iterator[str]:
     count = _shown(pods.count)
     yield f"  {pods.name}: {count} {'pod' if count == '1' else 'pods'}{_behind(pods.count, built)}"
-    if pods is built.trainer and built.processes.exists:
+    if pods is built.trainer and built.processes.given:
         yield f"    processes per node: {_shown(built.processes)}{_behind(built.processes, built)}"
     for container in [*pods.init_containers, *pods.containers]:
         yield f"    {container.name or '?'}"
         for key in ("image", "command", "args"):
             part = container.get(key)
-            if part.exists:
+            if part.given:
                 yield f"      {key}: {_shown(part)}{_behind(part, built)}"
         for env in container.get("env").items():
             value = env.get("value")
-            text = _shown(value) if value.exists or not env.get("valueFrom").exists else _source(env.get("valueFrom"))
-            yield f"      env {_shown(env.get('name'))}={text}{_behind(value if value.exists else env, built)}"
+            text = _shown(value) if value.given or env.get("valueFrom").absent else _source(env.get("valueFrom"))
+            yield f"      env {_shown(env.get('name'))}={text}{_behind(value if value.given else env, built)}"
         for kind in ("limits", "requests"):
             for name, amount in container.at("resources", kind).entries():
-                yield f"      {kind} {name}: {canonical(amount.written) or '?'}{_behind(amount, built)}"
+                yield f"      {kind} {name}: {canonical(str(amount)) or '?'}{_behind(amount, built)}"
 
 
-def _shown(part: Part) -> str:
-    if part.is_unclear:
+def _shown(part: BuiltValue) -> str:
+    if part.unknown:
         return "?"
     if isinstance(part.content, list):
-        return " ".join("?" if item.is_unclear else shlex.quote(item.written) for item in part.content)
-    return part.written
+        return " ".join("?" if item.unknown else shlex.quote(str(item)) for item in part.content)
+    return str(part)
 
 
-def _source(source: Part) -> str:
+def _source(source: BuiltValue) -> str:
     """Where a variable's value is taken from: `(secretKeyRef token)`."""
     for key, ref in source.entries():
-        words = [value.written for _, value in ref.entries() if value.written]
+        words = [str(value) for _, value in ref.entries() if str(value)]
         return f"({' '.join([key, *words])})"
     return "?"
 
 
-def _behind(part: Part, built: BuiltJob) -> str:
+def _behind(part: BuiltValue, built: BuiltJob) -> str:
     """`  # jobs.yaml:7`, the place that gave a value."""
-    shipped = part.source is Source.RUNTIME and built.runtime.shipped
+    shipped = part.owner is Owner.RUNTIME and built.runtime.shipped
     place = "the shipped runtime" if shipped else f"{part.place.span.path}:{part.place.span.line}"
     return f"  # {'made from ' if part.made else ''}{place}"
 

@@ -5,9 +5,7 @@ Source: GitLab documentation, "Code Quality report format": an array of issues w
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import Counter
 
 from trainlint.findings import Severity
 from trainlint.report import Report
@@ -18,16 +16,13 @@ _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE
 
 def render(report: Report, options: RenderOptions) -> str:
     """The array, indented, in ASCII."""
-    seen: Counter[str] = Counter()
     issues = []
     for finding in options.shown(report):
-        seen[finding.fingerprint] += 1
-        identity = f"{finding.fingerprint}:{seen[finding.fingerprint]}"
         issues.append(
             {
                 "description": f"{finding.message} (help: {finding.help})" if finding.help else finding.message,
                 "check_name": finding.rule,
-                "fingerprint": hashlib.sha256(identity.encode()).hexdigest(),
+                "fingerprint": finding.fingerprint,
                 "severity": _SEVERITIES[finding.level],
                 "location": {
                     "path": options.from_root(finding.path),

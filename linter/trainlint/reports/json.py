@@ -17,7 +17,7 @@ Keys of a finding:
 - `related`: objects of `message`, `path` and the four numbers;
 - `fix`: null, or `title`, `safe` and `edits`: objects of the four numbers and `replacement`;
 - `suppressed`: null, or the reason (may be empty); `baselined`: only where suppressed findings are asked for;
-- `fingerprint`: the same while only lines move.
+- `fingerprint`: the same while only lines move or a message is reworded.
 """
 
 from __future__ import annotations

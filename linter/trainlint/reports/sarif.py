@@ -193,7 +193,6 @@ def _results(
     for finding in findings:
         text = texts.get(finding.path)
         lines = hashes.get(finding.path, [])
-        line = finding.span.line
         yield om.Result(
             rule_id=finding.rule,
             rule_index=index[finding.rule],
@@ -204,7 +203,7 @@ def _results(
                 _related(related, number, texts, options) for number, related in enumerate(finding.related, 1)
             ]
             or None,
-            partial_fingerprints={"primaryLocationLineHash": lines[line - 1]} if line <= len(lines) else None,
+            partial_fingerprints=_partial_fingerprints(finding, lines) or None,
             # In one run either every result says whether it is suppressed, or none does (SARIF 2.1.0, 3.27.23).
             suppressions=_suppressions(finding) if some_suppressed else None,
             fixes=_fixes(finding, text, options),
@@ -216,6 +215,13 @@ def _results(
                 "yamlPath": finding.yaml_path,
             },
         )
+
+
+def _partial_fingerprints(finding: Finding, lines: Sequence[str]) -> dict[str, str]:
+    """Our own fingerprint, and the hash of the line by which GitHub knows an alert again."""
+    ours = {"trainlint/v2": finding.fingerprint} if finding.fingerprint else {}
+    line = finding.span.line
+    return {**ours, "primaryLocationLineHash": lines[line - 1]} if line <= len(lines) else ours
 
 
 def _message(finding: Finding) -> str:

@@ -174,10 +174,23 @@ class Repository:
 
     def text_of(self, path: str) -> Text | None:
         """The text of a file that was read already, by its display path."""
-        for source in (*self._sources.values(), *self._unmarked.values()):
-            if source.path == path:
-                return source.text
-        return next((script.text for script in self._scripts.values() if script.path == path), None)
+        key = os.path.abspath(path)
+        source = self._sources.get(key)
+        if source is None or source.text is None:
+            source = self._unmarked.get(key)
+        if source is not None:
+            return source.text
+        return self._scripts[key].text if key in self._scripts else None
+
+    def documents_of(self, path: str) -> list[Document]:
+        """The documents of a file that was read already, by its display path."""
+        key = os.path.abspath(path)
+        return [
+            document
+            for source in (self._sources.get(key), self._unmarked.get(key))
+            if source is not None
+            for document in source.documents
+        ]
 
     def adopt(self, file: Path, data: bytes) -> None:
         """Take a file's content from elsewhere than the disk (standard input)."""

@@ -6,8 +6,9 @@ not. `rl sample_packing` holds when both are set to something true; the other wo
     !a        a is absent or false            a|b       one of them is set to something true
     a?  !a?   a is given, is absent or null   !a|b      none of them is
     a=x,y     a is one of these               a!=x,y    a is none of these, or absent
-    a>1  a<2  a is a number above, below      a~x       the text of a contains x, in whatever case
+    a>1  a<2  a is a number above, below      a?!=x,y   a is given, and none of these
     a|b#>1    more than one of them is true   a|b#<2    fewer than two are
+    a~x       the text of a contains x, in whatever case
 
 `true` and `false` stand for the booleans themselves. `a.b` is a key of the section `a`. A program's limits stand in
 programs/PROGRAM/limits.txt.
@@ -16,7 +17,7 @@ programs/PROGRAM/limits.txt.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from trainlint.reading.scalars import Dialect, Plain, plain_value
 
 if TYPE_CHECKING:
+    from trainlint.findings import Finding, Severity
     from trainlint.reading.values import Field
 
 Data: TypeAlias = "Plain | Sequence[Data] | Mapping[str, Data] | Unread"
@@ -48,6 +50,51 @@ class Reading(Protocol):
 
 
 @dataclass(frozen=True)
+class Word:
+    """One word of a condition: the settings that it names, and what must be so of them."""
+
+    names: tuple[str, ...]
+    negated: bool = False
+    given: bool = False
+    operator: str = ""
+    operand: str = ""
+
+    def test(self, reading: Reading) -> bool | None:
+        """Whether it holds of a file; None where that rests on what is not known."""
+        values = [reading.data(name) for name in self.names]
+        if self.operator.startswith("#"):
+            return _count(values, self.operator, int(self.operand))
+        if self.given:
+            answers = [_given(value) for value in values]
+        elif self.operator:
+            answers = [_compare(value, self.operator, self.operand) for value in values]
+        else:
+            answers = [is_true(value) for value in values]
+        answer = True if True in answers else None if None in answers else False
+        return None if answer is None else answer != self.negated
+
+
+_WORD = re.compile(r"(!?)([\w.|]+)(?:(\?)|(=|!=|\?!=|#>|#<|>|<|~)(.*))?")
+
+
+@cache
+def words_of(condition: str) -> tuple[Word, ...]:
+    """The words of a condition.
+
+    Raises ValueError for a word that is none.
+    """
+    return tuple(_word(text) for text in condition.split(" ") if text)
+
+
+def _word(text: str) -> Word:
+    match = _WORD.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text} is no condition")
+    negated, names, given, operator, operand = match.groups("")
+    return Word(tuple(names.split("|")), bool(negated), bool(given), operator, operand)
+
+
+@dataclass(frozen=True)
 class Limit:
     """Settings that a program refuses together.
 
@@ -66,16 +113,16 @@ class Limit:
 
     def holds(self, reading: Reading) -> bool:
         """The settings are all as the limit says."""
-        return all(test(reading) is True for test in _tests(self.when))
+        return all(word.test(reading) is True for word in words_of(self.when))
 
     def place(self, reading: Reading) -> Field:
-        """The setting to point at; where it is not given, the first of the condition that is."""
+        """The setting to point at, one that is true before others; where none is written, one of the condition."""
         names = self.at.split("|")
-        given = [name for name in names if reading.data(name) is not None]
-        if not given and self.at:
-            named = [name for keys in re.findall(r"[\w.|]+", self.when) for name in keys.split("|")]
-            given = [name for name in named if reading.place(name).node is not None]
-        return reading.place(next((name for name in given if is_true(reading.data(name))), (given or names)[0]))
+        written = [name for name in names if _is_written(reading, name) and reading.data(name) is not None]
+        if not written and self.at:
+            named = [name for word in words_of(self.when) for name in word.names]
+            written = [name for name in named if _is_written(reading, name)]
+        return reading.place(next((name for name in written if is_true(reading.data(name))), (written or names)[0]))
 
     def in_force(self, release: str, order: Sequence[str]) -> bool:
         """The limit holds in this one of the known releases, oldest first."""
@@ -85,26 +132,58 @@ class Limit:
         )
 
 
-_LIMIT = re.compile(r"(\d+(?:\.\d+)+)?(\.\.)?(\d+(?:\.\d+)+)?( converted)?: (.+)")
+def _is_written(reading: Reading, name: str) -> bool:
+    return reading.place(name).node is not None
+
+
+def refused(
+    limits: Iterable[Limit],
+    reading: Reading,
+    converted: Reading | None = None,
+    *,
+    severity: Severity | None = None,
+    why: str = "",
+) -> Iterator[Finding]:
+    """What a file sets together that these limits exclude; `converted` is the file once its values are converted."""
+    for limit in limits:
+        seen = converted if limit.converted and converted is not None else reading
+        if limit.holds(seen):
+            place = limit.place(seen)
+            at_key = place.is_sequence or place.is_mapping
+            yield place.finding(limit.message + why, help=limit.help, severity=severity, at_key=at_key)
+
+
+_PART = re.compile(r"\[(\S+)\]\n|(\S.*)\n {4}(?!-> )(.+)\n(?: {4}-> (.+)\n)?")
+_LIMIT = re.compile(r"(?=[\d.])(\d+(?:\.\d+)+)?(\.\.)?(\d+(?:\.\d+)+)?( converted)?: (.+)")
 _PLACE = re.compile(r"@\(([\w.|]*)\) ?|@(!?([\w.|]+))")
 
 
 @cache
 def limits_of(program: str) -> Mapping[str, tuple[Limit, ...]]:
-    """The limits of a program by their section, for all its releases.
-
-    Raises ValueError for a file that is not written as its head says.
-    """
+    """The limits of a program by their section, for all its releases."""
     path = Path(__file__).parent.parent / "programs" / program / "limits.txt"
+    return read_limits(path.read_text(encoding="utf-8"))
+
+
+def read_limits(text: str) -> Mapping[str, tuple[Limit, ...]]:
+    """The limits that a text states, by their section.
+
+    Raises ValueError for a text that is not written as the heads of the files say.
+    """
+    lines = [f"{line}\n" for line in text.splitlines() if line and not line.startswith("#")]
+    stated = "".join(lines)
     found: dict[str, list[Limit]] = {}
-    section: list[Limit] = []
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
-    for line, after, hint in zip(lines, [*lines[1:], ""], [*lines[2:], "", ""], strict=True):
-        if line.startswith("["):
-            section = found.setdefault(line.strip("[]"), [])
-        elif not line.startswith(" "):
-            help = hint.strip().removeprefix("-> ") if hint.startswith("    -> ") else ""
-            section.append(_limit(line, after.strip(), help))
+    section: list[Limit] | None = None
+    position = 0
+    while position < len(stated):
+        part = _PART.match(stated, position)
+        if part is None or (part[1] is None and section is None):
+            raise ValueError(f"{stated[position:].partition(chr(10))[0]} is no limit")
+        if part[1] is not None:
+            section = found.setdefault(part[1], [])
+        elif section is not None:
+            section.append(_limit(part[2], part[3], part[4] or ""))
+        position = part.end()
     return {name: tuple(limits) for name, limits in found.items()}
 
 
@@ -145,48 +224,12 @@ def data_of(field: Field) -> Data:
     return field.plain
 
 
-Test: TypeAlias = "Callable[[Reading], bool | None]"
-
-_WORD = re.compile(r"(!?)([\w.|]+)(?:(\?)|(=|!=|#>|#<|>|<|~)(.*))?")
-
-
-@cache
-def _tests(when: str) -> tuple[Test, ...]:
-    return tuple(_test(word) for word in when.split(" ") if word)
-
-
-def _test(word: str) -> Test:
-    match = _WORD.fullmatch(word)
-    if match is None:
-        raise ValueError(f"{word} is no condition")
-    negated, names, given, operator, operand = match.groups()
-    keys = names.split("|")
-    test = _none if negated else _any
-    if given:
-        return lambda reading: test(_given(reading.data(key)) for key in keys)
-    if operator in ("#>", "#<"):
-        return lambda reading: _count(reading, keys, operator, int(operand))
-    if operator:
-        return lambda reading: test(_compare(reading.data(key), operator, operand) for key in keys)
-    return lambda reading: test(is_true(reading.data(key)) for key in keys)
-
-
 def _given(value: Data) -> bool | None:
     return None if isinstance(value, Unread) else value is not None
 
 
-def _any(found: Iterable[bool | None]) -> bool | None:
-    answers = list(found)
-    return True if True in answers else None if None in answers else False
-
-
-def _none(found: Iterable[bool | None]) -> bool | None:
-    answer = _any(found)
-    return None if answer is None else not answer
-
-
-def _count(reading: Reading, keys: Sequence[str], operator: str, bound: int) -> bool | None:
-    answers = [is_true(reading.data(key)) for key in keys]
+def _count(values: Sequence[Data], operator: str, bound: int) -> bool | None:
+    answers = [is_true(value) for value in values]
     if None in answers:
         return None
     return answers.count(True) > bound if operator == "#>" else answers.count(True) < bound
@@ -196,11 +239,13 @@ def _compare(value: Data, operator: str, operand: str) -> bool | None:
     if isinstance(value, Unread):
         return None
     if operator == "~":
-        return isinstance(value, str) and operand in value.lower()
+        return isinstance(value, str) and operand.lower() in value.lower()
     if operator in (">", "<"):
         if not isinstance(value, (int, float)):
             return False
         return value > float(operand) if operator == ">" else value < float(operand)
+    if operator == "?!=" and value is None:
+        return False
     found = any(_is(value, word) for word in operand.split(","))
     return found if operator == "=" else not found
 

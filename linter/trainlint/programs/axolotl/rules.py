@@ -26,7 +26,7 @@ from trainlint.programs.axolotl.program import PREFIX, AxolotlConfig
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import Limit, is_true
+from trainlint.training.limits import is_true, refused
 from trainlint.training.pydantic_types import Refusal, as_number, model_refusals, refusals
 
 
@@ -447,16 +447,6 @@ def axolotl_nothing_sharded(config: AxolotlConfig, facts: AxolotlFacts) -> Itera
             )
 
 
-def _limits(config: AxolotlConfig, limits: Iterable[Limit]) -> Iterator[Finding]:
-    converted = config.converted
-    for limit in limits:
-        reading = converted if limit.converted else config
-        if limit.holds(reading):
-            place = limit.place(reading)
-            at_key = place.is_sequence or place.is_mapping
-            yield place.finding(limit.message, help=limit.help, at_key=at_key)
-
-
 @rule("FS410", "axolotl-sharding-limit")
 def axolotl_sharding_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """Something is asked for that Axolotl does not do under FSDP or DeepSpeed, or not without them.
@@ -467,7 +457,7 @@ def axolotl_sharding_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterat
 
     Source: Axolotl, validators of utils/schemas/validation.py, config.py and fsdp.py of each release.
     """
-    yield from _limits(config, facts.limits["sharding"])
+    yield from refused(facts.limits["sharding"], config, config.converted)
 
 
 @rule("FS411", "axolotl-optimizer-limit")
@@ -482,7 +472,7 @@ def axolotl_optimizer_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Itera
 
     Source: Axolotl, validators of utils/schemas/validation.py of each release.
     """
-    yield from _limits(config, facts.limits["optimizers"])
+    yield from refused(facts.limits["optimizers"], config, config.converted)
 
 
 @rule("FS412", "axolotl-adapter-limit")
@@ -496,7 +486,7 @@ def axolotl_adapter_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterato
 
     Source: Axolotl, validators of utils/schemas/peft.py, validation.py and config.py of each release.
     """
-    yield from _limits(config, facts.limits["adapters"])
+    yield from refused(facts.limits["adapters"], config, config.converted)
     if "mixlora_top_k" in config.fields:
         used, experts = (
             config.field.get(name).integer().or_when_absent(default) for name, default in MIXLORA_DEFAULTS.items()
@@ -515,7 +505,7 @@ def axolotl_rl_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Fin
 
     Source: Axolotl, validators of utils/schemas/validation.py of each release.
     """
-    yield from _limits(config, facts.limits["reinforcement"])
+    yield from refused(facts.limits["reinforcement"], config, config.converted)
     if not facts.rl_counts_checked:
         return
     rl = config.field.get("rl").text()
@@ -541,7 +531,7 @@ def axolotl_training_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterat
 
     Source: Axolotl, validators of utils/schemas/validation.py, model.py and config.py of each release.
     """
-    yield from _limits(config, facts.limits["training"])
+    yield from refused(facts.limits["training"], config, config.converted)
     save, evaluate = config.field.get("save_steps").number().known, config.field.get("eval_steps").number().known
     if is_true(config.data("early_stopping_patience")) and save and evaluate and save % evaluate:
         yield config.field.get("eval_steps").finding(

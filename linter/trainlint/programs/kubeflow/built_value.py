@@ -1,14 +1,14 @@
-"""Part: a value that a controller put together, with the place in a manifest that gave it.
+"""BuiltValue: a value that the controller put together, with the place in a manifest that gave it.
 
-The Trainer decodes a runtime, patches it, and writes a TrainJob's values over it; a `Part` is a value of the result. It
-remembers the field that it was read from, so that what Kubernetes says of the result can be said of the manifest.
+The Trainer decodes a runtime, patches it, and writes a TrainJob's values over it; a `BuiltValue` is a value of the
+result. It remembers the field that it was read from, so that a finding on the result points into the manifest.
 """
 
 from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from trainlint.programs.kubeflow.facts.crds import SchemaNode
 
 
-class Source(enum.Enum):
+class Owner(enum.Enum):
     """Whose manifest a value stands in."""
 
     JOB = "job"
     RUNTIME = "runtime"
 
 
-class Unclear(enum.Enum):
-    """A value that the manifests do not tell: a template fills it in, or the program's own answer is random."""
+class UnknownContent(enum.Enum):
+    """The content of a value that the manifests do not tell: a template, or the program's own answer is random."""
 
-    VALUE = "unclear"
+    UNKNOWN = enum.auto()
 
 
-UNCLEAR = Unclear.VALUE
+UNKNOWN = UnknownContent.UNKNOWN
 
-Content: TypeAlias = "dict[str, Part] | list[Part] | str | int | float | bool | Unclear | None"
+Content: TypeAlias = "dict[str, BuiltValue] | list[BuiltValue] | str | int | float | bool | UnknownContent | None"
 
 MERGE_KEYS: Mapping[str, str] = {
     "replicatedJobs": "name",
@@ -84,17 +84,18 @@ POINTERS = frozenset(
 """Optional texts that Go keeps when they are empty; it drops every other empty text, list and map."""
 
 
-class Part:
+class BuiltValue:
     """One value of what is built: its content, the field that gave it, and whether the controller made it up.
 
-    `made` values stand in no manifest; their place is the field that they follow from.
+    `made` values stand in no manifest; their place is the field that they follow from. As with a `Value`, a test on
+    anything that is not known is false.
     """
 
-    __slots__ = ("_key", "_place", "content", "made", "source")
+    __slots__ = ("_key", "_place", "content", "made", "owner")
 
-    def __init__(self, content: Content, place: Field, source: Source, *, made: bool = False, key: str = "") -> None:
+    def __init__(self, content: Content, place: Field, owner: Owner, *, made: bool = False, key: str = "") -> None:
         self.content = content
-        self.source = source
+        self.owner = owner
         self.made = made
         self._place = place
         self._key = key
@@ -107,18 +108,33 @@ class Part:
         return self._place
 
     @property
-    def exists(self) -> bool:
-        """Something is here, clear or not."""
+    def given(self) -> bool:
+        """Something is here, known or not."""
         return self.content is not None
 
     @property
-    def is_unclear(self) -> bool:
-        """What is here is not in the manifests."""
-        return self.content is UNCLEAR
+    def absent(self) -> bool:
+        """Nothing is here."""
+        return self.content is None
+
+    @property
+    def unknown(self) -> bool:
+        """What is here does not stand in the manifests."""
+        return self.content is UNKNOWN
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is here, or an empty text or list."""
+        return self.content is None or self.content in ("", [])
+
+    @property
+    def known(self) -> str | int | float | None:
+        """The scalar here; None where there is none, or it is not known."""
+        return self.content if isinstance(self.content, (str, int, float)) else None
 
     @property
     def text(self) -> str | None:
-        """The text here; None also where it is unclear."""
+        """The text here."""
         return self.content if isinstance(self.content, str) else None
 
     @property
@@ -138,70 +154,97 @@ class Part:
             return None
         return parse_quantity(str(self.content))
 
-    @property
-    def written(self) -> str:
-        """The scalar here as a text, for a message."""
-        return str(self.content) if isinstance(self.content, (str, int, float)) else ""
+    def __str__(self) -> str:
+        """The scalar here for a message, empty where there is none."""
+        return "" if self.known is None else str(self.known)
+
+    def is_(self, *wanted: str | int) -> bool:
+        """Known and one of these; a boolean is no number."""
+        return any(type(self.content) is type(value) and self.content == value for value in wanted)
+
+    def known_and_not_in(self, allowed: Collection[str | int]) -> bool:
+        """Known and none of these."""
+        return self.known is not None and self.known not in allowed
 
     @property
     def name(self) -> str:
         """The text under `name`, empty where there is none."""
         return self.get("name").text or ""
 
-    def get(self, key: str) -> Part:
+    def get(self, key: str) -> BuiltValue:
         """The value under a key; an absent one, placed as near as can be, where there is none."""
         if isinstance(self.content, dict) and key in self.content:
             return self.content[key]
-        content = UNCLEAR if self.is_unclear else None
-        return Part(content, self.place, self.source, made=self.made, key="" if self.made else key)
+        content = UNKNOWN if self.unknown else None
+        return BuiltValue(content, self.place, self.owner, made=self.made, key="" if self.made else key)
 
-    def at(self, *keys: str) -> Part:
+    def at(self, *keys: str) -> BuiltValue:
         """The value several keys down."""
-        part = self
+        value = self
         for key in keys:
-            part = part.get(key)
-        return part
+            value = value.get(key)
+        return value
 
-    def entries(self) -> Iterator[tuple[str, Part]]:
+    def entries(self) -> Iterator[tuple[str, BuiltValue]]:
         """The keys and values of a mapping."""
         if isinstance(self.content, dict):
             yield from self.content.items()
 
-    def find(self, path: str) -> Iterator[Part]:
+    def find(self, path: str) -> Iterator[BuiltValue]:
         """The values at a path such as `ports[].name`, where `[]` stands for every item; absent ones are left out."""
         step, _, rest = path.partition(".")
         found = self.content.get(step.removesuffix("[]")) if isinstance(self.content, dict) else None
         if found is None:
             return
-        for part in found.items() if step.endswith("[]") else [found]:
+        for value in found.items() if step.endswith("[]") else [found]:
             if rest:
-                yield from part.find(rest)
-            elif part.exists:
-                yield part
+                yield from value.find(rest)
+            elif value.given:
+                yield value
 
-    def items(self) -> list[Part]:
+    def items(self) -> list[BuiltValue]:
         """The items of a list; empty where there is none."""
         return self.content if isinstance(self.content, list) else []
 
     def texts(self) -> list[str] | None:
-        """A list of texts, None where there is none or something in it is unclear."""
+        """A list of texts, None where there is none or something in it is not known."""
         if not isinstance(self.content, list):
             return None
         texts = [item.text for item in self.content]
         return None if None in texts else [text for text in texts if text is not None]
 
-    def set(self, key: str, value: Part) -> None:
+    # building
+
+    def with_content(self, content: Content) -> BuiltValue:
+        """Another content at the same place."""
+        return BuiltValue(content, self.place, self.owner)
+
+    def derive(self, content: Content) -> BuiltValue:
+        """A content that the controller makes of this value."""
+        return BuiltValue(content, self.place, self.owner, made=True)
+
+    def set(self, key: str, value: BuiltValue) -> None:
         """Put a value under a key of a mapping."""
         if isinstance(self.content, dict):
             self.content[key] = value
 
-    def child(self, key: str, default: Content) -> Part:
+    def child(self, key: str, default: Content) -> BuiltValue:
         """The value under a key, put there with this content first where it is absent."""
-        part = self.get(key)
-        if not part.exists:
-            part = Part(default, part.place, part.source, made=self.made)
-            self.set(key, part)
-        return part
+        value = self.get(key)
+        if value.absent:
+            value = BuiltValue(default, value.place, value.owner, made=self.made)
+            self.set(key, value)
+        return value
+
+
+def repeated(values: Iterable[BuiltValue]) -> Iterator[BuiltValue]:
+    """The values whose text an earlier one has already."""
+    seen: set[str] = set()
+    for value in values:
+        if value.text is not None:
+            if value.text in seen:
+                yield value
+            seen.add(value.text)
 
 
 @dataclass(frozen=True)
@@ -216,45 +259,45 @@ class Decoding:
     empty_texts: bool = False
 
 
-def read(field: Field, schema: SchemaNode, source: Source, how: Decoding) -> Part:
+def read(field: Field, schema: SchemaNode, owner: Owner, how: Decoding) -> BuiltValue:
     """What Go decodes from a field: defaults of the schema filled in, nulls dropped."""
-    return Part(_read(field, schema, source, how), field, source)
+    return BuiltValue(_read(field, schema, owner, how), field, owner)
 
 
-def _read(field: Field, schema: SchemaNode, source: Source, how: Decoding) -> Content:
+def _read(field: Field, schema: SchemaNode, owner: Owner, how: Decoding) -> Content:
     if field.is_absent:
         return None
     if field.is_unknown:
-        return UNCLEAR
+        return UNKNOWN
     if field.is_mapping:
-        return _mapping(field, schema, source, how)
+        return _mapping(field, schema, owner, how)
     if field.is_sequence:
         if schema.items is None:
-            return UNCLEAR
+            return UNKNOWN
         inner = schema.items
-        return [read(item, inner, source, how) for item in field.items()]
+        return [read(item, inner, owner, how) for item in field.items()]
     return _scalar(field.plain, schema)
 
 
-def _mapping(field: Field, schema: SchemaNode, source: Source, how: Decoding) -> Content:
-    content: dict[str, Part] = {}
+def _mapping(field: Field, schema: SchemaNode, owner: Owner, how: Decoding) -> Content:
+    content: dict[str, BuiltValue] = {}
     if schema.values is not None:
         for entry in field.entries():
-            value = read(entry, schema.values, source, how)
-            if value.exists:
+            value = read(entry, schema.values, owner, how)
+            if value.given:
                 content[entry.name] = value
         return content
     for entry in field.entries():
         inner = schema.properties.get(entry.name)
         if inner is None:
             continue
-        value = read(entry, inner, source, how)
+        value = read(entry, inner, owner, how)
         optional = entry.name not in schema.required and entry.name not in POINTERS
-        if value.exists and not (how.rewritten and optional and _is_empty(value, inner)):
+        if value.given and not (how.rewritten and optional and _is_empty(value, inner)):
             content[entry.name] = value
     for key, filled in _filled_in(schema, how.empty_texts):
         if field.get(key).is_absent:
-            content[key] = Part(filled, field.get(key), source)
+            content[key] = BuiltValue(filled, field.get(key), owner)
     return content
 
 
@@ -268,7 +311,7 @@ def _filled_in(schema: SchemaNode, empty_texts: bool) -> tuple[tuple[str, str | 
     return (*defaults.items(), *((key, "") for key in texts if empty_texts))
 
 
-def _is_empty(value: Part, schema: SchemaNode) -> bool:
+def _is_empty(value: BuiltValue, schema: SchemaNode) -> bool:
     """Go drops it when it writes the object: an empty text or list, or a map (not a struct) without keys."""
     return value.content in ("", []) or (value.content == {} and schema.values is not None)
 
@@ -287,41 +330,41 @@ def _scalar(plain: Plain, schema: SchemaNode) -> Content:
         plain = int(plain)
     wanted = _TYPES.get(schema.type)
     if wanted is None or not isinstance(plain, wanted) or (isinstance(plain, bool) and bool not in wanted):
-        return UNCLEAR
+        return UNKNOWN
     return plain
 
 
-def merge(base: Part, patch: Part, key: str = "") -> Part:
+def merge(base: BuiltValue, patch: BuiltValue, key: str = "") -> BuiltValue:
     """A patch laid over a value as a strategic merge patch does; the patch's place stays where it says anything.
 
     Source: StrategicMergePatch of k8s.io/apimachinery, also for the order of merged lists.
     """
-    if not base.exists or base.is_unclear or patch.is_unclear:
-        content = patch.content if not base.exists or patch.is_unclear else base.content
-        return Part(content, patch.place, patch.source, made=patch.made)
+    if base.absent or base.unknown or patch.unknown:
+        content = patch.content if base.absent or patch.unknown else base.content
+        return BuiltValue(content, patch.place, patch.owner, made=patch.made)
     if isinstance(base.content, dict) and isinstance(patch.content, dict):
         merged = dict(base.content)
         for name, value in patch.content.items():
             merged[name] = merge(merged[name], value, name) if name in merged else value
-        return Part(merged, patch.place, patch.source)
+        return patch.with_content(merged)
     if isinstance(base.content, list) and isinstance(patch.content, list):
         if key in MERGE_KEYS:
-            return Part(_merge_items(base.content, patch.content, MERGE_KEYS[key]), patch.place, patch.source)
+            return patch.with_content(_merge_items(base.content, patch.content, MERGE_KEYS[key]))
         if key == "finalizers":
             texts = {item.text for item in base.content}
             added = [item for item in patch.content if item.text not in texts]
-            return Part([*base.content, *added], patch.place, patch.source)
+            return patch.with_content([*base.content, *added])
     return patch
 
 
-def is_no_key(part: Part) -> bool:
-    """Items cannot be told apart by a value that is not known, a mapping or a list."""
-    return part.is_unclear or isinstance(part.content, (dict, list))
+def is_no_key(value: BuiltValue) -> bool:
+    """The value cannot identify an item of a list: it is not known, a mapping or a list."""
+    return value.unknown or isinstance(value.content, (dict, list))
 
 
-def _merge_items(base: Sequence[Part], patch: Sequence[Part], key: str) -> Content:
-    if any(item.is_unclear or is_no_key(item.get(key)) for item in (*base, *patch)):
-        return UNCLEAR
+def _merge_items(base: Sequence[BuiltValue], patch: Sequence[BuiltValue], key: str) -> Content:
+    if any(item.unknown or is_no_key(item.get(key)) for item in (*base, *patch)):
+        return UNKNOWN
     order = {item.get(key).content: index for index, item in enumerate(base)}
     merged = {item.get(key).content: item for item in base}
     patched: list[Content] = []
@@ -331,7 +374,7 @@ def _merge_items(base: Sequence[Part], patch: Sequence[Part], key: str) -> Conte
         if name not in patched:
             patched.append(name)
     kept = [name for name in merged if name not in patched]
-    result: list[Part] = []
+    result: list[BuiltValue] = []
     while kept and patched:
         first = kept[0] in order and patched[0] in order and order[kept[0]] < order[patched[0]]
         result.append(merged[(kept if first else patched).pop(0)])

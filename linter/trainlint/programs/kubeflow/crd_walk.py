@@ -19,13 +19,13 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from trainlint.findings import nearest, some_of
+from trainlint.findings import nearest, shortened, some_of
 from trainlint.programs.kubeflow.quantities import is_quantity
 from trainlint.reading.document import Mapping, Sequence
 from trainlint.reading.values import Field, is_template
 
 if TYPE_CHECKING:
-    from trainlint.programs.kubeflow.facts.crds import Kind, SchemaNode
+    from trainlint.programs.kubeflow.facts.crds import SchemaNode
     from trainlint.reading.scalars import Plain
     from trainlint.reading.values import Path
 
@@ -38,7 +38,7 @@ _LARGEST_WHOLE_FLOAT = 2**53 - 1
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d?:\d\d:[0-5]\d)(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
-class Problem(enum.Enum):
+class DefectKind(enum.Enum):
     """What kind of defect a place has."""
 
     UNKNOWN_FIELD = enum.auto()
@@ -55,12 +55,12 @@ class Defect:
     """One place that the structure refuses, and why.
 
     `structure` is what was expected there; for an unknown field, of the mapping that holds it. `stray` is a key inside
-    a collection that has no place here: decoding calls it an unknown field. `unplaced` says that the answer blames the
-    object as a whole besides, or only, since the check that fails names no field. `at` is what to point at where that
-    is not the whole field; `earlier` is the first entry with the same keys, for a duplicate.
+    a collection that has no place here: decoding calls it an unknown field. `unplaced`: the API server's message names
+    no field, so the object's name is flagged too. `at` is what to point at where that is not the whole field; `earlier`
+    is the first entry with the same keys, for a duplicate.
     """
 
-    problem: Problem
+    kind: DefectKind
     field: Field
     structure: SchemaNode
     message: str
@@ -77,8 +77,8 @@ class Defect:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How an object comes to the check.
+class WalkOptions:
+    """What happened to an object before the check, and how much of it is checked.
 
     `keeps_nulls`: null fields are sent and not dropped by the client, so that an unknown one is refused.
     `decoded`: a webhook has decoded it into Go types before, which refuses wrong ones, but takes a fraction for a
@@ -107,8 +107,8 @@ def dotted(path: Path) -> str:
 class Walk:
     """What a walk came to: defects, and the places where CEL rules hang, as pairs of place and digest."""
 
-    def __init__(self, reading: Reading) -> None:
-        self.reading = reading
+    def __init__(self, options: WalkOptions) -> None:
+        self.options = options
         self.defects: list[Defect] = []
         self.cel: list[tuple[Field, str]] = []
         self._clean: set[tuple[int, int]] = set()
@@ -138,8 +138,8 @@ class Walk:
         if before == (len(self.defects), len(self.cel)):
             self._clean.add(key)
 
-    def _add(self, problem: Problem, field: Field, structure: SchemaNode, message: str, help: str = "") -> None:
-        self.defects.append(Defect(problem, field, structure, message, help))
+    def _add(self, kind: DefectKind, field: Field, structure: SchemaNode, message: str, help: str = "") -> None:
+        self.defects.append(Defect(kind, field, structure, message, help))
 
     def check_root(self, field: Field, structure: SchemaNode, skip: Collection[str]) -> None:
         """Check an object's fields but for some that are read otherwise."""
@@ -150,7 +150,7 @@ class Walk:
         count = 0
         templated = False
         for child in field.entries():
-            if child.name in skip or (self.reading.partial and child.name.startswith("$")):
+            if child.name in skip or (self.options.partial and child.name.startswith("$")):
                 continue
             below = structure.properties.get(child.name, structure.values)
             if is_template(child.name):
@@ -158,15 +158,15 @@ class Walk:
             elif below is not None:
                 count += not child.is_null
                 self.check(child, below)
-            elif (self.reading.keeps_nulls or not child.is_null) and len(unknown) < MAX_DEFECTS:
+            elif (self.options.keeps_nulls or not child.is_null) and len(unknown) < MAX_DEFECTS:
                 unknown.append(child)
         for child in unknown:
             owner = dotted(field.path[field.origin :]) or "the object"
-            self._add(Problem.UNKNOWN_FIELD, child, structure, f"{owner} has no field {child.name}")
-        if self.reading.partial or self.reading.types_only or templated:
+            self._add(DefectKind.UNKNOWN_FIELD, child, structure, f"{owner} has no field {child.name}")
+        if self.options.partial or self.options.types_only or templated:
             return
         if structure.min_properties is not None and count < structure.min_properties and not unknown:
-            self._add(Problem.OUT_OF_BOUNDS, field, structure, f"{field.name} must not be empty")
+            self._add(DefectKind.OUT_OF_BOUNDS, field, structure, f"{field.name} must not be empty")
         self._required(field, structure, unknown)
 
     def _required(self, field: Field, structure: SchemaNode, unknown: Iterable[Field] = ()) -> None:
@@ -177,35 +177,37 @@ class Walk:
             if meant is not None:
                 missing.remove(meant)
         for name in missing:
-            self._add(Problem.MISSING, field.get(name), structure.properties[name], f"{name} is missing")
+            self._add(DefectKind.MISSING, field.get(name), structure.properties[name], f"{name} is missing")
 
     def _lacks(self, field: Field, structure: SchemaNode, name: str) -> bool:
         child = structure.properties[name]
         if not field.get(name).is_absent or child.default is not None:
             return False
-        return not (self.reading.rewritten and _go_writes_empty(child))
+        return not (self.options.rewritten and _go_writes_empty(child))
 
     def _sequence(self, field: Field, structure: SchemaNode) -> None:
         items = field.items()
         inner = structure.items
-        if not self.reading.types_only:
+        if not self.options.types_only:
             low, high = structure.min_items, structure.max_items
             if high is not None and len(items) > high:
                 message = f"{field.name} has {len(items)} items, at most {high} are allowed"
-                self.defects.append(Defect(Problem.OUT_OF_BOUNDS, field, structure, message, at=items[high]))
+                self.defects.append(Defect(DefectKind.OUT_OF_BOUNDS, field, structure, message, at=items[high]))
             elif low is not None and len(items) < low:
                 message = f"{field.name} needs at least {low} item{'s' if low > 1 else ''}"
-                self._add(Problem.OUT_OF_BOUNDS, field, structure, message)
+                self._add(DefectKind.OUT_OF_BOUNDS, field, structure, message)
         for item in items:
             if inner is None:
                 continue
-            if item.is_null and self.reading.rewritten:
+            if item.is_null and self.options.rewritten:
                 self._required(item, inner)
             elif item.is_null:
                 help = "fill it in, or remove it"
-                self._add(Problem.WRONG_TYPE, item, inner, f"{_called(item)} must be {_kind(inner)}, it is null", help)
+                self._add(
+                    DefectKind.WRONG_TYPE, item, inner, f"{_called(item)} must be {_kind(inner)}, it is null", help
+                )
             self.check(item, inner)
-        if not self.reading.types_only and inner is not None:
+        if not self.options.types_only and inner is not None:
             if structure.list_type == "map":
                 self._unique(field, structure, ((item, self._keys(item, structure, inner)) for item in items))
             elif structure.list_type == "set":
@@ -218,7 +220,7 @@ class Walk:
             child = item.get(name)
             default = inner.properties[name].default
             if child.is_absent:
-                written = "" if self.reading.rewritten else None
+                written = "" if self.options.rewritten else None
                 keys.append(_typed(default if isinstance(default, (str, int)) else written))
             else:
                 identity = _identity(child)
@@ -241,7 +243,9 @@ class Walk:
             name = structure.list_keys[0] if structure.list_keys else ""
             at = item.get(name) if name else item
             message = f"{field.name} has a second entry {f'with {name} ' if name else ''}{_short(at.written)}"
-            defect = Defect(Problem.DUPLICATE, item, structure, message, "keep one of them", at=at, earlier=seen[key])
+            defect = Defect(
+                DefectKind.DUPLICATE, item, structure, message, "keep one of them", at=at, earlier=seen[key]
+            )
             self.defects.append(defect)
 
     def _misplaced_collection(self, field: Field, structure: SchemaNode) -> None:
@@ -257,12 +261,12 @@ class Walk:
         keys = [
             key
             for key in islice(_first_keys(field), MAX_DEFECTS)
-            if not is_template(key.name) and (self.reading.keeps_nulls or not key.is_null)
+            if not is_template(key.name) and (self.options.keeps_nulls or not key.is_null)
         ]
-        unplaced = structure.type == "int-or-string" and not keys and not self.reading.decoded
+        unplaced = structure.type == "int-or-string" and not keys and not self.options.decoded
         for at in keys or [field]:
             stray = at is not field
-            self.defects.append(Defect(Problem.WRONG_TYPE, at, structure, message, help, stray, unplaced))
+            self.defects.append(Defect(DefectKind.WRONG_TYPE, at, structure, message, help, stray, unplaced))
 
     def _scalar(self, field: Field, structure: SchemaNode) -> None:
         value = _in_json(field.plain)
@@ -270,10 +274,10 @@ class Walk:
         if not self._has_type(value, structure.type, quantity):
             message = f"{_called(field)} must be {_kind(structure)}, not {_given(value)}"
             number = isinstance(value, float) and math.isfinite(value)
-            unplaced = structure.type == "int-or-string" and ((quantity and number) or not self.reading.decoded)
-            unplaced |= structure.type == "integer" and number and self.reading.ranges_unplaced
+            unplaced = structure.type == "int-or-string" and ((quantity and number) or not self.options.decoded)
+            unplaced |= structure.type == "integer" and number and self.options.ranges_unplaced
             help = _advice(field, value, structure)
-            self.defects.append(Defect(Problem.WRONG_TYPE, field, structure, message, help, unplaced=unplaced))
+            self.defects.append(Defect(DefectKind.WRONG_TYPE, field, structure, message, help, unplaced=unplaced))
             return
         if isinstance(value, float):
             value = int(value) if value.is_integer() else value
@@ -291,7 +295,7 @@ class Walk:
             if not math.isfinite(value):
                 return False
             whole = value.is_integer() and abs(value) <= _LARGEST_WHOLE_FLOAT
-            fits_quantity = quantity and self.reading.rewritten
+            fits_quantity = quantity and self.options.rewritten
             return type == "number" or fits_quantity or (whole and type in ("integer", "int-or-string"))
         return type in ("string", "int-or-string")
 
@@ -299,44 +303,44 @@ class Walk:
         ranged = structure.format == "int32" or structure.type == "int-or-string"
         if ranged and not _INT32[0] <= value <= _INT32[1]:
             message = f"{_called(field)} is {value}, beyond 32 bits"
-            unplaced = self.reading.ranges_unplaced and structure.type == "integer"
-            self.defects.append(Defect(Problem.OUT_OF_BOUNDS, field, structure, message, unplaced=unplaced))
+            unplaced = self.options.ranges_unplaced and structure.type == "integer"
+            self.defects.append(Defect(DefectKind.OUT_OF_BOUNDS, field, structure, message, unplaced=unplaced))
             return
-        if self.reading.types_only:
+        if self.options.types_only:
             return
         if structure.minimum is not None and value < structure.minimum:
             message = f"{_called(field)} is {value}, it must be at least {structure.minimum}"
-            self._add(Problem.OUT_OF_BOUNDS, field, structure, message)
+            self._add(DefectKind.OUT_OF_BOUNDS, field, structure, message)
         elif structure.maximum is not None and value > structure.maximum:
             message = f"{_called(field)} is {value}, it must be at most {structure.maximum}"
-            self._add(Problem.OUT_OF_BOUNDS, field, structure, message)
+            self._add(DefectKind.OUT_OF_BOUNDS, field, structure, message)
 
     def _text(self, field: Field, structure: SchemaNode, value: str, quantity: bool) -> None:
         if quantity:
-            text = value.strip() if self.reading.rewritten else value
+            text = value.strip() if self.options.rewritten else value
             if not is_quantity(text):
-                self._add(Problem.MALFORMED, field, structure, f"{_short(value)} is no quantity", _QUANTITY_HELP)
+                self._add(DefectKind.MALFORMED, field, structure, f"{_short(value)} is no quantity", _QUANTITY_HELP)
             return
         if structure.format == "date-time" and not _is_date_time(value):
             help = "write it like 2026-01-31T12:00:00Z"
-            self._add(Problem.MALFORMED, field, structure, f"{_short(value)} is no date and time", help)
+            self._add(DefectKind.MALFORMED, field, structure, f"{_short(value)} is no date and time", help)
             return
-        if self.reading.types_only:
+        if self.options.types_only:
             return
         low, high = structure.min_length, structure.max_length
         if high is not None and len(value) > high:
             message = f"{_called(field)} has {len(value)} characters, at most {high} are allowed"
-            self._add(Problem.OUT_OF_BOUNDS, field, structure, message)
+            self._add(DefectKind.OUT_OF_BOUNDS, field, structure, message)
         elif low is not None and len(value) < low:
-            self._add(Problem.OUT_OF_BOUNDS, field, structure, f"{_called(field)} must not be empty")
+            self._add(DefectKind.OUT_OF_BOUNDS, field, structure, f"{_called(field)} must not be empty")
         elif structure.pattern is not None and not _pattern(structure.pattern).search(value):
-            self._add(Problem.MALFORMED, field, structure, f"{_short(value)} has not the form of a {field.name}")
+            self._add(DefectKind.MALFORMED, field, structure, f"{_short(value)} has not the form of a {field.name}")
         if structure.enum and value not in structure.enum:
             allowed = [word for word in structure.enum if word]
             close = nearest(value, [str(word) for word in allowed])
             help = f'did you mean "{close}"?' if close else ""
             message = f"{_called(field)} is {_short(value)}, it must be one of {some_of(allowed)}"
-            self._add(Problem.NOT_ALLOWED, field, structure, message, help)
+            self._add(DefectKind.NOT_ALLOWED, field, structure, message, help)
 
 
 def _in_json(value: Plain) -> Plain:
@@ -399,7 +403,7 @@ _QUANTITY_HELP = "write a number, or one with a suffix: 500m, 8, 16Gi"
 
 def _short(text: str) -> str:
     """A text in quotes, cut where it is long."""
-    return repr(text if len(text) <= LONGEST_QUOTE else f"{text[: LONGEST_QUOTE - 1]}…")
+    return repr(shortened(text, LONGEST_QUOTE))
 
 
 _KINDS = {
@@ -477,13 +481,6 @@ def structure_at(root: SchemaNode, path: Iterable[str | int]) -> SchemaNode | No
             return None
         node = node.items if isinstance(step, int) else node.properties.get(step, node.values)
     return node
-
-
-def releases_with(kind: Kind, path: Path, releases: Iterable[str]) -> list[str]:
-    """The releases whose structure has a field at this path."""
-    from trainlint.programs.kubeflow.facts.crds import schema
-
-    return [release for release in releases if structure_at(schema(release, kind), path) is not None]
 
 
 def place_of(root: SchemaNode, name: str, depth: int = 4) -> str | None:

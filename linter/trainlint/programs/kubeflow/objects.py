@@ -6,14 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from trainlint.programs.kubeflow.crd_walk import Defect, Problem, Reading, Walk, releases_with
-from trainlint.programs.kubeflow.facts.admission import (
-    ADMISSION,
-    CEL_RULES,
-    QUEUE_ANNOTATION,
-    SUPPORT_LABEL,
-    object_meta,
-)
+from trainlint.programs.kubeflow.crd_walk import Defect, DefectKind, Walk, WalkOptions, place_of, structure_at
+from trainlint.programs.kubeflow.facts.admission import CEL_RULES, QUEUE_ANNOTATION, SUPPORT_LABEL
 from trainlint.programs.kubeflow.facts.release import (
     ANCESTOR_LABEL,
     DORA_ARG,
@@ -24,7 +18,8 @@ from trainlint.programs.kubeflow.facts.release import (
     TORCHTUNE_COMMAND,
     KubeflowFacts,
 )
-from trainlint.programs.kubeflow.quantities import parse_quantity, whole
+from trainlint.programs.kubeflow.gpus import Amounts, possible_gpus
+from trainlint.programs.kubeflow.quantities import parse_quantity
 from trainlint.reading.values import Absent, Field, Value
 
 if TYPE_CHECKING:
@@ -50,17 +45,14 @@ class TrainerObject:
 
     @property
     def api_version(self) -> Value[str]:
-        """`apiVersion`."""
         return self.field.get("apiVersion").text()
 
     @property
     def kind(self) -> Value[str]:
-        """`kind`."""
         return self.field.get("kind").text()
 
     @property
     def name(self) -> Value[str]:
-        """`metadata.name`."""
         return self.field.at("metadata", "name").text()
 
     @property
@@ -70,23 +62,22 @@ class TrainerObject:
 
     @property
     def spec(self) -> Field:
-        """`spec`."""
         return self.field.get("spec")
 
 
 class Manifest:
     """An object as strict decoding and its CRD's structure see it in one release."""
 
-    def __init__(self, subject: TrainerObject, kind: Kind, release: str) -> None:
+    def __init__(self, subject: TrainerObject, kind: Kind, facts: KubeflowFacts) -> None:
         self.field = subject.field
         self.name = subject.name
         self.kind: Kind = kind
-        self.release = release
+        self.facts = facts
         self.partial = subject.partial
 
-    def defects(self, problem: Problem) -> Iterator[Defect]:
-        """The places with this problem."""
-        return (defect for walk in self._walks for defect in walk.defects if defect.problem is problem)
+    def defects(self, kind: DefectKind) -> Iterator[Defect]:
+        """The places with a defect of this kind."""
+        return (defect for walk in self._walks for defect in walk.defects if defect.kind is kind)
 
     def places(self, cel_rule: str) -> Iterator[Field]:
         """The places where a CEL rule of this name hangs and something stands."""
@@ -95,7 +86,12 @@ class Manifest:
     def releases_with(self, field: Field) -> list[str]:
         """The other releases in which this object may have this field."""
         path = field.path[field.origin :]
-        return releases_with(self.kind, path, [name for name in RELEASES if name != self.release])
+        others = [facts for facts in RELEASES.values() if facts is not self.facts]
+        return [facts.release for facts in others if structure_at(facts.structure(self.kind), path) is not None]
+
+    def place_of(self, name: str, kind: Kind) -> str | None:
+        """Where a kind of object has a field of this name, near its root."""
+        return place_of(self.facts.structure(kind), name)
 
     @property
     def cluster_scoped(self) -> bool:
@@ -109,26 +105,25 @@ class Manifest:
         Metadata is only decoded. Status is dropped before the structure is checked: an unknown field in it is refused,
         a wrong type only where a webhook decodes first.
         """
-        from trainlint.programs.kubeflow.facts.crds import schema
+        from trainlint.programs.kubeflow.facts.crds import object_meta
 
-        checks = ADMISSION[self.release]
-        root = schema(self.release, self.kind)
+        root = self.facts.structure(self.kind)
         keeps_nulls = not self.name.known
-        decoding = Reading(keeps_nulls=keeps_nulls, partial=self.partial, types_only=True)
+        decoding = WalkOptions(keeps_nulls=keeps_nulls, partial=self.partial, types_only=True)
         metadata, status = Walk(decoding), Walk(decoding)
         metadata.check(self.field.get("metadata"), object_meta())
         if "status" in root.properties:
             status.check(self.field.get("status"), root.properties["status"])
-            if not checks.decodes_first:
-                status.defects = [d for d in status.defects if d.problem is Problem.UNKNOWN_FIELD or d.stray]
-        decoded = checks.decodes_first and self.kind == "TrainJob"
+            if not self.facts.decodes_first:
+                status.defects = [d for d in status.defects if d.kind is DefectKind.UNKNOWN_FIELD or d.stray]
+        decoded = self.facts.decodes_first and self.kind == "TrainJob"
         own = Walk(
-            Reading(
+            WalkOptions(
                 keeps_nulls=keeps_nulls,
                 decoded=decoded,
                 rewritten=decoded and self._has_untimed_patch,
                 partial=self.partial,
-                ranges_unplaced=checks.ranges_in_structure and self.kind != "TrainJob",
+                ranges_unplaced=self.facts.ranges_in_structure and self.kind != "TrainJob",
             )
         )
         own.check_root(self.field, root, skip=("metadata", "status") if "status" in root.properties else ("metadata",))
@@ -140,7 +135,7 @@ class Manifest:
         return any(patch.is_null or (patch.is_mapping and patch.get("time").is_absent) for patch in patches)
 
 
-class Container:
+class RuntimeContainer:
     """One container of a runtime's pod template."""
 
     def __init__(self, field: Field) -> None:
@@ -148,27 +143,27 @@ class Container:
 
     @property
     def name(self) -> Value[str]:
-        """`name`."""
         return self.field.get("name").text()
 
     @property
     def command(self) -> Value[list[Value[str]]]:
-        """`command`."""
         return self.field.get("command").texts()
 
     @property
     def args(self) -> Value[list[Value[str]]]:
-        """`args`."""
         return self.field.get("args").texts()
 
     @property
     def resources(self) -> Field:
-        """`resources`."""
         return self.field.get("resources")
 
 
 class MergedJob:
-    """One job of a runtime with what a TrainJob's patches say of its pods: the pod specs, the runtime's first."""
+    """One job of a runtime with what a TrainJob's patches say of its pods: the pod specs, the runtime's first.
+
+    Admission refuses an entry of the one or the other, and looks some values up in the runtime alone, so they stay
+    apart here; builder.py merges them.
+    """
 
     def __init__(self, name: str, pod_specs: list[Field]) -> None:
         self.name = name
@@ -222,7 +217,6 @@ class ReplicatedJob:
 
     @property
     def name(self) -> Value[str]:
-        """`name`."""
         return self.field.get("name").text()
 
     @property
@@ -237,15 +231,14 @@ class ReplicatedJob:
 
     @property
     def pod_spec(self) -> Field:
-        """`template.spec.template.spec`."""
         return _pod_spec(self.field)
 
     @property
-    def containers(self) -> list[Container]:
+    def containers(self) -> list[RuntimeContainer]:
         """The containers of its pods."""
-        return [Container(item) for item in self.pod_spec.get("containers").items()]
+        return [RuntimeContainer(item) for item in self.pod_spec.get("containers").items()]
 
-    def container(self, name: str) -> Container | None:
+    def container(self, name: str) -> RuntimeContainer | None:
         """The container with this name."""
         return next((c for c in self.containers if c.name.is_(name)), None)
 
@@ -260,7 +253,6 @@ class Runtime(TrainerObject):
 
     @property
     def ml_policy(self) -> Field:
-        """`spec.mlPolicy`."""
         return self.spec.get("mlPolicy")
 
     @property
@@ -270,7 +262,6 @@ class Runtime(TrainerObject):
 
     @property
     def num_nodes(self) -> Value[int]:
-        """`spec.mlPolicy.numNodes`."""
         return self.ml_policy.get("numNodes").integer()
 
     @property
@@ -285,7 +276,6 @@ class Runtime(TrainerObject):
 
     @property
     def job_list(self) -> Field:
-        """`spec.template.spec.replicatedJobs`."""
         return self.spec.at("template", "spec", "replicatedJobs")
 
     @property
@@ -299,7 +289,7 @@ class Runtime(TrainerObject):
         return next((job for job in self.jobs if job.ancestor.is_("trainer")), None)
 
     @property
-    def trainer_container(self) -> Container | None:
+    def trainer_container(self) -> RuntimeContainer | None:
         """The container into which a TrainJob's trainer goes."""
         return self.trainer_job.container("node") if self.trainer_job else None
 
@@ -352,12 +342,10 @@ class TrainJob(TrainerObject):
 
     @property
     def runtime_ref(self) -> Field:
-        """`spec.runtimeRef`."""
         return self.spec.get("runtimeRef")
 
     @property
     def runtime_name(self) -> Value[str]:
-        """`spec.runtimeRef.name`."""
         return self.runtime_ref.get("name").text()
 
     @property
@@ -372,12 +360,10 @@ class TrainJob(TrainerObject):
 
     @property
     def trainer(self) -> Field:
-        """`spec.trainer`."""
         return self.spec.get("trainer")
 
     @property
     def num_nodes(self) -> Value[int]:
-        """`spec.trainer.numNodes`."""
         return self.trainer.get("numNodes").integer()
 
     @property
@@ -387,7 +373,6 @@ class TrainJob(TrainerObject):
 
     @property
     def command(self) -> Value[list[Value[str]]]:
-        """`spec.trainer.command`."""
         return self.trainer.get("command").texts()
 
     @property
@@ -397,7 +382,6 @@ class TrainJob(TrainerObject):
 
     @property
     def env(self) -> list[Field]:
-        """`spec.trainer.env`."""
         return self.trainer.get("env").items()
 
     @property
@@ -416,13 +400,17 @@ class TrainJob(TrainerObject):
 
     @property
     def runtime_patches(self) -> list[Field]:
-        """`spec.runtimePatches`."""
         return self.spec.get("runtimePatches").items()
+
+    def holds(self, field: Field) -> bool:
+        """The field stands in this object, not in its runtime."""
+        own = self.field
+        return field.document is own.document and field.path[: own.origin] == own.path
 
     def merged_jobs(self, facts: KubeflowFacts) -> dict[str, MergedJob] | None:
         """The runtime's jobs with the job's patches, by name; None where they cannot be told.
 
-        Source: newRuntimeInfo of the controller, which merges before the webhook checks.
+        Source: newRuntimeInfo of the controller, which merges before the webhook self.facts.
         """
         if self.runtime is None:
             return None
@@ -432,7 +420,7 @@ class TrainJob(TrainerObject):
         merged = {name: MergedJob(name, [_pod_spec(field) for field in fields]) for name, fields in jobs.items()}
         for patch in self.pod_patches:
             name = patch.job.known or ""
-            if name not in merged and ADMISSION[facts.release].patches_add_jobs:
+            if name not in merged and facts.patches_add_jobs:
                 merged[name] = MergedJob(name, [])
             if name in merged and all(spec.path != patch.pod_spec.path for spec in merged[name].pod_specs):
                 merged[name].pod_specs.append(patch.pod_spec)
@@ -482,22 +470,15 @@ class TrainJob(TrainerObject):
 
     @property
     def has_one_gpu(self) -> bool | None:
-        """The torch plugin counts one GPU per node; None where its answer is random or the amounts are not known.
-
-        It takes the first resource whose name contains `gpu`, of the requests or, where that gives none, the limits;
-        with several such names the order of a Go map decides. Source: GetNumGPUPerNode of the controller.
-        """
+        """The torch plugin counts one GPU per node; None where its answer is random or the amounts are not known."""
         resources = self.resources
         if self.runtime is None and self.trainer.get("resourcesPerNode").is_absent:
             return None
         if resources is None:
             return False
-        requested = _gpu_counts(resources.get("requests"))
-        limited = _gpu_counts(resources.get("limits"))
-        if resources.is_unknown or requested is None or limited is None:
-            return None
-        outcomes = {count for count in requested if count != 0} | (limited if 0 in requested else set())
-        if 1 in outcomes and len(outcomes) > 1:
+        counted = possible_gpus(_amounts(resources.get("requests")), _amounts(resources.get("limits")))
+        outcomes = None if resources.is_unknown else counted
+        if outcomes is None or (1 in outcomes and len(outcomes) > 1):
             return None
         return 1 in outcomes
 
@@ -544,16 +525,11 @@ def _model_of(runtime_name: str) -> str:
     return f"{parts[1].replace('.', '_')}/{parts[2].upper()}" if len(parts) == 3 else ""
 
 
-def _gpu_counts(resources: Field) -> set[int] | None:
-    """What the GPUs of a resource list can come to, {0} without any; None when an amount is not known."""
-    counts: set[int] = set()
-    for entry in resources.entries():
-        if "gpu" in entry.name.lower() and not entry.is_null:
-            amount = None if entry.is_unknown else parse_quantity(str(entry.plain))
-            if amount is None:
-                return None
-            counts.add(whole(amount))
-    return counts or {0}
+def _amounts(listed: Field) -> Amounts | None:
+    if listed.is_unknown:
+        return None
+    given = [entry for entry in listed.entries() if not entry.is_null]
+    return [(entry.name, None if entry.is_unknown else parse_quantity(str(entry.plain))) for entry in given]
 
 
 class Recipe:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlint.programs import ProgramModule
-from trainlint.programs.kubeflow.crd_walk import Problem
+from trainlint.programs.kubeflow.crd_walk import DefectKind
 from trainlint.programs.kubeflow.facts.release import RELEASES, KubeflowFacts
 from trainlint.programs.kubeflow.objects import (
     GROUP,
@@ -23,11 +22,12 @@ from trainlint.programs.kubeflow.objects import (
 from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
-from trainlint.releases import InForce
+from trainlint.releases import InForce, speaking_for
 from trainlint.targets import Target
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
+    from trainlint.programs.kubeflow.facts.crds import Kind
 
 
 def _objects(field: Field) -> Iterator[TrainerObject]:
@@ -44,18 +44,13 @@ def _objects(field: Field) -> Iterator[TrainerObject]:
         yield TrainerObject(field.as_subject())
 
 
-def _minor(version: str) -> tuple[int, int]:
-    numbers = [int(part) for part in re.findall(r"\d+", version)]
-    return numbers[0], numbers[1] if len(numbers) > 1 else 0
-
-
-def _built(job: TrainJob, release: str) -> Views:
+def _built(job: TrainJob, facts: KubeflowFacts) -> Views:
     """What the controller builds of the job; where its runtime is not known, on a stand-in."""
     from trainlint.programs.kubeflow.build import BuiltJob, UnplacedJob
 
     if job.runtime is not None:
-        return [BuiltJob(job, job.runtime, release)]
-    return [] if job.partial or job.runtime_missing else [UnplacedJob(job, release)]
+        return [BuiltJob(job, job.runtime, facts)]
+    return [] if job.partial or job.runtime_missing else [UnplacedJob(job, facts)]
 
 
 def _namesakes(job: TrainJob, surroundings: Surroundings) -> Views:
@@ -78,14 +73,14 @@ def _namesakes(job: TrainJob, surroundings: Surroundings) -> Views:
     ]
 
 
-def _as_is(runtime: Runtime, release: str) -> Views:
+def _as_is(runtime: Runtime, facts: KubeflowFacts) -> Views:
     """The runtime by itself; a patch of kustomize's is none."""
     from trainlint.programs.kubeflow.build import RuntimeAsIs
 
-    return [] if runtime.partial else [RuntimeAsIs(runtime, release)]
+    return [] if runtime.partial else [RuntimeAsIs(runtime, facts)]
 
 
-def _jobs(job: TrainJob, surroundings: Surroundings, release: str) -> list[TrainJob]:
+def _jobs(job: TrainJob, surroundings: Surroundings, facts: KubeflowFacts) -> list[TrainJob]:
     name, kind, group = job.runtime_name.known, job.runtime_kind.known, job.runtime_group.known
     if name is None or kind not in RUNTIME_KINDS or group != GROUP:
         return [TrainJob(job.field)]
@@ -99,13 +94,15 @@ def _jobs(job: TrainJob, surroundings: Surroundings, release: str) -> list[Train
     found = [runtime for runtime in named if not _is_patch(runtime, surroundings)]
     patched = len(found) < len(named)
     if surroundings.cluster.closed:
-        found = [r for r in found if _comes_before(r, job) and surroundings.is_admitted("kubeflow-trainer", r, release)]
+        found = [
+            runtime
+            for runtime in found
+            if _comes_before(runtime, job) and surroundings.is_admitted("kubeflow-trainer", runtime, facts.release)
+        ]
     if not found and kind == "ClusterTrainingRuntime":
-        from trainlint.programs.kubeflow.facts.crds import shipped_runtimes
-
-        shipped = shipped_runtimes(release).get(name)
+        shipped = facts.shipped_runtimes.get(name)
         if shipped is not None:
-            document = of_data(f"{name} of Kubeflow Trainer {release}", shipped)
+            document = of_data(f"{name} of Kubeflow Trainer {facts.release}", shipped)
             found = [Runtime(Field.root(document, Dialect.KUBERNETES), shipped=True)]
     if not found or patched:
         installed = patched or name in (surroundings.cluster.runtimes or ())
@@ -155,20 +152,21 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
         counts only if it is admitted itself and, in the same file, stands before the job. A patch of kustomize's is
         looked at by itself; a runtime that one patches may be anything, so there is an alternative without it.
         """
+        facts = self.facts(release)
         if isinstance(subject, Runtime):
             runtime = Runtime(subject.field, partial=_is_patch(subject, surroundings))
-            return [[runtime, Manifest(runtime, "TrainingRuntime", release), *_as_is(runtime, release)]]
+            return [[runtime, Manifest(runtime, "TrainingRuntime", facts), *_as_is(runtime, facts)]]
         if not isinstance(subject, TrainJob):
             return [[subject]]
         jobs = (
             [TrainJob(subject.field, partial=True)]
             if _is_patch(subject, surroundings)
-            else _jobs(subject, surroundings, release)
+            else _jobs(subject, surroundings, facts)
         )
-        manifest = Manifest(jobs[0], "TrainJob", release)
+        manifest = Manifest(jobs[0], "TrainJob", facts)
         for job in jobs:
             job.priority_classes = surroundings.cluster.priority_classes
-        return [[job, manifest, *_built(job, release), *_namesakes(job, surroundings)] for job in jobs]
+        return [[job, manifest, *_built(job, facts), *_namesakes(job, surroundings)] for job in jobs]
 
     def facts(self, release: str) -> KubeflowFacts:
         """What one known release checks."""
@@ -180,26 +178,15 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
 
     def in_force(self, version: str) -> InForce:
         """The minor release of a version; the newest known for a newer one, none for an older."""
-        wanted = _minor(version)
-        if "." not in version:
-            wanted = max((_minor(known) for known in RELEASES if _minor(known)[0] == wanted[0]), default=wanted)
-        known = {_minor(release): release for release in RELEASES}
-        if wanted in known:
-            return InForce((known[wanted],), known[wanted])
-        newest = max(known)
-        if wanted > newest:
-            label = known[newest]
-            notice = f"Kubeflow Trainer {version} is newer than {label}, the newest known: checked as {label}"
-            return InForce((label,), label, notice)
-        oldest = known[min(known)]
-        return InForce((), version, f"Kubeflow Trainer {version} is older than {oldest}, the oldest known: not checked")
+        return speaking_for("Kubeflow Trainer", RELEASES, version)
 
     def other_releases(self, subject: TrainerObject, release: str) -> Sequence[str]:
         """The releases whose structure has a field of the object that this one's lacks."""
         if not isinstance(subject, (TrainJob, Runtime)):
             return ()
-        manifest = Manifest(subject, "TrainJob" if isinstance(subject, TrainJob) else "TrainingRuntime", release)
-        unknown = [defect.field for defect in manifest.defects(Problem.UNKNOWN_FIELD)]
+        kind: Kind = "TrainJob" if isinstance(subject, TrainJob) else "TrainingRuntime"
+        manifest = Manifest(subject, kind, self.facts(release))
+        unknown = [defect.field for defect in manifest.defects(DefectKind.UNKNOWN_FIELD)]
         known = {name for field in unknown for name in manifest.releases_with(field)}
         return [name for name in RELEASES if name in known]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, did_you_mean, some_of
 from trainlint.programs.llamafactory.facts import (
@@ -17,7 +17,7 @@ from trainlint.programs.llamafactory.program import LlamaFactoryConfig
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import Limit
+from trainlint.training.limits import refused
 
 
 @rule("FS501", "llamafactory-unknown-key")
@@ -137,16 +137,6 @@ def _consequence(name: str, config: LlamaFactoryConfig) -> str:
     return f": {some_of(STAGES, 6)} are there to run" if name == "stage" else ""
 
 
-def _limits(
-    config: LlamaFactoryConfig, limits: Iterable[Limit], severity: Severity | None = None, why: str = ""
-) -> Iterator[Finding]:
-    for limit in limits:
-        if limit.holds(config):
-            place = limit.place(config)
-            at_key = place.is_sequence or place.is_mapping
-            yield place.finding(limit.message + why, help=limit.help, severity=severity, at_key=at_key)
-
-
 @rule("FS505", "llamafactory-data-limit")
 def llamafactory_data_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """Settings of the data exclude each other, or one needs another.
@@ -156,7 +146,7 @@ def llamafactory_data_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/data_args.py and model_args.py.
     """
-    yield from _limits(config, facts.limits["data"])
+    yield from refused(facts.limits["data"], config)
     probs = _parts(config.field.get("interleave_probs"))
     for name in ("dataset", "eval_dataset"):
         datasets = _parts(config.field.get(name))
@@ -182,7 +172,7 @@ def llamafactory_method_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFac
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/finetuning_args.py and parser.py.
     """
-    yield from _limits(config, facts.limits["method"])
+    yield from refused(facts.limits["method"], config)
 
 
 @rule("FS507", "llamafactory-quantization")
@@ -195,9 +185,9 @@ def llamafactory_quantization(config: LlamaFactoryConfig, facts: LlamaFactoryFac
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/parser.py and model/model_utils/quantization.py.
     """
-    yield from _limits(config, facts.limits["quantization"])
+    yield from refused(facts.limits["quantization"], config)
     if config.trains:
-        yield from _limits(config, facts.limits["quantized-training"])
+        yield from refused(facts.limits["quantized-training"], config)
     method, bits = config.quantization_method, config.field.get("quantization_bit")
     allowed = QUANTIZATION_BITS.get(str(method.known), ())
     known = method.is_(facts.bnb, "hqq", "eetq") and config.quantizes
@@ -218,7 +208,7 @@ def llamafactory_training_limit(config: LlamaFactoryConfig, facts: LlamaFactoryF
     """
     if not config.trains:
         return
-    yield from _limits(config, facts.limits["training"])
+    yield from refused(facts.limits["training"], config)
     reporters = config.field.get("report_to")
     if config.field.get("stage").text().is_("ppo"):
         for item in reporters.items() or [reporters]:
@@ -240,15 +230,13 @@ def llamafactory_several_devices(config: LlamaFactoryConfig, facts: LlamaFactory
     if not config.trains:
         return
     severity = None if config.several else Severity.WARNING
-    yield from _limits(
-        config, facts.limits["distributed"], severity, "" if config.several else ", and each GPU gets a process"
-    )
+    why = "" if config.several else ", and each GPU gets a process"
+    yield from refused(facts.limits["distributed"], config, severity=severity, why=why)
     if config.zero3:
-        yield from _limits(config, facts.limits["zero3"])
+        yield from refused(facts.limits["zero3"], config)
     elif config.names_zero3:
-        yield from _limits(
-            config, facts.limits["zero3"], Severity.WARNING, f", which {config.field.get('deepspeed').written} names"
-        )
+        why = f", which {config.field.get('deepspeed').written} names"
+        yield from refused(facts.limits["zero3"], config, severity=Severity.WARNING, why=why)
 
 
 @rule("FS510", "llamafactory-quantized-under-fsdp")

@@ -16,8 +16,9 @@ from trainlint.programs.soup.facts import TRAIN, SoupFacts, facts_of
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect, Plain
 from trainlint.reading.values import Absent, Field, Known, Unknown, Value
-from trainlint.repository.invocations import Invocation, Word, invocations_in, named_file, repository_invocations
+from trainlint.repository.invocations import Invocation, invocations_in, named_file, repository_invocations
 from trainlint.repository.pins import Pin, pinned_version
+from trainlint.repository.shell import Word
 from trainlint.training.declarations import declarations
 from trainlint.training.limits import UNREAD, Data, data_of
 from trainlint.training.pydantic_types import as_boolean, as_number

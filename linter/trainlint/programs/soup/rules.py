@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, did_you_mean, nearest, some_of
 from trainlint.programs.soup.facts import (
-    COMPILE_LIMITS,
     COMPILE_READERS,
     MAX_GPUS,
     MINIMUM_ACCELERATE,
     MINIMUM_TORCH,
-    PIPELINE_LIMITS,
-    QUANTIZATION_LIMITS,
-    REFUSED_VALUES,
-    RELORA_LIMITS,
-    STREAM_LIMITS,
     UNSHARDABLE,
     VALUE_OPTIONS,
     ZERO3_PRESETS,
@@ -25,7 +19,7 @@ from trainlint.programs.soup.facts import (
 from trainlint.programs.soup.program import SoupCommand, SoupConfig, SoupRun, SoupStack, SoupTraining
 from trainlint.reading.values import Field
 from trainlint.rule import rule
-from trainlint.training.limits import Limit
+from trainlint.training.limits import refused
 from trainlint.training.pydantic_types import Refusal, Schema, model_refusals, refusals, wanted
 
 _SHARDING_KEYS = ("fsdp", "deepspeed", "gpus", "nodes")
@@ -190,7 +184,7 @@ def compile_backend(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.27 and later, utils/fsdp.py, validate_fsdp2_compile_config.
     """
-    yield from _limited(config, facts.limits(COMPILE_LIMITS))
+    yield from refused(facts.limits["compile"], config)
 
 
 @rule("FS308", "soup-compile-not-read", severity=Severity.WARNING)
@@ -273,7 +267,7 @@ def stream_layers(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, the validator of stream_layers.
     """
-    yield from _limited(config, facts.limits(STREAM_LIMITS))
+    yield from refused(facts.limits["streaming"], config)
 
 
 @rule("FS312", "soup-relora")
@@ -286,7 +280,7 @@ def relora(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, the validator of relora_steps.
     """
-    yield from _limited(config, facts.limits(RELORA_LIMITS))
+    yield from refused(facts.limits["relora"], config)
 
 
 @rule("FS313", "soup-pipeline-stages")
@@ -297,7 +291,7 @@ def pipeline_stages(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.27 and later, utils/pipeline.py, validate_pipeline_config.
     """
-    yield from _limited(config, facts.limits(PIPELINE_LIMITS))
+    yield from refused(facts.limits["pipeline"], config)
 
 
 @rule("FS314", "soup-pipeline-gpus")
@@ -468,7 +462,7 @@ def quantization_settings(config: SoupConfig, facts: SoupFacts) -> Iterator[Find
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, utils/galore.py.
     """
-    yield from _limited(config, facts.limits(QUANTIZATION_LIMITS))
+    yield from refused(facts.limits["quantization"], config)
 
 
 @rule("FS327", "soup-setting-needs")
@@ -481,7 +475,7 @@ def setting_needs(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py; each pair was tried on each release.
     """
-    yield from _limited(config, facts.limits(facts.needs))
+    yield from refused(facts.limits["needs"], config)
 
 
 @rule("FS328", "soup-refused-value")
@@ -494,7 +488,7 @@ def refused_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, utils/optimizer_zoo.py.
     """
-    yield from _limited(config, facts.limits(REFUSED_VALUES))
+    yield from refused(facts.limits["values"], config)
     optimizer = config.setting("training.optimizer")
     if optimizer.known_and(lambda name: isinstance(name, str) and name.lower() not in facts.optimizers):
         yield optimizer.finding(
@@ -576,14 +570,6 @@ def versions(stack: SoupStack, facts: SoupFacts) -> Iterator[Finding]:
 
 
 # what several rules share
-
-
-def _limited(config: SoupConfig, limits: Iterable[Limit]) -> Iterator[Finding]:
-    for limit in limits:
-        if limit.holds(config):
-            places = [config.place(name) for name in limit.at.split("|")]
-            written = [place for place in places if place.node is not None]
-            yield (written or places)[0].finding(limit.message, help=limit.help)
 
 
 def _unknown_keys(config: SoupConfig, facts: SoupFacts) -> Iterator[tuple[Field, str]]:

@@ -11,7 +11,7 @@ from trainlint.reading.document import Unparsable, documents
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.text import Text
 from trainlint.reading.values import Absent, Field, Known, Unknown, Value, is_template
-from trainlint.repository.invocations import Word
+from trainlint.repository.shell import Word
 
 
 @dataclass(frozen=True)

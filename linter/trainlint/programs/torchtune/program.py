@@ -33,15 +33,9 @@ from trainlint.reading.document import Mapping as MappingNode
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Known, Unknown
 from trainlint.releases import InForce, speaking_for
-from trainlint.repository.invocations import (
-    Command,
-    Invocation,
-    Word,
-    invocations_in,
-    named_file,
-    repository_invocations,
-)
+from trainlint.repository.invocations import Command, Invocation, invocations_in, named_file, repository_invocations
 from trainlint.repository.pins import pinned_version, target_from_pins
+from trainlint.repository.shell import Word
 from trainlint.targets import Target
 
 if TYPE_CHECKING:

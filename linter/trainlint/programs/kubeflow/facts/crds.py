@@ -142,3 +142,55 @@ def _structure(release: str) -> _Structure:
 
 def _file(release: str, suffix: str = "") -> Path:
     return Path(__file__).with_name(f"kubeflow-{release}{suffix}.json")
+
+
+_OBJECT_META: list[Row] = [
+    {"type": "string"},
+    {"type": "string", "format": "date-time"},
+    {"type": "integer", "format": "int64"},
+    {"type": "boolean"},
+    {"type": "object", "values": 0},
+    {"type": "array", "items": 0},
+    {
+        "type": "object",
+        "properties": {
+            **dict.fromkeys(("apiVersion", "kind", "name", "uid"), 0),
+            **dict.fromkeys(("controller", "blockOwnerDeletion"), 3),
+        },
+    },
+    {"type": "array", "items": 6},
+    {"type": "any"},
+    {
+        "type": "object",
+        "properties": {
+            **dict.fromkeys(("manager", "operation", "apiVersion", "fieldsType", "subresource"), 0),
+            "time": 1,
+            "fieldsV1": 8,
+        },
+    },
+    {"type": "array", "items": 9},
+    {
+        "type": "object",
+        "properties": {
+            **dict.fromkeys(("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"), 0),
+            **dict.fromkeys(("creationTimestamp", "deletionTimestamp"), 1),
+            **dict.fromkeys(("generation", "deletionGracePeriodSeconds"), 2),
+            **dict.fromkeys(("labels", "annotations"), 4),
+            "finalizers": 5,
+            "ownerReferences": 7,
+            "managedFields": 10,
+        },
+    },
+]
+
+
+@functools.cache
+def object_meta() -> SchemaNode:
+    """The structure of `metadata`, which no CRD states.
+
+    Source: ObjectMeta of k8s.io/apimachinery v0.32 to v0.36. The content of managedFields' fieldsV1 is free.
+    """
+    done: list[SchemaNode] = []
+    for row in _OBJECT_META:
+        done.append(SchemaNode(row, done))
+    return done[-1]

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, did_you_mean, some_of
 from trainlint.programs.kubeflow import name_syntax as names
-from trainlint.programs.kubeflow.build import NAME_LIMIT, Build, BuiltJob, Pods
-from trainlint.programs.kubeflow.built_value import Part, Source
+from trainlint.programs.kubeflow.build import NAME_LIMIT, Build, BuiltJob
+from trainlint.programs.kubeflow.built_pods import Pods
+from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
 from trainlint.programs.kubeflow.facts.jobset import FAILURE_REASONS, TORCHRUN_WORDS
 from trainlint.programs.kubeflow.facts.pods import MAX_INT32, MAX_PODS
 from trainlint.rule import rule
@@ -50,8 +51,8 @@ def zero_num_nodes(job: Build) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.3 with JobSet 0.12 on Kubernetes 1.36, run live.
     """
-    if job.num_nodes.number == 0:
-        launcher = job.policy.get("mpi").exists
+    if job.num_nodes.is_(0):
+        launcher = job.policy.get("mpi").given
         message = "numNodes 0 runs one node" if launcher else "with numNodes 0 the job turns Complete without running"
         yield job.finding(
             job.num_nodes,
@@ -106,14 +107,14 @@ def patched_job_unknown(job: BuiltJob) -> Iterator[Finding]:
     """
     for pods in job.jobs:
         containers = pods.spec.get("containers")
-        if not containers.is_unclear and not containers.items():
+        if not containers.unknown and not containers.items():
             known = [other.name for other in job.jobs if other is not pods]
-            place = pods.part.get("name")
+            place = pods.value.get("name")
             yield job.finding(
                 place,
                 f"{pods} has no containers",
                 help=did_you_mean(pods.name, known) or f"the runtime has {some_of(known) or 'no other job'}",
-                field=containers.place.field_path if place.source is Source.JOB else None,
+                field=containers.place.field_path if place.owner is Owner.JOB else None,
             )
 
 
@@ -132,7 +133,7 @@ def ports_become_equal(job: BuiltJob) -> Iterator[Finding]:
             seen: set[tuple[object, object]] = set()
             for port in container.get("ports").items():
                 where = (port.get("containerPort").content, port.get("protocol").text or "TCP")
-                if where in seen and not port.get("containerPort").is_unclear:
+                if where in seen and not port.get("containerPort").unknown:
                     yield job.finding(
                         port,
                         f"container {container.name} of {pods} ends up with port {where[0]} twice",
@@ -172,14 +173,14 @@ def unknown_replicated_job(job: BuiltJob) -> Iterator[Finding]:
         *job.jobset.find("coordinator.replicatedJob"),
     ]
     for target in targets:
-        if target.text is not None and target.text not in known:
+        if target.known_and_not_in(known):
             yield job.finding(
-                target, f'there is no job "{target.text}"', help=did_you_mean(target.text, known) or some_of(known)
+                target, f'there is no job "{target}"', help=did_you_mean(str(target), known) or some_of(known)
             )
     for index, pods in enumerate(job.jobs):
-        for target in pods.part.find("dependsOn[].name"):
-            if target.text is not None and target.text not in known[: index + 1]:
-                yield job.finding(target, f'{pods} depends on "{target.text}", which does not stand before it')
+        for target in pods.value.find("dependsOn[].name"):
+            if target.known_and_not_in(known[: index + 1]):
+                yield job.finding(target, f'{pods} depends on "{target}", which does not stand before it')
 
 
 @rule("TJ510", "jobset-policy", program="kubernetes")
@@ -194,8 +195,8 @@ def jobset_policy(job: BuiltJob) -> Iterator[Finding]:
     """
     if not job.jobs:
         return
-    first = job.jobs[0].part.get("dependsOn")
-    if first.exists:
+    first = job.jobs[0].value.get("dependsOn")
+    if first.given:
         yield job.finding(first, f"{job.jobs[0]} is the first and cannot depend on another")
     for pods in job.jobs:
         count, replicas = pods.count.number or 0, pods.replicas.number or 0
@@ -208,13 +209,13 @@ def jobset_policy(job: BuiltJob) -> Iterator[Finding]:
 def _failure_policy(job: BuiltJob) -> Iterator[Finding]:
     policy = job.jobset.get("failurePolicy")
     strategy = policy.get("restartStrategy")
-    if strategy.text == "InPlaceRestart":
+    if strategy.is_("InPlaceRestart"):
         yield job.finding(strategy, "restartStrategy InPlaceRestart is behind a feature gate that is off")
     taken: set[str] = set()
     for index, item in enumerate(policy.get("rules").items()):
         action, name = item.get("action"), item.get("name")
         if (action.text or "").startswith("RestartJob") and not (action.text or "").startswith("RestartJobSet"):
-            yield job.finding(action, f"action {action.text} is behind a feature gate that is off")
+            yield job.finding(action, f"action {action} is behind a feature gate that is off")
         text = name.text or f"failurePolicyRule{index}"
         if len(text) > 128 or not re.fullmatch(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", text):
             yield job.finding(name, f'rule name "{text}" must consist of letters, digits and _,:')
@@ -222,9 +223,9 @@ def _failure_policy(job: BuiltJob) -> Iterator[Finding]:
             yield job.finding(name, f"two rules of the failure policy are called {text}")
         taken.add(text)
         for reason in item.get("onJobFailureReasons").items():
-            if reason.text is not None and reason.text not in FAILURE_REASONS:
-                hint = did_you_mean(reason.text, FAILURE_REASONS) or some_of(FAILURE_REASONS)
-                yield job.finding(reason, f'"{reason.text}" is no reason why a Job fails', help=hint)
+            if reason.known_and_not_in(FAILURE_REASONS):
+                hint = did_you_mean(str(reason), FAILURE_REASONS) or some_of(FAILURE_REASONS)
+                yield job.finding(reason, f'"{reason}" is no reason why a Job fails', help=hint)
 
 
 def _coordinator(job: BuiltJob) -> Iterator[Finding]:
@@ -233,7 +234,7 @@ def _coordinator(job: BuiltJob) -> Iterator[Finding]:
     pods = next((pods for pods in job.jobs if pods.name == target), None)
     if pods is None:
         return
-    if pods.job.get("completionMode").text == "NonIndexed":
+    if pods.job.get("completionMode").is_("NonIndexed"):
         yield job.finding(coordinator.get("replicatedJob"), f"{pods} has no indexes, so no pod of it can coordinate")
     replicas = 1 if pods.replicas.number is None else pods.replicas.number
     for key, count in (("jobIndex", replicas), ("podIndex", pods.count.number)):
@@ -265,12 +266,12 @@ def jobset_name(job: BuiltJob) -> Iterator[Finding]:
     for manager in (job.jobset.get("managedBy"), *(pods.job.get("managedBy") for pods in job.jobs)):
         if manager.text is not None and (names.domain_path(manager.text) or len(manager.text) > NAME_LIMIT):
             problem = names.domain_path(manager.text) or f"must not be longer than {NAME_LIMIT} characters"
-            yield job.finding(manager, f'managedBy "{manager.text}" {problem}')
+            yield job.finding(manager, f'managedBy "{manager}" {problem}')
     for pods in job.jobs:
-        group, name = pods.part.get("groupName"), pods.part.get("name")
+        group, name = pods.value.get("groupName"), pods.value.get("name")
         yield from job.malformed(group, names.letter_first, "group name", str(pods))
-        if name.text is not None and names.letter_first(f"x{name.text}x"):
-            yield job.finding(name, f'job name "{name.text}" must consist of lower-case letters, digits and dashes')
+        if name.text is not None and names.letter_first(f"x{name}x"):
+            yield job.finding(name, f'job name "{name}" must consist of lower-case letters, digits and dashes')
 
 
 @rule("TJ512", "volume-claim-policy", program="kubernetes")
@@ -292,7 +293,7 @@ def volume_claim_policy(job: BuiltJob) -> Iterator[Finding]:
     for policy in job.jobset.get("volumeClaimPolicies").items():
         for template in policy.get("templates").items():
             part = template.at("metadata", "name")
-            if part.is_unclear:
+            if part.unknown:
                 continue
             name = part.text or ""
             if names.subdomain(name):
@@ -329,9 +330,9 @@ def job_selector(job: BuiltJob) -> Iterator[Finding]:
         selector, manual = pods.job.get("selector"), pods.job.get("manualSelector")
         wanted = {key: value.text for key, value in selector.get("matchLabels").entries()}
         labels = {key: value.text for key, value in pods.template.at("metadata", "labels").entries()}
-        if manual.flag is not True and selector.exists:
+        if not manual.is_(True) and selector.given:
             yield job.finding(selector, f"{pods} must not select its pods by hand", help="drop the selector")
-        elif manual.flag and not selector.exists:
+        elif manual.flag and selector.absent:
             yield job.finding(manual, f"manualSelector of {pods} needs a selector", help="drop manualSelector")
         elif manual.flag and any(labels.get(key) != value for key, value in wanted.items()):
             yield job.finding(selector, f"the selector of {pods} does not match the labels of its pods")
@@ -349,15 +350,15 @@ def restart_policy(job: BuiltJob) -> Iterator[Finding]:
     for pods in job.made:
         policy = pods.spec.get("restartPolicy")
         fails = pods.job.get("podFailurePolicy")
-        if policy.text is not None and policy.text not in ("OnFailure", "Never"):
+        if policy.known_and_not_in(("OnFailure", "Never")):
             yield job.finding(
                 policy,
-                f'restartPolicy "{policy.text}" of {pods} must be OnFailure or Never',
-                help=did_you_mean(policy.text, ("OnFailure", "Never")),
+                f'restartPolicy "{policy}" of {pods} must be OnFailure or Never',
+                help=did_you_mean(str(policy), ("OnFailure", "Never")),
             )
-        elif fails.exists and policy.text != "Never" and not policy.is_unclear:
+        elif fails.given and not policy.is_("Never") and not policy.unknown:
             yield job.finding(
-                policy if policy.exists else fails, f"the podFailurePolicy of {pods} needs restartPolicy: Never"
+                policy if policy.given else fails, f"the podFailurePolicy of {pods} needs restartPolicy: Never"
             )
 
 
@@ -374,54 +375,54 @@ def pod_failure_policy(job: BuiltJob) -> Iterator[Finding]:
     for pods in job.made:
         for item in pods.job.find("podFailurePolicy.rules[]"):
             yield from _failure_rule(job, pods, item)
-        if pods.job.get("podFailurePolicy").exists:
+        if pods.job.get("podFailurePolicy").given:
             replacement = pods.job.get("podReplacementPolicy")
-            if replacement.text not in (None, "Failed"):
+            if replacement.known_and_not_in(("Failed",)):
                 yield job.finding(replacement, "a podFailurePolicy needs podReplacementPolicy: Failed")
         success = pods.job.get("successPolicy")
-        if success.exists and not success.get("rules").items() and not success.get("rules").is_unclear:
+        if success.given and not success.get("rules").items() and not success.get("rules").unknown:
             yield job.finding(success, f"the successPolicy of {pods} has no rules")
         for item in success.get("rules").items():
             yield from _success_rule(job, pods, item)
 
 
-def _failure_rule(job: BuiltJob, pods: Pods, item: Part) -> Iterator[Finding]:
+def _failure_rule(job: BuiltJob, pods: Pods, item: BuiltValue) -> Iterator[Finding]:
     action, codes, conditions = item.get("action"), item.get("onExitCodes"), item.get("onPodConditions")
     actions = ("FailJob", "FailIndex", "Ignore", "Count")
-    if action.text is not None and action.text not in actions:
-        yield job.finding(action, f'action "{action.text}" is none of {some_of(actions)}')
-    if action.text == "FailIndex" and not pods.job.get("backoffLimitPerIndex").exists:
+    if action.known_and_not_in(actions):
+        yield job.finding(action, f'action "{action}" is none of {some_of(actions)}')
+    if action.is_("FailIndex") and pods.job.get("backoffLimitPerIndex").absent:
         yield job.finding(action, "action FailIndex needs a backoffLimitPerIndex")
-    if codes.exists == bool(conditions.items()) and not item.is_unclear and not conditions.is_unclear:
+    if codes.given == bool(conditions.items()) and not item.unknown and not conditions.unknown:
         yield job.finding(item, "a rule of podFailurePolicy needs one of onExitCodes and onPodConditions")
     values = codes.get("values")
     numbers = [value.number for value in values.items() if value.number is not None]
     operator, target = codes.get("operator"), codes.get("containerName")
-    if operator.text is not None and operator.text not in ("In", "NotIn"):
-        yield job.finding(operator, f'operator "{operator.text}" is none of In, NotIn')
-    if operator.text == "In" and 0 in numbers:
+    if operator.known_and_not_in(("In", "NotIn")):
+        yield job.finding(operator, f'operator "{operator}" is none of In, NotIn')
+    if operator.is_("In") and 0 in numbers:
         yield job.finding(values, "exit code 0 cannot stand under the operator In")
-    if codes.exists and (numbers != sorted(set(numbers)) or not 0 < len(values.items()) <= 255):
+    if codes.given and (numbers != sorted(set(numbers)) or not 0 < len(values.items()) <= 255):
         yield job.finding(values, "exit codes must be 1 to 255 distinct ones, in order")
     known = [part.name for part in (*pods.containers, *pods.init_containers)]
-    if target.text is not None and target.text not in known:
-        yield job.finding(target, f'{pods} has no container "{target.text}"', help=did_you_mean(target.text, known))
+    if target.known_and_not_in(known):
+        yield job.finding(target, f'{pods} has no container "{target}"', help=did_you_mean(str(target), known))
     for condition in conditions.items():
         kind, status = condition.get("type"), condition.get("status")
         yield from job.malformed(kind, names.key, "condition")
-        if status.text is not None and status.text not in ("True", "False", "Unknown"):
-            yield job.finding(status, f'status "{status.text}" is none of True, False, Unknown')
+        if status.known_and_not_in(("True", "False", "Unknown")):
+            yield job.finding(status, f'status "{status}" is none of True, False, Unknown')
 
 
-def _success_rule(job: BuiltJob, pods: Pods, item: Part) -> Iterator[Finding]:
+def _success_rule(job: BuiltJob, pods: Pods, item: BuiltValue) -> Iterator[Finding]:
     count, indexes, pods_in_all = item.get("succeededCount"), item.get("succeededIndexes"), pods.count.number
-    if not count.exists and not indexes.exists:
+    if count.absent and indexes.absent:
         yield job.finding(item, "a rule of successPolicy needs succeededCount or succeededIndexes")
     if pods_in_all is None:
         return
     listed = _indexes(indexes.text, pods_in_all) if indexes.text is not None else pods_in_all
     if listed is None:
-        yield job.finding(indexes, f'succeededIndexes "{indexes.text}" are no rising indexes below {pods_in_all}')
+        yield job.finding(indexes, f'succeededIndexes "{indexes}" are no rising indexes below {pods_in_all}')
     elif count.number is not None and not 0 <= count.number <= listed:
         yield job.finding(count, f"succeededCount {count.number} must be between 0 and {listed}")
 
@@ -452,11 +453,11 @@ def index_limits(job: BuiltJob) -> Iterator[Finding]:
     """
     for pods in job.made:
         per_index, most = pods.job.get("backoffLimitPerIndex"), pods.job.get("maxFailedIndexes")
-        if most.exists and not per_index.exists:
+        if most.given and per_index.absent:
             yield job.finding(most, f"maxFailedIndexes of {pods} needs backoffLimitPerIndex")
-        if pods.job.get("completionMode").text == "NonIndexed":
+        if pods.job.get("completionMode").is_("NonIndexed"):
             for part in (per_index, most, pods.job.get("successPolicy")):
-                if part.exists:
+                if part.given:
                     yield job.finding(part, f"{part.place.name} of {pods} needs completionMode: Indexed")
         elif most.number is not None and pods.count.number is not None and most.number > pods.count.number:
             yield job.finding(most, f"maxFailedIndexes {most.number} is above the {pods.count.number} pods of {pods}")
@@ -475,7 +476,7 @@ def num_proc_below_one(job: BuiltJob) -> Iterator[Finding]:
     Source: torchrun of torch 2.13, run with these values.
     """
     processes = job.processes
-    if not job.policy.get("torch").exists or job.trainer is None:
+    if job.policy.get("torch").absent or job.trainer is None:
         return
     if processes.number is not None and processes.number < 1:
         yield job.finding(
@@ -492,6 +493,3 @@ def _starts_something_else(job: BuiltJob) -> bool:
     command = container.get("command").texts() if container else None
     arguments = container.get("args").texts() if container else None
     return bool(command) and not TORCHRUN_WORDS.search(" ".join([*(command or []), *(arguments or [])]))
-
-
-# runtimes by themselves

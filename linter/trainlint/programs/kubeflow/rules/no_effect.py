@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity
 from trainlint.programs.kubeflow import name_syntax as names
-from trainlint.programs.kubeflow.build import NODE, Build, BuiltJob, Pods
-from trainlint.programs.kubeflow.built_value import Part, Source
+from trainlint.programs.kubeflow.build import Build, BuiltJob
+from trainlint.programs.kubeflow.built_pods import Pods
+from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
+from trainlint.programs.kubeflow.draft import NODE
 from trainlint.programs.kubeflow.facts.admission import INITIALIZERS
-from trainlint.programs.kubeflow.facts.jobset import ACCELERATORS, BUILDS, TRAINER_FIELDS
-from trainlint.programs.kubeflow.facts.release import RELEASES
+from trainlint.programs.kubeflow.facts.jobset import ACCELERATORS, TRAINER_FIELDS
+from trainlint.programs.kubeflow.facts.release import KubeflowFacts
 from trainlint.programs.kubeflow.objects import Namesake
 from trainlint.programs.kubeflow.quantities import whole
 from trainlint.rule import rule
@@ -18,17 +20,17 @@ from trainlint.rule import rule
 _CURLY = "“”„‘’‚«»"
 
 
-def _node(job: BuiltJob, pods: Pods | None = None) -> Part | None:
+def _node(job: BuiltJob, pods: Pods | None = None) -> BuiltValue | None:
     """The container `node` of the trainer's pods, or of others."""
     pods = pods or job.trainer
     return pods.container(NODE) if pods else None
 
 
-def _devices(container: Part | None) -> tuple[Part, int] | None:
+def _devices(container: BuiltValue | None) -> tuple[BuiltValue, int] | None:
     """The accelerators of a container, where it has one kind of them and a known number."""
-    if container is None or container.get("resources").is_unclear:
+    if container is None or container.get("resources").unknown:
         return None
-    found: dict[str, Part] = {}
+    found: dict[str, BuiltValue] = {}
     for kind in ("requests", "limits"):
         for name, part in container.at("resources", kind).entries():
             if ACCELERATORS.search(name):
@@ -50,7 +52,7 @@ def args_without_command(job: BuiltJob) -> Iterator[Finding]:
     """
     container = _node(job)
     given = job.spec.at("trainer", "args")
-    if container is None or not given.items() or container.get("command").exists:
+    if container is None or not given.items() or container.get("command").given:
         return
     if container.get("args").place is given.place:
         yield given.place.finding(
@@ -72,24 +74,24 @@ def fewer_gpus(job: BuiltJob) -> Iterator[Finding]:
     container = _node(job)
     runtime_job = job.runtime.trainer_job
     before = runtime_job.container(NODE) if runtime_job else None
-    if container is None or before is None or not given.exists or given.is_unclear:
+    if container is None or before is None or given.absent or given.unknown:
         return
     for entry in before.resources.get("limits").entries():
-        amount = Part(entry.plain, entry, Source.RUNTIME).amount
+        amount = BuiltValue(entry.plain, entry, Owner.RUNTIME).amount
         left = container.at("resources", "limits", entry.name)
-        if not ACCELERATORS.search(entry.name) or not amount or left.is_unclear:
+        if not ACCELERATORS.search(entry.name) or not amount or left.unknown:
             continue
-        if not left.exists and not container.at("resources", "requests", entry.name).exists:
+        if left.absent and not container.at("resources", "requests", entry.name).given:
             yield given.place.finding(
                 f"resourcesPerNode replaces the runtime's resources: its {entry.name} are gone",
                 help=f"repeat {entry.name}: {entry.written} under limits",
             )
-        elif left.exists and left.amount is not None and left.amount < amount and not job.runtime.shipped:
-            yield job.finding(left, f"the runtime gives {entry.written} {entry.name}, the job takes {left.written}")
+        elif left.given and left.amount is not None and left.amount < amount and not job.runtime.shipped:
+            yield job.finding(left, f"the runtime gives {entry.written} {entry.name}, the job takes {left}")
 
 
 @rule("TJ603", "processes-from-cpus", severity=Severity.WARNING, program="torchrun")
-def processes_from_cpus(job: BuiltJob) -> Iterator[Finding]:
+def processes_from_cpus(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The number of processes is made from CPUs beside accelerators.
 
     Without numProcPerNode the controller counts GPUs, in resources whose name contains `gpu` and in resourcesPerNode
@@ -99,12 +101,11 @@ def processes_from_cpus(job: BuiltJob) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.1 and later, torch plugin.
     """
     processes, devices = job.processes, _devices(_node(job))
-    counts_gpus = BUILDS[job.release].procs_from_gpus
     made = processes.made and processes.number is not None
-    if job.policy.get("torch").exists and counts_gpus and made and devices and processes.number != devices[1]:
+    if job.policy.get("torch").given and facts.procs_from_gpus and made and devices and processes.number != devices[1]:
         name = devices[0].place.name
         yield job.finding(
-            processes if processes.source is Source.JOB else job.spec.at("trainer", "resourcesPerNode"),
+            processes if processes.owner is Owner.JOB else job.spec.at("trainer", "resourcesPerNode"),
             f"{processes.number} processes are counted from CPUs, beside {devices[1]} {name}",
             help=f"set numProcPerNode: {devices[1]}",
         )
@@ -119,8 +120,8 @@ def processes_and_gpus(job: BuiltJob) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, torch and MPI plugins.
     """
-    mpi = job.policy.get("mpi").exists
-    if not mpi and not job.policy.get("torch").exists:
+    mpi = job.policy.get("mpi").given
+    if not mpi and job.policy.get("torch").absent:
         return
     node = next((pods for pods in job.jobs if pods.name == NODE), None) if mpi else None
     devices = _devices(_node(job, node)) or _devices(_node(job))
@@ -138,7 +139,7 @@ def processes_and_gpus(job: BuiltJob) -> Iterator[Finding]:
     elif processes.number > count and not processes.made:
         yield job.finding(processes, f"{processes.number} processes per node share {count} {part.place.name}")
     elif mpi and processes.number < count:
-        few = "one process" if processes.number == 1 else f"{processes.number} processes"
+        few = "one process" if processes.is_(1) else f"{processes.number} processes"
         yield job.finding(part, f"MPI starts {few} per node beside {count} {part.place.name}")
 
 
@@ -160,7 +161,7 @@ def runtime_of_other_kind(namesake: Namesake) -> Iterator[Finding]:
 
 
 @rule("TJ606", "field-without-effect", severity=Severity.WARNING)
-def field_without_effect(job: BuiltJob) -> Iterator[Finding]:
+def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """A field of the job goes nowhere with this runtime.
 
     spec.trainer goes into the container `node` of the job that is labelled as the trainer step, an initializer into
@@ -171,29 +172,29 @@ def field_without_effect(job: BuiltJob) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.0 and later.
     """
     trainer = job.spec.get("trainer")
-    policies = [kind for kind in ("torch", "mpi", "flux") if job.policy.get(kind).exists]
-    if job.stops or trainer.is_unclear or job.policy.is_unclear or not job.jobs:
+    policies = [kind for kind in ("torch", "mpi", "flux") if job.policy.get(kind).given]
+    if job.stops or trainer.unknown or job.policy.unknown or not job.jobs:
         return
-    if trainer.exists and _node(job) is None:
+    if trainer.given and _node(job) is None:
         missing = (
             "no job labelled as the trainer step" if job.trainer is None else f"no container {NODE} in its trainer"
         )
-        ignored = [key for key in TRAINER_FIELDS if trainer.get(key).exists]
+        ignored = [key for key in TRAINER_FIELDS if trainer.get(key).given]
         if ignored:
             verb = "has" if len(ignored) == 1 else "have"
             yield trainer.place.finding(
                 f"{', '.join(ignored)} {verb} no effect: the runtime has {missing}", at_key=True
             )
-    elif trainer.get("resourcesPerNode").exists and not job.policy.exists and BUILDS[job.release].resources_merged:
+    elif trainer.get("resourcesPerNode").given and job.policy.absent and facts.resources_merged:
         yield trainer.get("resourcesPerNode").place.finding(
             "resourcesPerNode has no effect: the runtime has no mlPolicy", at_key=True
         )
-    if trainer.get("numProcPerNode").exists and not policies:
+    if trainer.get("numProcPerNode").given and not policies:
         yield trainer.get("numProcPerNode").place.finding(
             "numProcPerNode has no effect: the runtime starts neither torchrun nor MPI nor Flux", at_key=True
         )
     counted = [pods for pods in job.jobs if pods.name == NODE] if "mpi" in policies else [job.trainer]
-    if trainer.get("numNodes").exists and not any(counted):
+    if trainer.get("numNodes").given and not any(counted):
         what = f"job called {NODE}" if "mpi" in policies else "job labelled as the trainer step"
         yield trainer.get("numNodes").place.finding(f"numNodes has no effect: the runtime has no {what}", at_key=True)
     for step, name in INITIALIZERS.items():
@@ -201,7 +202,7 @@ def field_without_effect(job: BuiltJob) -> Iterator[Finding]:
         named = [pods for pods in job.jobs if pods.name == name]
         listed = [container for pods in named for container in (*pods.containers, *pods.init_containers)]
         refused = not any(container.name == name for container in listed)
-        if own.exists and not refused and not any(pods.ancestor == name and pods.container(name) for pods in job.jobs):
+        if own.given and not refused and not any(pods.ancestor == name and pods.container(name) for pods in job.jobs):
             yield own.place.finding(
                 f"{step} has no effect: no job of the runtime with a container {name} is labelled as that step",
                 at_key=True,
@@ -218,7 +219,7 @@ def value_and_source(job: Build) -> Iterator[Finding]:
     """
     for owner in (job.spec.get("trainer"), *(job.spec.at("initializer", step) for step in INITIALIZERS)):
         for env in owner.get("env").items():
-            if env.get("value").text and env.get("valueFrom").exists:
+            if env.get("value").text and env.get("valueFrom").given:
                 yield env.get("value").place.finding(f"the value of {env.name} is dropped: valueFrom stands beside it")
 
 
@@ -241,7 +242,7 @@ def curly_quotes(job: Build) -> Iterator[Finding]:
 
 
 @rule("TJ609", "overridden-path", severity=Severity.WARNING)
-def overridden_path(job: BuiltJob) -> Iterator[Finding]:
+def overridden_path(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """An argument of torchtune sets a path that belongs to the runtime.
 
     The runtime's command gives output_dir, tokenizer.path, tokenizer.merges_file and checkpointer.checkpoint_dir, and
@@ -250,8 +251,7 @@ def overridden_path(job: BuiltJob) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, torch plugin; torchtune 0.6.1.
     """
-    facts = RELEASES[job.release]
-    if not (job.policy.get("torch").exists and job.job.runs_tune):
+    if not (job.policy.get("torch").given and job.job.runs_tune):
         return
     for arg in job.spec.at("trainer", "args").items():
         key = (arg.text or "").partition("=")[0]
@@ -272,7 +272,7 @@ def torchrun_alone(job: BuiltJob) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.3, torch plugin; torchrun of torch 2.13.
     """
-    if job.policy.get("torch").exists and not job.spec.get("trainer").exists and job.trainer:
+    if job.policy.get("torch").given and job.spec.get("trainer").absent and job.trainer:
         count = job.trainer.count.number
         if count is not None and count > 1:
             yield job.spec.get("trainer").place.finding(
@@ -292,7 +292,7 @@ def old_env_name(job: Build) -> Iterator[Finding]:
         for env in container.get("env").items():
             name = env.get("name")
             if name.text and not names.env(name.text) and names.strict_env(name.text):
-                yield job.finding(name, f'environment variable name "{name.text}" {names.strict_env(name.text)}')
+                yield job.finding(name, f'environment variable name "{name}" {names.strict_env(name.text)}')
 
 
 @rule("TJ612", "root-forbidden", severity=Severity.WARNING, program="kubernetes")
@@ -305,9 +305,9 @@ def root_forbidden(job: Build) -> Iterator[Finding]:
     """
     for container in job.containers:
         own, shared = container.get("securityContext"), container.pods.spec.get("securityContext")
-        forbidden = own.get("runAsNonRoot") if own.get("runAsNonRoot").exists else shared.get("runAsNonRoot")
-        user = own.get("runAsUser") if own.get("runAsUser").exists else shared.get("runAsUser")
-        if forbidden.flag and user.number == 0:
+        forbidden = own.get("runAsNonRoot") if own.get("runAsNonRoot").given else shared.get("runAsNonRoot")
+        user = own.get("runAsUser") if own.get("runAsUser").given else shared.get("runAsUser")
+        if forbidden.flag and user.is_(0):
             yield job.finding(user, f"{container} runs as user 0 and must not: runAsNonRoot is set")
 
 
@@ -322,22 +322,22 @@ def unreachable_first_node(job: BuiltJob) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.0 to 2.3, torch, JAX and XGBoost plugins; JobSet 0.12 for the names of pods.
     """
     trainer, subdomain = job.trainer, job.jobset.at("network", "subdomain")
-    kinds = [kind for kind in ("torch", "jax", "xgboost") if job.policy.get(kind).exists]
+    kinds = [kind for kind in ("torch", "jax", "xgboost") if job.policy.get(kind).given]
     count = trainer.count.number if trainer and trainer.is_made else None
-    if not kinds or trainer is None or _node(job) is None or not job.spec.get("trainer").exists:
+    if not kinds or trainer is None or _node(job) is None or job.spec.get("trainer").absent:
         return
     if count is not None and count > 1:
         address = f"{job.name or 'NAME'}-{NODE}-0-0.{job.name or 'NAME'}"
         if trainer.name != NODE and trainer.name:
             yield job.finding(
-                trainer.part.get("name"),
+                trainer.value.get("name"),
                 f"the nodes look for {address}, which does not exist: the trainer's job is called {trainer.name}",
                 help=f"call the job {NODE}",
             )
         elif subdomain.text and subdomain.text != job.name:
             yield job.finding(
                 subdomain,
-                f"the nodes look for {address}, which does not exist: the subdomain is {subdomain.text}",
+                f"the nodes look for {address}, which does not exist: the subdomain is {subdomain}",
                 help="drop the subdomain",
             )
 
@@ -352,7 +352,7 @@ def several_launchers(job: BuiltJob) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.0 to 2.3, MPI plugin.
     """
     launcher = job.trainer
-    if job.policy.get("mpi").exists and launcher and launcher.name == "launcher":
+    if job.policy.get("mpi").given and launcher and launcher.name == "launcher":
         count = launcher.count
         if count.number is not None and count.number > 1:
             yield job.finding(

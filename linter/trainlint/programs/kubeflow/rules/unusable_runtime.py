@@ -7,12 +7,15 @@ from dataclasses import replace
 
 from trainlint.findings import Finding, Severity
 from trainlint.programs.kubeflow.build import Build, RuntimeAsIs
-from trainlint.programs.kubeflow.rules import jobset, pods
+from trainlint.programs.kubeflow.facts.release import KubeflowFacts
+from trainlint.programs.kubeflow.rules import containers, jobset, pods, scheduling, volumes
 from trainlint.rule import rule, rules_of
+
+_MODULES = tuple(module.__name__ for module in (jobset, containers, volumes, scheduling, pods))
 
 
 @rule("TJ590", "unusable-runtime", severity=Severity.WARNING)
-def unusable_runtime(runtime: RuntimeAsIs) -> Iterator[Finding]:
+def unusable_runtime(runtime: RuntimeAsIs, facts: KubeflowFacts) -> Iterator[Finding]:
     """No job starts from this runtime as it is.
 
     A runtime is admitted with anything that its structure allows; what is wrong with its Jobs and pods shows when a
@@ -22,9 +25,9 @@ def unusable_runtime(runtime: RuntimeAsIs) -> Iterator[Finding]:
     Source: the rules TJ501 to TJ549, which name theirs.
     """
     own = runtime.runtime.field.document.path
-    for other in rules_of((jobset.__name__, pods.__name__)):
+    for other in rules_of(_MODULES):
         if issubclass(other.subject, Build) and other.severity is Severity.ERROR and other.program == "kubernetes":
-            for found in other.run(runtime.sample, None):
+            for found in other.run(runtime.sample, facts):
                 if found.path == own:
                     message = f"a job that uses this runtime is refused ({other.code}): {found.message}"
                     yield replace(found, message=message, severity=None)

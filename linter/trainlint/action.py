@@ -1,0 +1,169 @@
+"""The GitHub Action's step: its inputs out of the environment in; log, SARIF document, outputs and summary out.
+
+The checkout belongs to whoever opened the pull request. Inputs are data and never options; what a file holds or is
+called can end neither the stretch of the log in which GitHub takes no commands, nor an output, nor the summary's block;
+and the document goes nowhere that a link of the checkout leads to.
+
+Source: GitHub documentation, "Workflow commands for GitHub Actions": stopping commands, multiline values, summaries.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainlint.engine import Run, fault
+from trainlint.findings import Severity
+from trainlint.reports import FORMATS, RenderOptions, render
+from trainlint.reports.escape import visible
+from trainlint.repository.discover import MissingPath, repository_root
+from trainlint.settings import Overrides, SettingsError
+
+MAX_SUMMARY = 900_000
+"""Bytes of the report in the summary; GitHub takes 1 MiB in all."""
+
+
+class _Unusable(ValueError):
+    """An input that cannot be used, or a document that cannot be written."""
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    paths: list[Path]
+    config: Path | None
+    format: str
+    sarif_file: str
+    fail_on: Severity | None
+    directory: str
+
+    @classmethod
+    def of(cls, env: Mapping[str, str]) -> _Inputs:
+        """Raises _Unusable."""
+        paths = [Path(line) for line in env.get("PATHS", ".").splitlines() if line]
+        format_, fail_on = env.get("FORMAT") or "github", env.get("FAIL_ON", "")
+        if format_ not in FORMATS:
+            raise _Unusable(f"format must be one of {', '.join(FORMATS)}")
+        severities = [severity.value for severity in Severity]
+        if fail_on and fail_on not in severities:
+            raise _Unusable(f"fail-on must be one of {', '.join(severities)}")
+        return cls(
+            paths or [Path()],
+            Path(env["CONFIG"]) if env.get("CONFIG") else None,
+            format_,
+            env.get("SARIF_FILE") or "trainlint.sarif",
+            Severity(fail_on) if fail_on else None,
+            env.get("DIRECTORY") or ".",
+        )
+
+
+def main(env: Mapping[str, str] = os.environ) -> int:
+    """Run the step in the current folder, the workspace, and return its exit code."""
+    report, told, code, sarif = None, "", 2, ""
+    try:
+        inputs = _Inputs.of(env)
+        workspace = Path(env.get("GITHUB_WORKSPACE") or os.getcwd())
+        _enter(inputs.directory, workspace)
+        target = _free(inputs.sarif_file, workspace)
+        run = Run(Overrides(fail_on=inputs.fail_on, config=inputs.config))
+        settings = run.settings_for(inputs.paths)
+        report = run.lint(inputs.paths)
+        options = RenderOptions(root=repository_root(Path.cwd()), fail_on=settings.fail_on)
+        notices = "".join(f"trainlint: {visible(notice)}\n" for notice in report.notices)
+        told = notices + render("text", report, options)
+        _write(target, render("sarif", report, options))
+        sarif = _from_workspace(inputs)
+        code = 2 if report.crashed else int(report.fails(settings.fail_on))
+        if inputs.format in ("github", "text"):
+            _print_inert(told)
+        elif inputs.format == "concise":
+            _print_inert(notices + render("concise", report, options))
+        else:
+            _print_inert(render(inputs.format, report, options))
+        if inputs.format == "github":
+            print(render("github", report, options), end="")
+    except Exception as error:
+        wrong_use = isinstance(error, (_Unusable, MissingPath, SettingsError))
+        code, told = 2, f"trainlint: {visible(str(error) if wrong_use else fault(error))}\n"
+        _print_inert(told)
+    findings = str(sum(1 for _ in report.active)) if report is not None and sarif else ""
+    _append(env.get("GITHUB_OUTPUT"), _outputs({"sarif-file": sarif, "exit-code": str(code), "findings": findings}))
+    _append(env.get("GITHUB_STEP_SUMMARY"), _summary(told))
+    return code
+
+
+def _enter(directory: str, workspace: Path) -> None:
+    if _leads_out(Path(directory), workspace):
+        raise _Unusable(f"working-directory {directory} leads out of the workspace")
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise _Unusable(f"working-directory {directory}: {error.strerror}") from None
+
+
+def _free(sarif_file: str, workspace: Path) -> Path:
+    """Where the document goes; what stood there before, a link say, is gone."""
+    target = Path(sarif_file)
+    if not sarif_file.isprintable():
+        raise _Unusable(f"sarif-file {sarif_file} is no name for a file")
+    if _leads_out(target.parent, workspace):
+        raise _Unusable(f"sarif-file {sarif_file} leads out of the workspace")
+    try:
+        target.unlink(missing_ok=True)
+    except OSError as error:
+        raise _Unusable(f"{sarif_file}: cannot be written: {error.strerror}") from None
+    return target
+
+
+def _leads_out(folder: Path, workspace: Path) -> bool:
+    """The folder is one of the workspace by its name, and not once links are resolved."""
+    named = Path(os.path.abspath(folder))
+    real, root = Path(os.path.realpath(folder)), Path(os.path.realpath(workspace))
+    return any(named.is_relative_to(w) for w in (workspace, root)) and not real.is_relative_to(root)
+
+
+def _write(target: Path, document: str) -> None:
+    try:
+        with open(target, "x", encoding="utf-8", newline="\n") as stream:
+            stream.write(document)
+    except OSError as error:
+        raise _Unusable(f"{target}: cannot be written: {error.strerror}") from None
+
+
+def _from_workspace(inputs: _Inputs) -> str:
+    """The document's path as the following steps, which start in the workspace, can use it."""
+    if Path(inputs.sarif_file).is_absolute():
+        return inputs.sarif_file
+    return f"{inputs.directory.rstrip('/')}/{inputs.sarif_file}".removeprefix("./")
+
+
+def _print_inert(text: str) -> None:
+    """Print text in which the runner looks for no command, until a word comes that nobody can foresee."""
+    word = secrets.token_hex(32)
+    print(f"::stop-commands::{word}\n{text}::{word}::")
+
+
+def _outputs(values: Mapping[str, str]) -> str:
+    word = secrets.token_hex(32)
+    return "".join(f"{name}<<{word}\n{value}\n{word}\n" for name, value in values.items())
+
+
+def _summary(told: str) -> str:
+    """The report as an indented block, which ends with the indentation and so with nothing that a line could hold."""
+    block = "".join(f"    {line}\n" for line in told.splitlines())
+    return f"### trainlint\n\n{block.encode()[:MAX_SUMMARY].decode(errors='ignore')}\n"
+
+
+def _append(file: str | None, text: str) -> None:
+    if file:
+        with open(file, "a", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+
+
+if __name__ == "__main__":
+    for stream in (sys.stdout, sys.stderr):
+        getattr(stream, "reconfigure", lambda **_: None)(encoding="utf-8", errors="backslashreplace")
+    sys.exit(main())

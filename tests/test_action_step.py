@@ -1,0 +1,107 @@
+"""The Action's step in process: what it writes where, whatever its inputs are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from external import DEMO
+from github_runner import file_command, log_of
+from trainlint import action, engine
+
+BAD = str(DEMO / "jobs" / "qwen-two-nodes.yaml")
+GOOD = str(DEMO / "jobs" / "llama-1b.yaml")
+
+
+class Step:
+    """The step in a folder of its own."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self.capsys = capsys
+
+    def __call__(self, **inputs: str) -> tuple[int, str, dict[str, str], str]:
+        """Exit code, log, outputs and summary."""
+        outputs, summary = self.folder / "outputs", self.folder / "summary.md"
+        for file in (outputs, summary):
+            file.write_text("", encoding="utf-8")
+        code = action.main({"GITHUB_OUTPUT": str(outputs), "GITHUB_STEP_SUMMARY": str(summary), **inputs})
+        text = outputs.read_text(encoding="utf-8")
+        return code, self.capsys.readouterr().out, file_command(text), summary.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Step:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    monkeypatch.chdir(workspace)
+    return Step(tmp_path, capsys)
+
+
+def test_findings(step: Step) -> None:
+    code, log, outputs, summary = step(PATHS=BAD)
+    assert code == 1
+    assert outputs == {"sarif-file": "trainlint.sarif", "exit-code": "1", "findings": "2"}
+    assert len(json.loads(Path("trainlint.sarif").read_text(encoding="utf-8"))["runs"][0]["results"]) == 2
+    assert [line[:13] for line in log_of(log).live.splitlines()] == ["::error file="] * 2
+    told = log_of(log).inert
+    assert told.endswith("Found 2 errors in 1 of 1 file.\n")
+    assert summary == "### trainlint\n\n" + "".join(f"    {line}\n" for line in told.splitlines()) + "\n"
+
+
+@pytest.mark.parametrize("form", ["text", "concise", "json", "sarif", "gitlab", "junit"])
+def test_other_formats(step: Step, form: str) -> None:
+    code, log, _, _ = step(PATHS=f"{GOOD}\r\n\n{BAD}\n", FORMAT=form)
+    assert code == 1
+    assert log_of(log).live == ""
+    assert "TT102" in log_of(log).inert
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({"FORMAT": "html"}, "format must be one of text, "),
+        ({"FAIL_ON": "never"}, "fail-on must be one of note, "),
+        ({"PATHS": "none.yaml"}, "none.yaml: no such file"),
+        ({"PATHS": "-"}, "-: no such file"),
+        ({"CONFIG": "none.toml"}, "none.toml: cannot be read"),
+        ({"DIRECTORY": "none"}, "working-directory none: No such file"),
+        ({"SARIF_FILE": "none/t.sarif"}, "none/t.sarif: cannot be written"),
+        ({"SARIF_FILE": "."}, ".: cannot be written"),
+    ],
+)
+def test_wrong_use(step: Step, inputs: dict[str, str], said: str) -> None:
+    code, log, outputs, summary = step(**{"PATHS": GOOD, **inputs})
+    assert code == 2
+    assert outputs == {"sarif-file": "", "exit-code": "2", "findings": ""}
+    assert log_of(log).inert.startswith(f"trainlint: {said}"), log
+    assert log_of(log).live == ""
+    assert said in summary
+
+
+def test_a_fault_of_ours_is_no_finding(step: Step, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a\n::error::b")
+
+    monkeypatch.setattr(engine.Run, "lint", fail)
+    code, log, outputs, _ = step(PATHS=GOOD)
+    assert (code, outputs["exit-code"], outputs["findings"]) == (2, "2", "")
+    assert "RuntimeError: a ::error::b\n" in log_of(log).inert
+
+
+def test_paths_of_the_outputs(step: Step, tmp_path: Path) -> None:
+    Path("train").mkdir()
+    assert step(PATHS=GOOD, DIRECTORY="./train/", SARIF_FILE="t.sarif")[2]["sarif-file"] == "train/t.sarif"
+
+
+def test_a_document_outside_by_its_own_name(step: Step, tmp_path: Path) -> None:
+    named = str(tmp_path / "t.sarif")
+    assert step(PATHS=GOOD, SARIF_FILE=named)[2]["sarif-file"] == named
+    assert (tmp_path / "t.sarif").is_file()
+
+
+def test_a_summary_has_room(step: Step, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(action, "MAX_SUMMARY", 100)
+    assert len(step(PATHS=BAD)[3].encode()) <= 100 + len("### trainlint\n\n\n")

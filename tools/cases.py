@@ -1,0 +1,154 @@
+"""The cases of the fixtures: what each expects, and the text report that its snapshot holds."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from trainlint import fixes
+from trainlint.catalogue import all_rules, parse_target
+from trainlint.engine import lint
+from trainlint.findings import Finding
+from trainlint.report import Report
+from trainlint.reports import render
+from trainlint.settings import Overrides
+from trainlint.targets import Target
+
+ROOT = Path(__file__).resolve().parent.parent
+FIXTURES = ROOT / "fixtures"
+EXPECTATIONS = "expect.txt"
+_COMMENT = re.compile(rb"[ \t]*#[ \t]*expect:[^\r\n]*")
+_INLINE = re.compile(r"#\s*expect:\s*(.+)$")
+_ONE = re.compile(r"([A-Z]{2}\d{3}) (\d+)-(\d+)")
+_ROW = re.compile(r"([^#:]+):(\d+):(\d+) (\S+)")
+
+
+@dataclass(frozen=True, order=True)
+class Expected:
+    """A finding that a case asks for; its end column is 0 where that is left open."""
+
+    file: str
+    line: int
+    code: str
+    column: int
+    end_column: int
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file, or a folder that is a small repository, below the folder of a rule's code."""
+
+    path: Path
+
+    @property
+    def code(self) -> str:
+        """The rule that it is about."""
+        return self.path.parent.name
+
+    @property
+    def is_folder(self) -> bool:
+        """It is a repository, and its expectations are in a file of their own."""
+        return self.path.is_dir()
+
+    @property
+    def snapshot(self) -> Path:
+        """Where the text report on it is kept: `bad.out` beside `bad.yaml` or `bad/`."""
+        name = self.path.name if self.is_folder else self.path.stem
+        return self.path.with_name(f"{name}.out")
+
+    @property
+    def kept(self) -> str:
+        """What the snapshot says; empty where there is none yet."""
+        return self.snapshot.read_text(encoding="utf-8") if self.snapshot.is_file() else ""
+
+    def overrides(self) -> Overrides:
+        """The `# target:` and `# runtimes:` of the first lines of the file or of the folder's expectations."""
+        head = self.path / EXPECTATIONS if self.is_folder else self.path
+        targets: dict[str, Target] = {}
+        runtimes = "open"
+        lines = head.read_bytes().decode("utf-8", "replace").splitlines()[:5] if head.is_file() else []
+        for line in lines:
+            if match := re.match(r"#\s*target:\s*(\S+)", line):
+                targets.update(parse_target(match.group(1)))
+            elif match := re.match(r"#\s*runtimes:\s*(\w+)", line):
+                runtimes = match.group(1)
+        return Overrides(targets=targets, runtimes=runtimes)
+
+    def expected(self) -> Iterator[Expected]:
+        """What its comments or rows ask for."""
+        if self.is_folder:
+            for row in (self.path / EXPECTATIONS).read_text(encoding="utf-8").splitlines():
+                if match := _ROW.match(row):
+                    yield Expected(match[1], int(match[2]), match[4], int(match[3]), 0)
+            return
+        for number, line in enumerate(self.path.read_text(encoding="utf-8").splitlines(), 1):
+            if match := _INLINE.search(line):
+                for code, start, end in _ONE.findall(match[1]):
+                    yield Expected(self.path.name, number, code, int(start), int(end))
+
+    def found(self) -> list[Expected]:
+        """What is found in it, as `expected` would say it."""
+        return sorted(self._as_expected(finding) for finding in judged(self)[0].active)
+
+    def _as_expected(self, finding: Finding) -> Expected:
+        at = finding.span
+        end = 0 if self.is_folder or at.end_line > at.line else at.end_column
+        return Expected(at.path, at.line, finding.rule, at.column, end)
+
+    def files(self) -> dict[str, bytes]:
+        """Each of its files by its path inside the case, without the expectations."""
+        if not self.is_folder:
+            return {self.path.name: _COMMENT.sub(b"", self.path.read_bytes())}
+        files = sorted(file for file in self.path.rglob("*") if file.is_file() and file.name != EXPECTATIONS)
+        return {file.relative_to(self.path).as_posix(): file.read_bytes() for file in files}
+
+
+def cases(prefix: str) -> list[Case]:
+    """The cases of all rules whose name begins so."""
+    codes = {rule.code for rule in all_rules()}
+    return [
+        Case(path)
+        for folder in sorted(FIXTURES.iterdir())
+        if folder.name in codes
+        for path in sorted(folder.glob(f"{prefix}*"))
+        if path.is_dir() or path.suffix in (".yaml", ".yml")
+    ]
+
+
+@cache
+def judged(case: Case) -> tuple[Report, str]:
+    """The report on a case, and its text with the safe fixes as a diff: the same on every machine."""
+    with _copied(case):
+        report = lint([Path()], case.overrides())
+        before = case.files()
+        fixes.apply(report)
+        return report, render("text", report) + "".join(_diff(name, data) for name, data in before.items())
+
+
+@contextmanager
+def _copied(case: Case) -> Iterator[None]:
+    """Stand in a repository that holds nothing but the case, so that paths are told from there."""
+    here = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, data in case.files().items():
+            file = Path(folder, name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(here)
+
+
+def _diff(name: str, before: bytes) -> str:
+    old, new = (data.decode("utf-8", "replace").splitlines() for data in (before, Path(name).read_bytes()))
+    lines = list(difflib.unified_diff(old, new, name, f"{name} (fixed)", lineterm=""))
+    return "\n".join(["", *lines, ""]) if lines else ""

@@ -1,0 +1,25 @@
+"""Writes beside each bad fixture the text report on it: `python tools/snapshots.py`."""
+
+from __future__ import annotations
+
+import sys
+
+from cases import FIXTURES, ROOT, cases, judged
+
+
+def main() -> int:
+    """Write what differs, remove what no case has any more, and name both."""
+    bad = cases("bad")
+    for orphan in set(FIXTURES.glob("*/*.out")) - {case.snapshot for case in bad}:
+        orphan.unlink()
+        print(f"removed {orphan.relative_to(ROOT)}")
+    for case in bad:
+        text = judged(case)[1]
+        if case.kept != text:
+            case.snapshot.write_text(text, encoding="utf-8", newline="\n")
+            print(f"wrote {case.snapshot.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
