@@ -52,7 +52,7 @@ PROGRAMS: Mapping[str, Program] = {
         "soup_cli",
         soup.read,
         ("SoupConfig", "TrainingConfig", "DataConfig"),
-        r"(config|utils|trainer)/.+\.py|commands/train\.py",
+        r"(config|utils)/.+\.py|commands/train\.py",
     ),
     "transformers": Program(
         "transformers",
