@@ -71,7 +71,7 @@ def test_small_enough_to_read_on_each_run(program: str) -> None:
         ("transformers", "fsdp_config", "version", "5.0.0", None),
         ("transformers", "fsdp_config", "state_dict_type", "5.10.4", None),
         ("transformers", "fsdp_config", "limit_all_gathers", None, None),
-        ("trl", "SFTConfig", "max_seq_length", None, "0.19.1"),
+        ("trl", "SFTConfig", "max_seq_length", "0.9.6", "0.19.1"),
         ("trl", "ModelConfig", "torch_dtype", None, "0.26.2"),
         ("axolotl", "AxolotlInputConfig", "fsdp", None, "0.19.0"),
         ("axolotl", "FSDPConfig", "min_num_params", "0.18.0", None),

@@ -89,6 +89,9 @@ RENAMED: Mapping[str, str] = {
 }
 """What stands in for an argument that is gone."""
 
+MEANT: Mapping[str, str] = {"epochs": "num_train_epochs"}
+"""Names that no release has, with the arguments that they mean."""
+
 GONE_BEFORE = frozenset({"evaluate_during_training"})
 """Arguments that files still have, and that went before the oldest release known."""
 

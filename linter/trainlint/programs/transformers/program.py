@@ -13,6 +13,7 @@ from trainlint.findings import Edit, Finding, Fix, Related, Severity
 from trainlint.programs import WheelProgram
 from trainlint.programs.transformers.facts import (
     FALSE_WORDS,
+    MEANT,
     SHARDING_OPTIONS,
     TABLES,
     TRUE_WORDS,
@@ -232,12 +233,13 @@ class Arguments:
         return given or (self.config is not None and (self.config.has_size or self.config.has_classes))
 
     def near_miss(self, name: str) -> str | None:
-        """An argument that is not given and whose name is within two edits of this one, hyphens apart."""
+        """The argument that a name means: one that is not given and within two edits, hyphens apart, or cut short."""
         name = name.replace("-", "_")
-        if len(name) < _SHORTEST_NEAR_MISS:
-            return None
-        names = (known for known in self.facts.fields if not self.has(known) and abs(len(known) - len(name)) <= 2)
-        return min((known for known in names if _edits(name, known) <= 2), key=lambda n: _edits(name, n), default=None)
+        if len(name) < _SHORTEST_NEAR_MISS or name in MEANT:
+            return MEANT.get(name)
+        names = [known for known in self.facts.fields if not self.has(known) and abs(len(known) - len(name)) <= 3]
+        near = [known for known in names if _edits(name, known) <= 2 or known.startswith(name)]
+        return min(near, key=lambda known: _edits(name, known), default=None)
 
 
 def _written_as(at: Field | Value[T], text: str | None) -> Fix | None:

@@ -127,7 +127,7 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
     once, batch sizes, epochs and `weight_decay` in train(). TrlParser converts texts, and ends with an error where that
     cannot be done (`max_steps: 1e3` has to be an integer). Write `2.0e-5`, without quotes.
 
-    Source: transformers 4.31 to 5.24, HfArgumentParser.parse_yaml_file; TRL 0.12 to 1.16, TrlParser; PyYAML's resolver.
+    Source: transformers 4.31 to 5.24, HfArgumentParser.parse_yaml_file; TRL 0.8 to 1.16, TrlParser; PyYAML's resolver.
     """
     converts = arguments.facts.converts
     for name, argument in arguments.facts.fields.items():
@@ -219,7 +219,7 @@ def wrong_number(arguments: Arguments) -> Iterator[Finding]:
     `gradient_accumulation_steps` is accepted and raises TypeError in train(), where torch needs an integer; a boolean
     counts as 1 or 0; a list or mapping raises where it is first used. Write one plain number.
 
-    Source: transformers 4.31 to 5.24, HfArgumentParser; TRL 0.12 to 1.16, TrlParser.
+    Source: transformers 4.31 to 5.24, HfArgumentParser; TRL 0.8 to 1.16, TrlParser.
     """
     for name, argument in arguments.facts.fields.items():
         kind = _kind(argument)
@@ -518,7 +518,7 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
     with hyphens are for the command line; in a file they have underscores. Several settings of `accelerate launch`
     (`num_processes`, `mixed_precision`) belong into its own config file.
 
-    Source: the dataclasses of the released wheels of transformers 4.31 to 5.24 and TRL 0.12 to 1.16.
+    Source: the dataclasses of the released wheels of transformers 4.31 to 5.24 and TRL 0.8 to 1.16.
     """
     unknown = [
         entry
