@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainlint.repository.invocations import ShellText, Word
+from trainlint.repository.shell import ShellText, Word
 from trainlint.repository.statements import trees
 from trainlint.repository.statements.commands import INSTALLS, Script, shell_text, texts_of
 from trainlint.repository.statements.model import Form, Include, Kind, Statement

@@ -10,8 +10,7 @@ from typing import TypeAlias
 from trainlint.reading.document import Document, Mapping, Node, Scalar, Sequence, Unparsable, documents
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
-from trainlint.repository.invocations import ShellText
-from trainlint.repository.invocations import _exec_word as exec_word
+from trainlint.repository.shell import ShellText, exec_word
 from trainlint.repository.statements import kubeflow
 from trainlint.repository.statements.commands import INSTALLS, Script
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
