@@ -43,7 +43,7 @@ class Program:
     verdicts: Mapping[str, str] = field(default_factory=dict)
     """Other programs that give verdicts on its files, with their titles; their release follows this program's."""
     parts: Mapping[str, str] = field(default_factory=dict)
-    """What a finding is about, by the second step of its field."""
+    """What a finding in its documents is about, by the second step of the field: another program may speak there."""
     several_readers: bool = False
     """Its files may be read by several parsers, so that a finding cannot say which one refuses."""
 
@@ -55,12 +55,6 @@ class Program:
     def owns_broken(self, content: str) -> bool:
         """A file with this content is this program's, although it cannot be parsed."""
         return self.sure if isinstance(self.sure, bool) else _compiled(self.sure).search(content) is not None
-
-    def about(self, field_path: str) -> str:
-        """What a field of this program's file belongs to, in words: `this job`, else `this`."""
-        steps = field_path.lower().split(".")
-        part = steps[1].partition("[")[0] if len(steps) > 1 else ""
-        return self.parts.get(part, "this")
 
 
 def _kubeflow() -> ProgramModule[Any, Any]:
@@ -237,6 +231,13 @@ def title(name: str) -> str:
     if name in VERDICT_ONLY:
         return PROGRAMS[VERDICT_ONLY[name]].verdicts[name]
     return PROGRAMS[name].title if name in PROGRAMS else name
+
+
+def about(field_path: str) -> str:
+    """What a field belongs to, in words: `this job`, else `this`."""
+    steps = field_path.lower().split(".")
+    part = steps[1].partition("[")[0] if steps[0] == "spec" and len(steps) > 1 else ""
+    return next((program.parts[part] for program in PROGRAMS.values() if part in program.parts), "this")
 
 
 @cache

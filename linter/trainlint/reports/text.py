@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from trainlint.findings import Finding, Severity, Span
-from trainlint.programs.table import PROGRAMS, VERDICT_ONLY, title
+from trainlint.programs.table import PROGRAMS, VERDICT_ONLY, about, title
 from trainlint.reading.text import Text
 from trainlint.report import Report
 from trainlint.reports import RenderOptions, rule_page
@@ -66,7 +66,7 @@ def annotation(finding: Finding) -> str:
         return finding.field
     maker = VERDICT_ONLY.get(finding.program)
     program = PROGRAMS.get(maker or finding.program)
-    thing = program.about(finding.field) if program else "this"
+    thing = about(finding.field)
     verb, plural = _VERDICTS[finding.level]
     if maker is None and len(finding.program_versions) > 1:
         verb = plural
