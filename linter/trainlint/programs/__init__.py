@@ -78,21 +78,19 @@ class ProgramModule(Generic[S, F]):
 
 
 class WheelProgram(ProgramModule[S, F]):
-    """A program that is released as a Python package: its releases stand in its JSON, a repository pins it."""
+    """A program that is released as a Python package: a repository states which of its releases it uses."""
 
     name: ClassVar[str]
     distribution: ClassVar[str] = ""
     """The package's name where it is not the program's."""
 
     def default_target(self, subject: S, surroundings: Surroundings) -> Target:
-        """The release that the repository's pins ask for, else the newest known."""
-        from trainlint.repository.pins import target_from_pins
+        """The release that the repository states, else the newest known."""
+        from trainlint.repository.stated import target_of
         from trainlint.training.declarations import declarations
 
         path = self.pinned_near(subject, surroundings)
-        return target_from_pins(
-            surroundings.repository, path, self.distribution or self.name, declarations(self.name).names
-        )
+        return target_of(surroundings.repository, path, self.distribution or self.name, declarations(self.name).names)
 
     def pinned_near(self, subject: S, surroundings: Surroundings) -> str:
         """The file whose nearest pin counts."""

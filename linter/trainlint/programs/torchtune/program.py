@@ -34,8 +34,8 @@ from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Known, Unknown
 from trainlint.releases import InForce, speaking_for
 from trainlint.repository.invocations import Command, Invocation, invocations_in, named_file, repository_invocations
-from trainlint.repository.pins import pinned_version, target_from_pins
 from trainlint.repository.shell import Word
+from trainlint.repository.stated import How, stated, target_of
 from trainlint.targets import Target
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _stated(subject: TorchtuneSubject, surroundings: Surroundings) -> bool:
     return (
         isinstance(subject, JobRun)
         or "torchtune" in surroundings.targets
-        or pinned_version(surroundings.repository, _path(subject), "torchtune") is not None
+        or stated(surroundings.repository, _path(subject), "torchtune").how in (How.STATED, How.RANGE)
     )
 
 
@@ -570,10 +570,10 @@ class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts
         return facts_of(release)
 
     def default_target(self, subject: TorchtuneSubject, surroundings: Surroundings) -> Target:
-        """The release in the image of the runtime, of the repository's pins, else the newest."""
+        """The release in the image of the runtime, that the repository states, else the newest."""
         if isinstance(subject, JobRun) or (isinstance(subject, Invocation) and _is_a_jobs(subject)):
             return Target((KUBEFLOW_IMAGE,))
-        return target_from_pins(surroundings.repository, _path(subject), "torchtune", RELEASES)
+        return target_of(surroundings.repository, _path(subject), "torchtune", RELEASES)
 
     def in_force(self, version: str) -> InForce:
         """The known release of a version, those around it for one between."""

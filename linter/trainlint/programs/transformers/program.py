@@ -552,13 +552,13 @@ def _without(trained: Training, given: set[str]) -> Training:
 
 def release_below(file: ArgumentsFile, surroundings: Surroundings, otherwise: str) -> Sequence[str]:
     """The known releases of transformers below a trainer that stands on it: as targeted, as pinned, or otherwise."""
-    from trainlint.repository.pins import pinned_version, target_from_pins
+    from trainlint.repository.stated import How, stated, target_of
 
     known = declarations("transformers")
     target = surroundings.targets.get("transformers")
     path = file.field.document.path
-    if target is None and pinned_version(surroundings.repository, path, "transformers") is not None:
-        target = target_from_pins(surroundings.repository, path, "transformers", known.names)
+    if target is None and stated(surroundings.repository, path, "transformers").how in (How.STATED, How.RANGE):
+        target = target_of(surroundings.repository, path, "transformers", known.names)
     return known.in_force(target.versions[-1] if target else otherwise).releases or (known.names[0],)
 
 

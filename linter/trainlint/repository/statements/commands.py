@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from trainlint.reading.document import Scalar, of_text
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
-from trainlint.repository.shell import ShellText, Word, commands_of, script_of
+from trainlint.repository.shell import ShellText, Word, commands_of, name_of, script_of
 from trainlint.repository.statements import kubeflow
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
 from trainlint.repository.statements.origins import images_in, of_address, of_ref, repository_of

@@ -30,6 +30,12 @@ class Package:
     others: tuple[str, ...] = ()
     """Other words that a file may use for it."""
 
+    @property
+    def folders(self) -> frozenset[str]:
+        """What a copy of its source is called, as PyPI compares names."""
+        names = (*self.distributions, *(known.partition("/")[2] for known in self.repositories))
+        return frozenset(normalised(name) for name in names)
+
     def is_repository(self, slug: str) -> bool | None:
         """An `owner/name` is one of its own (True), a fork (False) or another's (None)."""
         if slug in self.repositories:
