@@ -196,7 +196,7 @@ class Statements:
         """Copies of the source further in; of the Trainer, whatever says what the cluster runs."""
         for path, home in self._sources(package):
             if _is_below(home, level):
-                yield from (s for s in self._followed(path, package, home) if s.form is Form.VENDORED)
+                yield from self._version(path, package, home)
         for path in self._files((".gitmodules",), level):
             yield from self._statements(path, package)
         if package == TRAINER:
@@ -258,8 +258,13 @@ class Statements:
         for name in (*Packages([package]).all[0].version_files, *_PROJECTS) if not home.startswith("..") else ():
             path = _normal(posixpath.join(home, name))
             if os.path.isfile(self.root / path):
-                found += [s for s in self._followed(path, package, home) if s.form is Form.VENDORED]
+                found += self._version(path, package, home)
         return [statement for statement in found if statement.kind is Kind.EXACT]
+
+    def _version(self, path: str, package: str, home: str) -> list[Statement]:
+        """What a file of a copy of the source says of the copy's own version."""
+        found = [*self._statements(path, package), *self._followed(path, package, home)]
+        return list(dict.fromkeys(s for s in found if s.form is Form.VENDORED))
 
     # files
 
