@@ -1,6 +1,8 @@
 # make lint PATHS=…   lint a repository (the demo, when nothing is named)
 # make test           everything that CI runs
+# make hostile        only the repositories that are made to do harm
 # make bench          how long one staged file takes
+# make mutate SEED=…  which of 60 conditions, drawn by these seeds, no test would miss if it were inverted
 # make snapshots      write anew what is reported on each bad fixture
 # make docs           the snapshots, and from them the rule pages, and the outputs shown in README.md
 # make whats-new      list the releases of the trainers that are newer than those known
@@ -12,6 +14,7 @@
 PYTHON ?= python3
 PATHS ?= fixtures/demo
 PYTEST_ARGS ?=
+SEED ?= 1
 
 VENV := .venv
 ifeq ($(OS),Windows_NT)
@@ -32,7 +35,7 @@ MULTITOOL := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)
 NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export NODE_EXTRA_CA_CERTS
 
-.PHONY: help lint test test-sdist test-minimum-versions bench snapshots docs facts confirm whats-new sarif-validator clean
+.PHONY: help lint test test-sdist test-minimum-versions hostile bench snapshots docs facts confirm whats-new sarif-validator mutate clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -95,8 +98,14 @@ test-minimum-versions:
 	cd .cache/minimum && $(PIP) install --constraint minimum.txt --editable '../..[test]' && cat minimum.txt
 	.cache/minimum/$(BIN)/python -m pytest $(PYTEST_ARGS)
 
+hostile: $(DEV) $(WHEELHOUSE)
+	$(BIN)/python -m pytest tests/hostile $(PYTEST_ARGS)
+
 bench: $(BENCH)
 	$(BIN)/python benchmarks/staged.py
+
+mutate: $(DEV)
+	$(BIN)/python tools/mutate.py --seed $(SEED)
 
 snapshots: $(DEV)
 	$(BIN)/python tools/snapshots.py

@@ -134,7 +134,7 @@ def check(
 ) -> None:
     """Check files and folders (default: the current folder); - reads standard input."""
     from trainlint.engine import Run
-    from trainlint.repository.discover import MissingPath
+    from trainlint.repository.bounds import PathError
 
     if isolated and config is not None:
         raise click.UsageError("--config and --isolated exclude each other.")
@@ -170,7 +170,7 @@ def check(
             from trainlint import baseline as known
 
             report = known.apply(report, known.read(baseline))
-    except (MissingPath, SettingsError) as error:
+    except (PathError, SettingsError) as error:
         _stop(str(error))
     for notice in report.notices:
         click.echo(f"trainlint: {notice}", err=True)
@@ -296,12 +296,12 @@ def show_resolved(
     paths: tuple[Path, ...], format_: str, targets: dict[str, Target], runtimes: str | None, isolated: bool
 ) -> None:
     """Show what each TrainJob will really start: pods, images, commands, environment, and where they come from."""
-    from trainlint.repository.discover import MissingPath
+    from trainlint.repository.bounds import PathError
     from trainlint.resolve import as_json, as_text, resolve
 
     overrides = Overrides(targets=targets, runtimes=runtimes, isolated=isolated)
     try:
         found = resolve(list(paths) or [Path()], overrides)
-    except (MissingPath, SettingsError) as error:
+    except (PathError, SettingsError) as error:
         _stop(str(error))
     _print(as_json(found) if format_ == "json" else as_text(found))

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from trainlint.engine import Run
-from trainlint.programs.kubeflow.build import BuiltJob, Pods
+from trainlint.programs.kubeflow.build import BuiltJob
+from trainlint.programs.kubeflow.built_pods import Pods
 from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
 from trainlint.programs.kubeflow.objects import TrainJob
 from trainlint.programs.kubeflow.program import PROGRAM
@@ -38,7 +39,7 @@ class Resolved:
 def resolve(paths: Sequence[Path], overrides: Overrides) -> list[Resolved]:
     """Build every TrainJob in these files and folders, in order; a patch of kustomize's is none.
 
-    Raises MissingPath for a path that does not exist and SettingsError for settings that cannot be used.
+    Raises PathError for a path that is not there or leads out, SettingsError for settings that cannot be used.
     """
     found: list[Resolved] = []
     for surroundings, subject, in_force in Run(overrides).subjects(paths, "kubeflow-trainer"):

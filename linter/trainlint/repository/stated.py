@@ -11,14 +11,15 @@ from __future__ import annotations
 import enum
 import os
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from trainlint.releases import version_tuple
-from trainlint.repository.discover import files_below, files_in, repository_root
-from trainlint.repository.files import MAX_BYTES, display_path
+from trainlint.repository.bounds import inside, read
+from trainlint.repository.discover import SUFFIXES, files_below, repository_root
+from trainlint.repository.files import display_path
 from trainlint.repository.statements import (
     Form,
     Include,
@@ -59,7 +60,7 @@ _COPIES = (
 """Names of files in which a copy of a package's source may keep its version."""
 _COMMANDS = (
     ".sh", ".bash", ".zsh", ".slurm", ".sbatch", ".pbs", ".job", ".def", ".mk", "makefile", "justfile", "dockerfile",
-    "containerfile", *_DOCKERFILES, ".yaml", ".yml", ".ipynb", ".py",
+    "containerfile", *_DOCKERFILES, ".ipynb", ".py",
 )  # fmt: skip
 _READMES = (".md", ".markdown", ".rst", ".mdx", ".qmd")
 _CLUSTER = (
@@ -69,6 +70,8 @@ _CLUSTER = (
 """Files that say what a cluster runs; a cluster is the whole repository's, wherever they lie."""
 
 TRAINER = "kubeflow-trainer"
+Listing: TypeAlias = Callable[[Sequence[str]], Iterable[Path]]
+"""The files whose names end in one of some texts."""
 _SURE = frozenset((Form.LOCK, Form.REQUIREMENTS, Form.CONSTRAINTS, Form.PROJECT, Form.ENVIRONMENT, Form.VENDORED))
 _LOCKED = frozenset((Form.PROJECT, Form.ENVIRONMENT))
 
@@ -132,13 +135,13 @@ def allows(statement: Statement, version: str) -> bool:
 class Statements:
     """What the files of one git repository state, read when first asked for.
 
-    `root` is the git root, or the folder that was named where there is none; `whole` is False where nothing but the
-    files of that folder itself is known to belong together.
+    `root` is the git root, or the folder that was named where there is none; `listing` tells the files that belong to
+    it.
     """
 
-    def __init__(self, root: Path, *, whole: bool = True) -> None:
+    def __init__(self, root: Path, listing: Listing | None = None) -> None:
         self.root = Path(os.path.abspath(root))
-        self.whole = whole
+        self._listing = listing or (lambda suffixes: files_below(self.root, suffixes))
         self.unreadable: dict[Unreadable, None] = {}
         """Files that state releases by their names and cannot be read, among those that were asked."""
         self._readings: dict[tuple[str, str], Reading] = {}
@@ -188,7 +191,9 @@ class Statements:
                 yield from self._statements(path, package)
 
     def _commands(self, level: str, package: str) -> Iterator[Statement]:
-        for path in (*self._files(_COMMANDS, level), *self._files(("go.mod",), level)):
+        for path in sorted(
+            {*self._files(_COMMANDS, level), *self._files(SUFFIXES, level), *self._files(_CLUSTER, level)}
+        ):
             if form_of(path) not in _SURE:
                 yield from self._followed(path, package, level)
 
@@ -257,7 +262,7 @@ class Statements:
         found: list[Statement] = []
         for name in (*Packages([package]).all[0].version_files, *_PROJECTS) if not home.startswith("..") else ():
             path = _normal(posixpath.join(home, name))
-            if os.path.isfile(self.root / path):
+            if inside(self.root, self.root / path):
                 found += self._version(path, package, home)
         return [statement for statement in found if statement.kind is Kind.EXACT]
 
@@ -285,10 +290,9 @@ class Statements:
         """The repository's files with one of these suffixes, by folder, as paths from the root."""
         if suffixes not in self._lists:
             found: dict[str, list[str]] = {}
-            files: Iterable[Path] = (files_below if self.whole else files_in)(self.root, suffixes)
             prefix = len(os.path.join(self.root, ""))
-            for file in files:
-                path = str(file)[prefix:].replace(os.sep, "/")
+            for file in self._listing(suffixes):
+                path = os.path.abspath(file)[prefix:].replace(os.sep, "/")
                 found.setdefault(posixpath.dirname(path), []).append(path)
             self._lists[suffixes] = found
         return self._lists[suffixes]
@@ -320,7 +324,7 @@ class Statements:
         folder = posixpath.dirname(self._relative(include.span.path))
         for above in _levels(folder):
             path = _normal(posixpath.join(above, written))
-            if not path.startswith("..") and os.path.isfile(self.root / path):
+            if not path.startswith("..") and inside(self.root, self.root / path):
                 return path
         return None
 
@@ -344,16 +348,9 @@ class Statements:
         return self._readings[key]
 
     def _bytes(self, path: str) -> bytes | None:
-        """The content of a regular file inside the repository, after following links; None for any other."""
-        file = self.root / path
+        """The content of a file of the repository; None for what is none, or lies outside."""
         try:
-            real = os.path.realpath(file)
-            if os.path.commonpath([real, os.path.realpath(self.root)]) != os.path.realpath(self.root):
-                return None
-            if not os.path.isfile(real):
-                return None
-            with open(real, "rb") as opened:
-                return opened.read(MAX_BYTES + 1)
+            return read(self.root, self.root / path)
         except (OSError, ValueError):
             return None
 
@@ -424,8 +421,13 @@ def _normal(path: str) -> str:
 
 def statements_in(repository: Repository) -> Statements:
     """The statements of the git repository that a workspace belongs to."""
-    root = repository_root(repository.root) if repository.whole else repository.root
-    return repository.once("statements", lambda: Statements(root, whole=repository.whole))
+
+    def made() -> Statements:
+        root = Path(os.path.abspath(repository.root))
+        top = repository_root(root) if repository.whole else root
+        return Statements(top, repository.files_named if top == root else None)
+
+    return repository.once("statements", made)
 
 
 def stated(repository: Repository, near: str | Path, package: str) -> Stated:

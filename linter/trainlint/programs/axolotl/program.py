@@ -344,8 +344,7 @@ def _overridden(subject: AxolotlFile, surroundings: Surroundings) -> frozenset[s
 
 
 def _carries_axolotl(surroundings: Surroundings) -> bool:
-    root = surroundings.repository.root
-    return any((root / folder / "axolotl" / "utils").is_dir() for folder in ("src", "."))
+    return any(surroundings.repository.has_folder(name) for name in ("src/axolotl/utils", "axolotl/utils"))
 
 
 class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):

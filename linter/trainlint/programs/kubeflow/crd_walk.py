@@ -19,7 +19,7 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from trainlint.findings import nearest, some_of
+from trainlint.findings import nearest, shortened, some_of
 from trainlint.programs.kubeflow.quantities import is_quantity
 from trainlint.reading.document import Mapping, Sequence
 from trainlint.reading.values import Field, is_template
@@ -403,7 +403,7 @@ _QUANTITY_HELP = "write a number, or one with a suffix: 500m, 8, 16Gi"
 
 def _short(text: str) -> str:
     """A text in quotes, cut where it is long."""
-    return repr(text if len(text) <= LONGEST_QUOTE else f"{text[: LONGEST_QUOTE - 1]}…")
+    return repr(shortened(text, LONGEST_QUOTE))
 
 
 _KINDS = {

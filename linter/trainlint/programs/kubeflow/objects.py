@@ -18,7 +18,8 @@ from trainlint.programs.kubeflow.facts.release import (
     TORCHTUNE_COMMAND,
     KubeflowFacts,
 )
-from trainlint.programs.kubeflow.quantities import parse_quantity, whole
+from trainlint.programs.kubeflow.gpus import Amounts, possible_gpus
+from trainlint.programs.kubeflow.quantities import parse_quantity
 from trainlint.reading.values import Absent, Field, Value
 
 if TYPE_CHECKING:
@@ -44,17 +45,14 @@ class TrainerObject:
 
     @property
     def api_version(self) -> Value[str]:
-        """`apiVersion`."""
         return self.field.get("apiVersion").text()
 
     @property
     def kind(self) -> Value[str]:
-        """`kind`."""
         return self.field.get("kind").text()
 
     @property
     def name(self) -> Value[str]:
-        """`metadata.name`."""
         return self.field.at("metadata", "name").text()
 
     @property
@@ -64,7 +62,6 @@ class TrainerObject:
 
     @property
     def spec(self) -> Field:
-        """`spec`."""
         return self.field.get("spec")
 
 
@@ -146,27 +143,27 @@ class RuntimeContainer:
 
     @property
     def name(self) -> Value[str]:
-        """`name`."""
         return self.field.get("name").text()
 
     @property
     def command(self) -> Value[list[Value[str]]]:
-        """`command`."""
         return self.field.get("command").texts()
 
     @property
     def args(self) -> Value[list[Value[str]]]:
-        """`args`."""
         return self.field.get("args").texts()
 
     @property
     def resources(self) -> Field:
-        """`resources`."""
         return self.field.get("resources")
 
 
 class MergedJob:
-    """One job of a runtime with what a TrainJob's patches say of its pods: the pod specs, the runtime's first."""
+    """One job of a runtime with what a TrainJob's patches say of its pods: the pod specs, the runtime's first.
+
+    Admission refuses an entry of the one or the other, and looks some values up in the runtime alone, so they stay
+    apart here; builder.py merges them.
+    """
 
     def __init__(self, name: str, pod_specs: list[Field]) -> None:
         self.name = name
@@ -220,7 +217,6 @@ class ReplicatedJob:
 
     @property
     def name(self) -> Value[str]:
-        """`name`."""
         return self.field.get("name").text()
 
     @property
@@ -235,7 +231,6 @@ class ReplicatedJob:
 
     @property
     def pod_spec(self) -> Field:
-        """`template.spec.template.spec`."""
         return _pod_spec(self.field)
 
     @property
@@ -258,7 +253,6 @@ class Runtime(TrainerObject):
 
     @property
     def ml_policy(self) -> Field:
-        """`spec.mlPolicy`."""
         return self.spec.get("mlPolicy")
 
     @property
@@ -268,7 +262,6 @@ class Runtime(TrainerObject):
 
     @property
     def num_nodes(self) -> Value[int]:
-        """`spec.mlPolicy.numNodes`."""
         return self.ml_policy.get("numNodes").integer()
 
     @property
@@ -283,7 +276,6 @@ class Runtime(TrainerObject):
 
     @property
     def job_list(self) -> Field:
-        """`spec.template.spec.replicatedJobs`."""
         return self.spec.at("template", "spec", "replicatedJobs")
 
     @property
@@ -350,12 +342,10 @@ class TrainJob(TrainerObject):
 
     @property
     def runtime_ref(self) -> Field:
-        """`spec.runtimeRef`."""
         return self.spec.get("runtimeRef")
 
     @property
     def runtime_name(self) -> Value[str]:
-        """`spec.runtimeRef.name`."""
         return self.runtime_ref.get("name").text()
 
     @property
@@ -370,12 +360,10 @@ class TrainJob(TrainerObject):
 
     @property
     def trainer(self) -> Field:
-        """`spec.trainer`."""
         return self.spec.get("trainer")
 
     @property
     def num_nodes(self) -> Value[int]:
-        """`spec.trainer.numNodes`."""
         return self.trainer.get("numNodes").integer()
 
     @property
@@ -385,7 +373,6 @@ class TrainJob(TrainerObject):
 
     @property
     def command(self) -> Value[list[Value[str]]]:
-        """`spec.trainer.command`."""
         return self.trainer.get("command").texts()
 
     @property
@@ -395,7 +382,6 @@ class TrainJob(TrainerObject):
 
     @property
     def env(self) -> list[Field]:
-        """`spec.trainer.env`."""
         return self.trainer.get("env").items()
 
     @property
@@ -414,8 +400,12 @@ class TrainJob(TrainerObject):
 
     @property
     def runtime_patches(self) -> list[Field]:
-        """`spec.runtimePatches`."""
         return self.spec.get("runtimePatches").items()
+
+    def holds(self, field: Field) -> bool:
+        """The field stands in this object, not in its runtime."""
+        own = self.field
+        return field.document is own.document and field.path[: own.origin] == own.path
 
     def merged_jobs(self, facts: KubeflowFacts) -> dict[str, MergedJob] | None:
         """The runtime's jobs with the job's patches, by name; None where they cannot be told.
@@ -480,22 +470,15 @@ class TrainJob(TrainerObject):
 
     @property
     def has_one_gpu(self) -> bool | None:
-        """The torch plugin counts one GPU per node; None where its answer is random or the amounts are not known.
-
-        It takes the first resource whose name contains `gpu`, of the requests or, where that gives none, the limits;
-        with several such names the order of a Go map decides. Source: GetNumGPUPerNode of the controller.
-        """
+        """The torch plugin counts one GPU per node; None where its answer is random or the amounts are not known."""
         resources = self.resources
         if self.runtime is None and self.trainer.get("resourcesPerNode").is_absent:
             return None
         if resources is None:
             return False
-        requested = _gpu_counts(resources.get("requests"))
-        limited = _gpu_counts(resources.get("limits"))
-        if resources.is_unknown or requested is None or limited is None:
-            return None
-        outcomes = {count for count in requested if count != 0} | (limited if 0 in requested else set())
-        if 1 in outcomes and len(outcomes) > 1:
+        counted = possible_gpus(_amounts(resources.get("requests")), _amounts(resources.get("limits")))
+        outcomes = None if resources.is_unknown else counted
+        if outcomes is None or (1 in outcomes and len(outcomes) > 1):
             return None
         return 1 in outcomes
 
@@ -542,16 +525,11 @@ def _model_of(runtime_name: str) -> str:
     return f"{parts[1].replace('.', '_')}/{parts[2].upper()}" if len(parts) == 3 else ""
 
 
-def _gpu_counts(resources: Field) -> set[int] | None:
-    """What the GPUs of a resource list can come to, {0} without any; None when an amount is not known."""
-    counts: set[int] = set()
-    for entry in resources.entries():
-        if "gpu" in entry.name.lower() and not entry.is_null:
-            amount = None if entry.is_unknown else parse_quantity(str(entry.plain))
-            if amount is None:
-                return None
-            counts.add(whole(amount))
-    return counts or {0}
+def _amounts(listed: Field) -> Amounts | None:
+    if listed.is_unknown:
+        return None
+    given = [entry for entry in listed.entries() if not entry.is_null]
+    return [(entry.name, None if entry.is_unknown else parse_quantity(str(entry.plain))) for entry in given]
 
 
 class Recipe:

@@ -215,8 +215,8 @@ def _seen(subject: LlamaFactoryFile, surroundings: Surroundings) -> Iterator[tup
 
 
 def _carries_llamafactory(surroundings: Surroundings) -> bool:
-    root = surroundings.repository.root
-    return any((root / folder / "hparams").is_dir() for folder in ("src/llamafactory", "src/llmtuner", "llamafactory"))
+    folders = ("src/llamafactory", "src/llmtuner", "llamafactory")
+    return any(surroundings.repository.has_folder(f"{folder}/hparams") for folder in folders)
 
 
 class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):

@@ -277,8 +277,8 @@ def _zero_stage(invocation: Invocation, surroundings: Surroundings) -> int | Non
     if file is None:
         return None
     try:
-        data: object = json.loads(file.read_bytes())
-    except (OSError, ValueError):
+        data: object = json.loads(surroundings.repository.text(file))
+    except (OSError, ValueError, RecursionError):
         return None
     zero = data.get("zero_optimization") if isinstance(data, dict) else None
     stage = zero.get("stage") if isinstance(zero, dict) else None

@@ -33,7 +33,14 @@ from trainlint.reading.document import Mapping as MappingNode
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Known, Unknown
 from trainlint.releases import InForce, speaking_for
-from trainlint.repository.invocations import Command, Invocation, invocations_in, named_file, repository_invocations
+from trainlint.repository.invocations import (
+    Command,
+    Invocation,
+    invocations_in,
+    may_be_elsewhere,
+    named_file,
+    repository_invocations,
+)
 from trainlint.repository.shell import Word
 from trainlint.repository.stated import How, stated, target_of
 from trainlint.targets import Target
@@ -359,7 +366,11 @@ def _find_config(run: TuneRun, surroundings: Surroundings, release: str, invocat
             run.base = Node.of_data(dict(content), run.config.field)
         return
     file = named_file(surroundings.repository, invocation, name) if invocation is not None else None
-    run.config_found = file is not None or name.endswith((".yaml", ".yml"))
+    run.config_found = (
+        file is not None
+        or name.endswith((".yaml", ".yml"))
+        or (invocation is not None and may_be_elsewhere(surroundings.repository, invocation, name))
+    )
     if file is not None:
         root = _root_of(file, surroundings.repository)
         usable = root is not None and root.is_mapping and not _is_too_large(root)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -608,7 +607,7 @@ def _json_file(field: Field, name: str, surroundings: Surroundings) -> Field | N
     holder = Path(field.document.path).absolute().parent
     for base in (surroundings.repository.root, holder):
         file = base / name
-        if name.endswith(".json") and not Path(name).is_absolute() and os.path.isfile(file):
+        if name.endswith(".json") and not Path(name).is_absolute() and surroundings.repository.find(file):
             try:
                 script = surroundings.repository.script(file)
                 document = next(documents(script.path, script.text))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -101,7 +100,9 @@ def _profile(name: str, subject: ArgumentsFile, surroundings: Surroundings) -> I
         yield accelerate.fsdp_setup(config, accelerate_facts(declarations("accelerate").newest))
     holder = Path(subject.field.document.path).absolute().parent
     paths = {
-        display_path(base / name) for base in (surroundings.repository.root, holder) if os.path.isfile(base / name)
+        display_path(file)
+        for base in (surroundings.repository.root, holder)
+        if (file := surroundings.repository.find(base / name))
     }
     for theirs in surroundings.subjects("accelerate", accelerate.AccelerateConfig):
         if theirs.field.document.path in paths:

@@ -146,7 +146,7 @@ POD_NAMES: Mapping[str, str] = {
     "volumes[].storageos.volumeName": "label",
     "volumes[].storageos.volumeNamespace": "label",
 }
-"""Texts with a syntax, by the name of its check in names.py."""
+"""Texts with a syntax, by the name of its check in name_syntax.py."""
 
 CONTAINER_NAMES: Mapping[str, str] = {
     "ports[].name": "port",

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, did_you_mean, some_of
 from trainlint.programs.kubeflow import name_syntax as names
-from trainlint.programs.kubeflow.build import NAME_LIMIT, Build, BuiltJob, Pods
+from trainlint.programs.kubeflow.build import NAME_LIMIT, Build, BuiltJob
+from trainlint.programs.kubeflow.built_pods import Pods
 from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
 from trainlint.programs.kubeflow.facts.jobset import FAILURE_REASONS, TORCHRUN_WORDS
 from trainlint.programs.kubeflow.facts.pods import MAX_INT32, MAX_PODS
@@ -492,6 +493,3 @@ def _starts_something_else(job: BuiltJob) -> bool:
     command = container.get("command").texts() if container else None
     arguments = container.get("args").texts() if container else None
     return bool(command) and not TORCHRUN_WORDS.search(" ".join([*(command or []), *(arguments or [])]))
-
-
-# runtimes by themselves

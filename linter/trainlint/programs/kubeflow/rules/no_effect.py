@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity
 from trainlint.programs.kubeflow import name_syntax as names
-from trainlint.programs.kubeflow.build import NODE, Build, BuiltJob, Pods
+from trainlint.programs.kubeflow.build import Build, BuiltJob
+from trainlint.programs.kubeflow.built_pods import Pods
 from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
+from trainlint.programs.kubeflow.draft import NODE
 from trainlint.programs.kubeflow.facts.admission import INITIALIZERS
 from trainlint.programs.kubeflow.facts.jobset import ACCELERATORS, TRAINER_FIELDS
 from trainlint.programs.kubeflow.facts.release import KubeflowFacts

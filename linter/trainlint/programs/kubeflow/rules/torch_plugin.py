@@ -43,11 +43,8 @@ def unsupported_model(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, torch plugin, validation of torchtune.
     """
-    if _checked_as_torchtune(job, facts):
-        yield from _unsupported_model(job, facts)
-
-
-def _unsupported_model(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
+    if not _checked_as_torchtune(job, facts):
+        return
     if job.torchtune_model.known_and_not_in(facts.supported_models):
         names = sorted(
             f"torchtune-{model.replace('_', '.').replace('/', '-').lower()}" for model in facts.supported_models
@@ -69,11 +66,8 @@ def single_node_model(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, torch plugin, validation of torchtune.
     """
-    if _checked_as_torchtune(job, facts):
-        yield from _single_node_model(job, facts)
-
-
-def _single_node_model(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
+    if not _checked_as_torchtune(job, facts):
+        return
     if job.num_nodes.above(1) and job.torchtune_model.known_and_not_in(facts.multi_node_models):
         name = str(job.torchtune_model) or "this runtime's model"
         yield job.num_nodes.finding(
@@ -91,11 +85,8 @@ def qlora_unsupported_model(job: TrainJob, facts: KubeflowFacts) -> Iterator[Fin
 
     Source: Kubeflow Trainer 2.1 and later, torch plugin, validation of torchtune.
     """
-    if _checked_as_torchtune(job, facts):
-        yield from _qlora_unsupported_model(job, facts)
-
-
-def _qlora_unsupported_model(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
+    if not _checked_as_torchtune(job, facts):
+        return
     one_node = job.num_nodes.or_when_absent(1).is_(1)
     if one_node and job.uses_qlora(facts) and job.torchtune_model.is_(*facts.models_without_qlora):
         yield job.runtime_name.finding(
@@ -114,11 +105,8 @@ def qlora_several_devices(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findi
 
     Source: Kubeflow Trainer 2.1 and later, torch plugin, validation of torchtune.
     """
-    if _checked_as_torchtune(job, facts):
-        yield from _qlora_several_devices(job, facts)
-
-
-def _qlora_several_devices(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
+    if not _checked_as_torchtune(job, facts):
+        return
     recipe = admitted_recipe(job, facts)
     if (
         recipe
@@ -140,11 +128,8 @@ def lora_several_nodes(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]
 
     Source: Kubeflow Trainer 2.3, torch plugin, validation of torchtune.
     """
-    if _checked_as_torchtune(job, facts) and facts.lora_multi_node_refused:
-        yield from _lora_several_nodes(job, facts)
-
-
-def _lora_several_nodes(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
+    if not (_checked_as_torchtune(job, facts) and facts.lora_multi_node_refused):
+        return
     if job.num_nodes.above(1) and (job.uses_lora or job.uses_qlora(facts)):
         yield job.num_nodes.finding(
             "LoRA does not train on several nodes",
@@ -162,11 +147,8 @@ def immutable_config(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.3, torch plugin, validation of torchtune.
     """
-    if _checked_as_torchtune(job, facts) and facts.immutable_in_args:
-        yield from _immutable_config(job, facts)
-
-
-def _immutable_config(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
+    if not (_checked_as_torchtune(job, facts) and facts.immutable_in_args):
+        return
     for arg in job.args:
         key = arg.map(lambda text: text.partition("=")[0])
         if key.is_(*facts.immutable_keys):
@@ -244,18 +226,27 @@ def escaped_checks(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     if not (_checked(job, facts) and job.runtime and job.runtime.runs_torchtune):
         return
     if not job.runs_tune and _starts_tune(job):
-        refusals = [
-            finding.message
-            for check in (_unsupported_model, _single_node_model, _qlora_unsupported_model, _qlora_several_devices)
-            for finding in check(job, facts)
-        ]
-        refusals += [f.message for f in _lora_several_nodes(job, facts) if facts.lora_multi_node_refused]
-        refusals += [f.message for f in _immutable_config(job, facts) if facts.immutable_in_args]
+        unescaped = _AsTuneRun(job.field, job.runtime)
+        checks = (
+            unsupported_model,
+            single_node_model,
+            qlora_unsupported_model,
+            qlora_several_devices,
+            lora_several_nodes,
+            immutable_config,
+        )
+        refusals = [finding.message for check in checks for finding in check(unescaped, facts)]
         if refusals:
             yield job.command.finding(
                 f"this command escapes admission, which would refuse the job: {refusals[0]}",
                 help="write command: [tune, run] and mend what admission then refuses",
             )
+
+
+class _AsTuneRun(TrainJob):
+    """A job as if its command were `tune run`."""
+
+    runs_tune = True
 
 
 def _starts_tune(job: TrainJob) -> bool:

@@ -8,8 +8,10 @@ from dataclasses import replace
 from trainlint.findings import Finding, Severity
 from trainlint.programs.kubeflow.build import Build, RuntimeAsIs
 from trainlint.programs.kubeflow.facts.release import KubeflowFacts
-from trainlint.programs.kubeflow.rules import jobset, pods
+from trainlint.programs.kubeflow.rules import containers, jobset, pods, scheduling, volumes
 from trainlint.rule import rule, rules_of
+
+_MODULES = tuple(module.__name__ for module in (jobset, containers, volumes, scheduling, pods))
 
 
 @rule("TJ590", "unusable-runtime", severity=Severity.WARNING)
@@ -23,7 +25,7 @@ def unusable_runtime(runtime: RuntimeAsIs, facts: KubeflowFacts) -> Iterator[Fin
     Source: the rules TJ501 to TJ549, which name theirs.
     """
     own = runtime.runtime.field.document.path
-    for other in rules_of((jobset.__name__, pods.__name__)):
+    for other in rules_of(_MODULES):
         if issubclass(other.subject, Build) and other.severity is Severity.ERROR and other.program == "kubernetes":
             for found in other.run(runtime.sample, facts):
                 if found.path == own:
