@@ -280,7 +280,7 @@ class Statements:
             for folder, paths in self._listed(suffixes).items():
                 home = folder
                 found.setdefault(home, []).extend(paths)
-                while home and posixpath.basename(home).lower() in _BESIDE:
+                while home and _is_beside(posixpath.basename(home).lower()):
                     home = posixpath.dirname(home)
                     found.setdefault(home, []).extend(paths)
             self._levelled[suffixes] = found
@@ -393,6 +393,10 @@ def _without_what_is_locked(found: Sequence[Statement]) -> list[Statement]:
             continue
         kept.append(statement)
     return kept
+
+
+def _is_beside(name: str) -> bool:
+    return name in _BESIDE or name.endswith((".dist-info", ".egg-info"))
 
 
 def _levels(folder: str) -> Iterator[str]:
