@@ -8,16 +8,14 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from trainlint.releases import version_tuple
-from trainlint.repository.stated import Statements
-from trainlint.repository.stated import statements as statements_of
-from trainlint.repository.statements import Kind, Statement
+from trainlint.repository.stated import Stated, Statements, allows, statements_in
+from trainlint.repository.statements import Kind
 from trainlint.targets import How, Target
 from trainlint.training.declarations import declarations
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
 
-    from trainlint.reading.values import Field
     from trainlint.repository.files import Repository
 
 RECENT = timedelta(days=730)
@@ -51,83 +49,47 @@ def known_releases(program: str) -> KnownReleases:
 
 def target(repository: Repository, near: str, known: KnownReleases) -> Target:
     """The releases of a program that may be meant for a file."""
-    stated = statements_of(repository)
-    found = stated.of(known.package, near)
-    origin = ", ".join(stated.place(statement) for statement in found.statements)
-    if found.kind is Kind.UNKNOWN:
-        names, bound = _bounded(stated, near, known, known.names)
-        return Target(tuple(names), origin if not bound else f"{origin}, {bound}", How.UNKNOWN)
-    if found.kind is Kind.EXACT:
-        return Target(tuple(dict.fromkeys(s.specifier for s in found.statements)), origin, How.STATED)
-    if found.kind is Kind.RANGE:
-        allowed = [name for name in known.names if any(_allows(s, name) for s in found.statements)]
+    statements = statements_in(repository)
+    found = statements.stated(near, known.package)
+    origin = ", ".join(dict.fromkeys(statement.origin for statement in found.statements))
+    if found.how is How.STATED:
+        return Target(found.versions, origin, How.STATED)
+    allowed = known.names
+    if found.how is How.RANGE:
+        allowed = [name for name in known.names if found.allows(name)]
         if not allowed:
-            return Target((_represented(found.statements[0], known.names),), origin, How.STATED)
-        names, bound = _bounded(stated, near, known, allowed)
-        return Target(tuple(names), origin if not bound else f"{origin}, {bound}", How.RANGE)
-    names, bound = _bounded(stated, near, known, known.names)
-    if bound:
-        return Target(tuple(names), bound, How.RANGE)
-    return Target(known.recent, "default", How.NOT_STATED)
+            return Target((_represented(found, known.names),), origin, How.STATED)
+    names, bound = _bounded(statements, near, known, allowed)
+    if found.how is How.NOT_STATED and not bound:
+        return Target(known.recent, "default", How.NOT_STATED)
+    how = How.RANGE if found.how is How.NOT_STATED else found.how
+    return Target(tuple(names), ", ".join(part for part in (origin, bound) if part), how)
 
 
-@dataclass(frozen=True)
-class Requirement:
-    """What one place requires of a package, with that place."""
-
-    statement: Statement
-    field: Field
-
-    @property
-    def package(self) -> str:
-        """The package's name."""
-        return self.statement.package
-
-    def allows_from(self, oldest: str) -> bool:
-        """Some version that is `oldest` or newer satisfies it."""
-        from packaging.specifiers import InvalidSpecifier, SpecifierSet
-        from packaging.version import Version
-
-        try:
-            bounds = [spec.version.removesuffix(".*") for spec in SpecifierSet(self.statement.specifier)]
-        except InvalidSpecifier:
-            bounds = [self.statement.specifier]
-        tried = [oldest, f"{oldest}.1", "99999", *bounds, *(f"{bound}.1" for bound in bounds)]
-        return any(Version(version) >= Version(oldest) and _allows(self.statement, version) for version in tried)
-
-
-def requirement(repository: Repository, near: str, package: str) -> Requirement | None:
-    """The one release, or range, that is stated of a package for a file; None where it is none or not known."""
-    stated = statements_of(repository)
-    found = stated.of(package, near)
-    if found.kind in (None, Kind.UNKNOWN) or len(found.statements) != 1:
-        return None
-    field = stated.field(found.statements[0])
-    return None if field is None else Requirement(found.statements[0], field)
-
-
-def _bounded(stated: Statements, near: str, known: KnownReleases, names: Sequence[str]) -> tuple[Sequence[str], str]:
+def _bounded(
+    statements: Statements, near: str, known: KnownReleases, names: Sequence[str]
+) -> tuple[Sequence[str], str]:
     """The releases that go with what is stated of the packages around this one, and where that is stated."""
     places: list[str] = []
     left = list(names)
-    for bound, place in _bounds_from_dependants(stated, near, known.package):
+    for bound, place in _bounds_from_dependants(statements, near, known.package):
         kept = [name for name in left if bound.contains(name, prereleases=True)]
         if kept and len(kept) < len(left):
             left = kept
             places.append(place)
     versions = {}
     for package in {package for name in left for package in known.bounds(name)}:
-        found = stated.of(package, near)
-        if found.kind is Kind.EXACT and len(found.statements) == 1:
+        found = statements.stated(near, package)
+        if found.how is How.STATED and len(found.versions) == 1:
             versions[package] = found.statements[0]
     kept = [name for name in left if all(_goes_with(known.bounds(name), p, s.specifier) for p, s in versions.items())]
     if kept and len(kept) < len(left):
         left = kept
-        places.extend(stated.place(statement) for statement in versions.values())
+        places.extend(statement.origin for statement in versions.values())
     return left, ", ".join(places)
 
 
-def _bounds_from_dependants(stated: Statements, near: str, package: str) -> Iterator[tuple[SpecifierSet, str]]:
+def _bounds_from_dependants(statements: Statements, near: str, package: str) -> Iterator[tuple[SpecifierSet, str]]:
     """What programs whose release is stated require of this package."""
     from packaging.specifiers import SpecifierSet
 
@@ -135,12 +97,12 @@ def _bounds_from_dependants(stated: Statements, near: str, package: str) -> Iter
         other = known_releases(program)
         if other.package == package:
             continue
-        found = stated.of(other.package, near)
-        if found.kind is Kind.EXACT and len(found.statements) == 1:
-            speaking = declarations(program).in_force(found.statements[0].specifier).releases
+        found = statements.stated(near, other.package)
+        if found.how is How.STATED and len(found.versions) == 1:
+            speaking = declarations(program).in_force(found.versions[0]).releases
             bounds = [other.bounds(name).get(package) for name in speaking]
             if len(bounds) == 1 and bounds[0]:
-                yield SpecifierSet(bounds[0]), stated.place(found.statements[0])
+                yield SpecifierSet(bounds[0]), found.origin
 
 
 def _goes_with(bounds: Mapping[str, str], package: str, version: str) -> bool:
@@ -153,30 +115,16 @@ def _goes_with(bounds: Mapping[str, str], package: str, version: str) -> bool:
         return True
 
 
-def _allows(statement: Statement, version: str) -> bool:
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-    from packaging.version import InvalidVersion
-
-    if statement.kind is Kind.EXACT:
-        return version_tuple(statement.specifier) == version_tuple(version)
-    try:
-        return SpecifierSet(statement.specifier).contains(version, prereleases=True)
-    except (InvalidSpecifier, InvalidVersion):
-        return False
-
-
-def _represented(statement: Statement, names: Sequence[str]) -> str:
+def _represented(found: Stated, names: Sequence[str]) -> str:
     """A version that stands for a range which no known release satisfies: older, newer or between them."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.specifiers import SpecifierSet
 
-    try:
-        bounds = [spec.version.removesuffix(".*") for spec in SpecifierSet(statement.specifier)]
-    except InvalidSpecifier:
-        return statement.specifier
-    for bound in bounds:
-        for version in (bound, f"{bound}.1", _just_below(bound)):
-            if _allows(statement, version):
-                return version
+    ranges = [statement for statement in found.statements if statement.kind is Kind.RANGE]
+    for statement in ranges:
+        for bound in (spec.version.removesuffix(".*") for spec in SpecifierSet(statement.specifier)):
+            for version in (bound, f"{bound}.1", _just_below(bound)):
+                if allows(statement, version):
+                    return version
     return names[-1]
 
 

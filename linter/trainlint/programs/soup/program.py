@@ -18,9 +18,9 @@ from trainlint.reading.scalars import Dialect, Plain
 from trainlint.reading.values import UNKNOWN, Absent, Field, Known, Unknown, Value
 from trainlint.repository.invocations import Invocation, invocations_in, named_file, repository_invocations
 from trainlint.repository.shell import Word
+from trainlint.repository.stated import Pinned, pinned
 from trainlint.training.declarations import declarations
 from trainlint.training.limits import Data, data_of
-from trainlint.training.meant import Requirement, requirement
 from trainlint.training.pydantic_types import as_boolean, as_number
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ class SoupRun:
 class SoupStack:
     """The versions that a repository pins for a run that is sharded."""
 
-    def __init__(self, command: SoupTraining, torch: Requirement | None, accelerate: Requirement | None) -> None:
+    def __init__(self, command: SoupTraining, torch: Pinned | None, accelerate: Pinned | None) -> None:
         self.command = command
         self.torch = torch
         self.accelerate = accelerate
@@ -256,7 +256,7 @@ def _command_views(invocation: Invocation, surroundings: Surroundings) -> Iterat
     command = SoupTraining(invocation)
     yield command
     near = _near(invocation, surroundings)
-    torch, accelerate = (requirement(surroundings.repository, near, package) for package in ("torch", "accelerate"))
+    torch, accelerate = (pinned(surroundings.repository, near, package) for package in ("torch", "accelerate"))
     if torch or accelerate:
         yield SoupStack(command, torch, accelerate)
 

@@ -43,7 +43,7 @@ from trainlint.repository.invocations import (
     repository_invocations,
 )
 from trainlint.repository.shell import Word
-from trainlint.repository.stated import statements
+from trainlint.repository.stated import stated
 from trainlint.targets import How, Target
 from trainlint.training.meant import KnownReleases, target
 
@@ -210,7 +210,7 @@ def _stated(subject: TorchtuneSubject, surroundings: Surroundings) -> bool:
     return (
         isinstance(subject, JobRun)
         or surroundings.named_target("torchtune", _path(subject)) is not None
-        or statements(surroundings.repository).of("torchtune", _path(subject)).kind is not None
+        or stated(surroundings.repository, _path(subject), "torchtune").how is not How.NOT_STATED
     )
 
 

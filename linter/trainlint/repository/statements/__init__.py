@@ -89,17 +89,18 @@ _BY_PATTERN: tuple[tuple[re.Pattern[str], tuple[Form, str, str]], ...] = tuple(
 _FOLDERS = re.compile(r"(?:^|/)(?:requirements?|reqs?|constraints|deps)/[^/]+\.(?:txt|in|pip)$")
 _ENVIRONMENT = re.compile(r"(?:conda[\w.-]*|env|environment[\w.-]*|[\w.-]*environment)\.ya?ml")
 _NAMES_FILES = re.compile(rb"(?:^|\s)(?:-r|-c|--requirements?|--constraints?)[ \t=]|\.txt\b|\bfile:", re.MULTILINE)
-_LIKELY = {
-    "yaml_files": re.compile(
-        rb"pip|uv |uvx|conda|mamba|poetry|pdm|pixi|clone|image|registry|repository|chart|packages"
-        rb"|kubeflow-trainer|repourl|\bref=|releases/download|raw\.githubusercontent|requirements|dependencies|CustomResourceDefinition|from:",
-        re.IGNORECASE,
+_LIKELY: dict[str, tuple[bytes, ...]] = {
+    "yaml_files": (
+        b"pip", b"uv ", b"uvx", b"conda", b"mamba", b"poetry", b"pdm", b"pixi", b"clone", b"image", b"registry",
+        b"repository", b"chart", b"packages", b"kubeflow-trainer", b"repourl", b"ref=", b"releases/download",
+        b"raw.githubusercontent", b"requirements", b"dependencies", b"customresourcedefinition", b"from:",
     ),
-    "code": re.compile(
-        rb"# /// script|pip_install|packages_to_install|pip_packages|python_packages|transformers_version"
-        rb"|['\"](?:-m|install)['\"]|pip3? install|uv pip|# MAGIC|from_registry|image|git clone|\bpip=|requirements="
+    "code": (
+        b"# /// script", b"pip_install", b"packages_to_install", b"pip_packages", b"python_packages",
+        b"transformers_version", b"'-m'", b'"-m"', b'"install"', b"'install'", b"pip install", b"pip3 install",
+        b"uv pip", b"# magic", b"from_registry", b"image", b"git clone", b"pip=", b"requirements=",
     ),
-}
+}  # fmt: skip
 """What a file of any content must hold besides, to be worth parsing."""
 _PROMISED = (Form.LOCK, Form.REQUIREMENTS, Form.CONSTRAINTS, Form.PROJECT, Form.ENVIRONMENT)
 """Forms whose files say by their name that they state releases; of others it is no news that they cannot be read."""
@@ -141,10 +142,10 @@ def statements_of(
 
 
 def _is_likely(path: str, data: bytes, asked: Packages, module: str) -> bool:
-    named = asked.marker.search(data) is not None or asked.marker.search(path.encode(errors="replace")) is not None
-    if not named:
+    lowered = data.lower()
+    if not asked.named_in(lowered) and not asked.named_in(path.lower().encode(errors="replace")):
         return module in ("requirements", "projects", "setup_py", "commands") and _NAMES_FILES.search(data) is not None
-    return module not in _LIKELY or _LIKELY[module].search(data) is not None
+    return module not in _LIKELY or any(word in lowered for word in _LIKELY[module])
 
 
 def _reader_of(path: str) -> tuple[Form, str, str] | None:

@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from trainlint.reading.document import Scalar, of_text
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
-from trainlint.repository.invocations import _script_of as script_of
-from trainlint.repository.shell import ShellText, Word
-from trainlint.repository.shell import commands_of as commands
+from trainlint.repository.shell import ShellText, Word, commands_of, name_of, script_of
 from trainlint.repository.statements import kubeflow
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
 from trainlint.repository.statements.origins import images_in, of_address, of_ref, repository_of
@@ -112,7 +110,7 @@ class Script:
         text = text if len(text.text) <= MAX_LENGTH else text.cut(0, MAX_LENGTH)
         outer: list[str | None] = []
         start = self.folder
-        for item in commands(text, listed=self.docker):
+        for item in commands_of(text, listed=self.docker):
             if item == "(":
                 outer.append(self.folder)
             elif item == ")":
@@ -133,7 +131,7 @@ class Script:
         words = self._assigned(words) if words else words
         if not words:
             return
-        head = _name(words[0]).lower()
+        head = name_of(words[0]).lower()
         if head in _FOLDERS:
             self._enter(self.expanded(words[1]) if len(words) > 1 else OPEN)
             self.workdir = self.folder if head == "workdir" else self.workdir
@@ -201,7 +199,7 @@ class Script:
 
     def _assigned(self, words: list[Word]) -> list[Word]:
         """The command behind its assignments, which count when no command follows or they are exported."""
-        head = _name(words[0]).lower()
+        head = name_of(words[0]).lower()
         if head in _DECLARE and len(words) > 1:
             first = self._pair(words[1])
             if first is None and head == "env" and len(words) == 3 and re.fullmatch(r"\w+", words[1].text):
@@ -428,7 +426,7 @@ class Script:
         return None
 
     def _images(self, words: Sequence[Word], texts: Sequence[str]) -> None:
-        starts = _name(words[0]).lower() in _CONTAINERS
+        starts = name_of(words[0]).lower() in _CONTAINERS
         for word, text in zip(words, texts, strict=True):
             for package, meaning, _, _ in images_in(text.replace(OPEN, "$"), self.page.packages, untagged=starts):
                 form = Form.IMAGE if self.form is Form.COMMAND else self.form
@@ -445,7 +443,7 @@ class Script:
                     opened = OPEN in text or OPEN in meaning.text
                     self._state(kubeflow.NAME, self._open(word) if opened else meaning, word, form)
         chart = any(re.search(r"(?:^|/)kubeflow-trainer$", text) for text in texts)
-        if chart and any(_name(word) in ("helm", "helmfile") for word in words):
+        if chart and any(name_of(word) in ("helm", "helmfile") for word in words):
             for index, text in enumerate(texts):
                 value = text.partition("=")[2] if text.startswith("--version=") else ""
                 word = words[index]
@@ -467,10 +465,6 @@ class Script:
             target = line.source.target
             return (target.start, target.end) if target is not None else (0, 0)
         return line.places[start], line.places[end - 1] + 1
-
-
-def _name(word: Word) -> str:
-    return word.text.lstrip("@-+!%").rpartition("/")[2]
 
 
 def _folder_of(positional: Sequence[tuple[Word, str]], folder: str | None) -> str:

@@ -23,10 +23,7 @@ _WEB = re.compile(
 _ARCHIVE = re.compile(
     r"/(?:archive(?:/refs/(?:tags|heads))?|(?:legacy\.)?(?:zip|tar\.gz)(?:/refs/(?:tags|heads))?|(?:zip|tar)ball)/([^?#]{1,200})"
 )
-_FILE = re.compile(
-    r"([A-Za-z0-9](?:[\w.]*[A-Za-z0-9])?(?:-[A-Za-z]\w{0,60}){0,4})-v?(\d[\w.!+]{0,60}?)(?:-[^/?#]{0,200})?"
-    r"\.(?:whl|tar\.gz|tar\.bz2|zip|conda)$"
-)
+_DISTRIBUTION = re.compile(r"(?P<stem>[\w.!+-]{3,250})\.(?:whl|tar\.gz|tar\.bz2|zip|conda)")
 
 
 def of_ref(ref: str) -> Meaning:
@@ -80,10 +77,13 @@ def of_address(url: str, packages: Packages, ref: str | None = None) -> tuple[st
             return package, Meaning(Kind.UNKNOWN, f"{slug}@{ref}" if ref else slug)
         return package, of_ref(unquote(ref or ""))
     name = unquote(url.partition("?")[0].rstrip("/").rpartition("/")[2])
-    file = _FILE.search(name)
-    if file:
-        package = packages.conda(file[1]) if name.endswith((".conda", ".tar.bz2")) else packages.distribution(file[1])
-        return package, exact(file[2])
+    file = _DISTRIBUTION.fullmatch(name)
+    parts = file["stem"].split("-") if file else []
+    version = next((index for index, part in enumerate(parts) if index and re.match(r"v?\d", part)), None)
+    if version is not None:
+        stem = "-".join(parts[:version])
+        package = packages.conda(stem) if name.endswith((".conda", ".tar.bz2")) else packages.distribution(stem)
+        return package, exact(parts[version])
     if re.match(r"(?:file:|\.{0,2}/|~/|\.$|[A-Za-z]:\\)", url) or "://" not in url:
         path = re.sub(r"^file:(?://)?", "", url)
         path = re.sub(r"\[[^\]]{0,200}\]$", "", path)

@@ -30,6 +30,12 @@ class Package:
     others: tuple[str, ...] = ()
     """Other words that a file may use for it."""
 
+    @property
+    def folders(self) -> frozenset[str]:
+        """What a copy of its source is called, as PyPI compares names."""
+        names = (*self.distributions, *(known.partition("/")[2] for known in self.repositories))
+        return frozenset(normalised(name) for name in names)
+
     def is_repository(self, slug: str) -> bool | None:
         """An `owner/name` is one of its own (True), a fork (False) or another's (None)."""
         if slug in self.repositories:
@@ -128,15 +134,17 @@ class Packages:
         return None
 
     @cached_property
-    def marker(self) -> re.Pattern[bytes]:
-        """What a file must hold to be worth reading."""
+    def _words(self) -> tuple[bytes, ...]:
         words: set[str] = set()
         for package in self.all:
-            words.update(package.distributions, package.others)
+            words.update(package.others, package.repositories)
             words.update(slug.partition("/")[2] for slug in package.repositories if package.forkable)
-            words.update(package.repositories)
-        patterns = sorted(re.escape(word).replace(r"\-", "[-_.]") for word in words)
-        return re.compile("|".join(patterns).encode(), re.IGNORECASE)
+            words.update(name.replace("-", mark) for name in package.distributions for mark in "-_.")
+        return tuple(word.encode() for word in sorted(words, key=len))
+
+    def named_in(self, data: bytes) -> bool:
+        """Bytes, in lower case, hold a name of one of the packages: only then is a file worth reading."""
+        return any(word in data for word in self._words)
 
     def vendored(self, path: str) -> list[tuple[str, str]]:
         """The packages of which a path is a version file, each with the folder of the project."""

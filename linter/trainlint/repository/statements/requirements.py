@@ -32,7 +32,7 @@ def read(page: Page) -> Iterator[Statement | Include]:
     form = Form.CONSTRAINTS if "constraint" in name or name == "overrides.txt" else Form.REQUIREMENTS
     aside = _ASIDE.search(name.rpartition(".")[0])
     extra = aside[1] if aside else ""
-    for text, start in _lines(page.content):
+    for text, start in lines_of(page.content):
         yield from of_line(page, text, start, form, extra)
 
 
@@ -48,7 +48,7 @@ def looks_like_requirements(content: str) -> bool:
     Headings of `pip list` and `conda list` count as comments.
     """
     pinned = False
-    for text, _ in _lines(content):
+    for text, _ in lines_of(content):
         if _OPTION.match(text) or re.fullmatch(r"[-\s]+|Package\s+Version.*|@EXPLICIT", text):
             continue
         if re.fullmatch(r"[A-Za-z0-9][\w.-]*(?:\[[\w, .-]*\])?", text):
@@ -62,7 +62,7 @@ def looks_like_requirements(content: str) -> bool:
     return pinned
 
 
-def _lines(content: str) -> Iterator[tuple[str, int]]:
+def lines_of(content: str) -> Iterator[tuple[str, int]]:
     """Lines without comments, those that go on joined to one, each with the place of its first character."""
     for match in _LINE.finditer(content):
         text = _CONTINUED.sub(lambda end: " " * len(end[0]), match[0][:_MAX_LINE])

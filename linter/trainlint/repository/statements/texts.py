@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 from trainlint.repository.statements import trees
 from trainlint.repository.statements.commands import INSTALLS, Script, shell_text, texts_of, whole
-from trainlint.repository.statements.model import Form, Include, Statement
+from trainlint.repository.statements.model import Form, Include, Meaning, Statement
+from trainlint.repository.statements.origins import images_in
 from trainlint.repository.statements.page import Broken, Page
+from trainlint.repository.statements.requirements import lines_of, looks_like_requirements, of_line
 from trainlint.repository.statements.trees import Items, Leaf, Table
 
 _FENCE = re.compile(r"^[ \t>]*(?P<mark>`{3,}|~{3,})[ \t]*\{?\.?(?P<language>[\w+-]*)[^\n]*$", re.MULTILINE)
@@ -16,6 +18,7 @@ _PROMPT = re.compile(r"^[ \t]*(?:\([\w.-]+\)[ \t]*)?[$>%](?=[ \t]+\S)", re.MULTI
 _SHELLS = frozenset(
     ("", "bash", "sh", "shell", "zsh", "console", "text", "txt", "shell-session", "cmd", "powershell", "fish")
 )
+_LISTS = frozenset(("", "text", "txt", "requirements", "pip", "pip-requirements"))
 _PYTHON = frozenset(("python", "py", "ipython", "jupyter", "python3", "ipython3"))
 _MAGIC = re.compile(r"[ \t]*(?:!|%(?=(?:pip|conda|mamba|uv|sx|system)\b))")
 _CELL_SHELL = re.compile(r"\s*%%(?:bash|sh|shell|script[ \t]+(?:ba|z)?sh)\b")
@@ -33,6 +36,10 @@ def read_markdown(page: Page) -> Iterator[Statement | Include]:
         script.read(whole(page, _without_prompts(indented)))
     for language, start, end in _fences(content):
         text = content[start:end]
+        if language in _LISTS and looks_like_requirements(text):
+            for line, first in lines_of(text):
+                yield from of_line(page, line, start + first, Form.README)
+            continue
         if not INSTALLS.search(text):
             continue
         places = range(start, end)
@@ -42,8 +49,18 @@ def read_markdown(page: Page) -> Iterator[Statement | Include]:
             script.read(shell_text(page, magics(text), places))
         elif language in _SHELLS:
             script.read(shell_text(page, _without_prompts(text), places))
+        else:
+            for package, meaning, first, last in _images(text, page):
+                yield page.statement(package, meaning, (start + first, start + last), Form.README)
     yield from script.found
     yield from docker.found
+
+
+def _images(text: str, page: Page) -> Iterator[tuple[str, Meaning, int, int]]:
+    """The images that the lines of a text name, comments apart."""
+    for line in re.finditer(r"^[^#\n]+", text, re.MULTILINE):
+        for package, meaning, start, end in images_in(line[0], page.packages):
+            yield package, meaning, line.start() + start, line.start() + end
 
 
 def _fences(content: str) -> Iterator[tuple[str, int, int]]:
