@@ -63,6 +63,9 @@ def target(repository: Repository, near: str, known: KnownReleases) -> Target:
     if found.how is How.NOT_STATED and not bound:
         return Target(known.recent, "default", How.NOT_STATED)
     how = How.RANGE if found.how is How.NOT_STATED else found.how
+    if how is How.UNKNOWN and bound:
+        # A commit may lie behind the last release that goes with what is stated: what comes next has it, too.
+        names = [*names, *known.names[known.names.index(names[-1]) + 1 :][:1]]
     return Target(tuple(names), ", ".join(part for part in (origin, bound) if part), how)
 
 
