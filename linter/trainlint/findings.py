@@ -154,6 +154,12 @@ def some_of(words: Iterable[object], limit: int = 5) -> str:
     return f"{', '.join(listed[:limit])}, … ({len(listed)} in all)"
 
 
+def one_of(words: Iterable[object]) -> str:
+    """`one of a, b`, capped, for a help; the word alone where there is one."""
+    listed = [str(word) for word in words]
+    return f"one of {some_of(listed)}" if len(listed) > 1 else some_of(listed)
+
+
 def shortened(text: str, limit: int = 40) -> str:
     """A text for a message, cut where it is long."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
