@@ -61,7 +61,7 @@ def test_what_does_not_count_is_kept(tmp_path: Path) -> None:
 
 def test_allows(tmp_path: Path) -> None:
     """A release can be meant by one of several statements."""
-    write(tmp_path, {"requirements.txt": "trl==0.17.0\n", "requirements-b.txt": "trl>=1,<2\n"})
+    write(tmp_path, {"requirements.txt": "trl==0.17.0\n", "environment.yml": "dependencies: ['trl>=1,<2']\n"})
     stated = Statements(tmp_path).stated(tmp_path / "x.yaml", "trl")
     assert [stated.allows(version) for version in ("0.17.0", "0.17.1", "1.5.0", "2.0.0")] == [True, False, True, False]
     nothing = Statements(tmp_path).stated(tmp_path / "x.yaml", "accelerate")

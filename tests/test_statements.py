@@ -103,12 +103,12 @@ def test_encodings(encoding: str) -> None:
         (
             "pyproject.toml",
             "[project]\nname = 'trl'\n[tool.setuptools.dynamic]\nversion = {file = 'VERSION'}",
-            ["trl: VERSION"],
+            ["trl: VERSION", "trl: version.txt"],
         ),
         (
             "pyproject.toml",
             "[project]\nname = 'llamafactory'\n[tool.hatch.version]\npath = 'src/llamafactory/extras/env.py'",
-            ["llamafactory: src/llamafactory/extras/env.py"],
+            ["llamafactory: src/llamafactory/extras/env.py", "llamafactory: VERSION", "llamafactory: version.txt"],
         ),
         ("setup.cfg", "[options]\ninstall_requires = file: a.txt, b.txt\n", ["a.txt", "b.txt"]),
         ("setup.py", "with open('r.txt') as f:\n    r = f.readlines()\nsetup(install_requires=r)", ["r.txt"]),

@@ -151,17 +151,22 @@ class Statements:
 
     def _choose(self, folder: str, package: str) -> Stated:
         others: list[Statement] = []
+        variants: list[Statement] = []
         levels = list(_levels(folder))
         for level in levels:
-            for group in (self._at(level, package), self._commands(level, package), self._below(level, package)):
-                counted = self._counted(list(group), others)
-                if counted:
-                    return Stated(package, tuple(counted), tuple(others))
+            for group in (self._at, self._commands, self._below):
+                if variants and group != self._at:
+                    # A variant of the requirements yields to requirements further up, and to nothing else.
+                    continue
+                counted = self._counted(list(group(level, package)), others)
+                if any(not _is_variant(statement) for statement in counted):
+                    return Stated(package, tuple(counted), (*others, *variants))
+                variants = variants or counted
         for level in levels:
             counted = self._counted(list(self._readmes(level, package)), others)
-            if counted:
+            if counted and not variants:
                 return Stated(package, tuple(counted), tuple(others))
-        return Stated(package, (), tuple(others))
+        return Stated(package, tuple(variants), tuple(others))
 
     # what stands at one level
 
@@ -207,11 +212,16 @@ class Statements:
         """The files that hold the version of a copy of a package's source, each with the folder of the project."""
         if package not in self._copies:
             asked = Packages([package])
-            self._copies[package] = [
+            former = asked.all[0].former
+            found = [
                 (path, home)
                 for paths in self._listed(_COPIES).values()
                 for path in paths
                 for _, home in asked.vendored(path) or _project_of(path, asked.all[0])
+            ]
+            now = {home for path, home in found if former and f"/{former}/" not in f"/{path}"}
+            self._copies[package] = [
+                (path, home) for path, home in found if home not in now or f"/{former}/" not in f"/{path}"
             ]
         return self._copies[package]
 
@@ -298,7 +308,9 @@ class Statements:
             reading = self._reading(current, package, form, version_of, level)
             for statement in reading.statements:
                 if statement.package == package and (statement.home == posixpath.dirname(current) or version_of):
-                    yield replace(statement, extra=statement.extra or extra) if extra else statement
+                    # What a file is for is told by whoever names it, before its own name.
+                    named = form is not None and _is_variant(statement)
+                    yield replace(statement, extra=extra if named else statement.extra or extra)
             for include in reading.includes:
                 target = self._target(include)
                 if target is not None and target not in seen and include.package in ("", package):
@@ -311,7 +323,7 @@ class Statements:
         if not written or written.startswith(("/", "~")) or len(written) > 500 or "\0" in written:
             return None
         folder = posixpath.dirname(self._relative(include.span.path))
-        for above in _levels(folder):
+        for above in _levels(folder) if not include.package else (folder,):
             path = _normal(posixpath.join(above, written))
             if not path.startswith("..") and inside(self.root, self.root / path):
                 return path
@@ -382,6 +394,11 @@ def _without_what_is_locked(found: Sequence[Statement]) -> list[Statement]:
             continue
         kept.append(statement)
     return kept
+
+
+def _is_variant(statement: Statement) -> bool:
+    """A file of requirements that is a variant of others; it speaks where no other does."""
+    return bool(statement.extra) and statement.form in (Form.REQUIREMENTS, Form.CONSTRAINTS)
 
 
 def _is_beside(name: str) -> bool:

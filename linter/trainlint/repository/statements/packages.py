@@ -19,7 +19,7 @@ class Package:
 
     `repositories` are `owner/name` in lower case, all that were ever official. `version_files` are where a copy of the
     source keeps its version, from the folder of the project. `forkable` says that a repository of the same name
-    elsewhere is taken for a fork; words that mean many things are not.
+    elsewhere is taken for a fork; words that mean many things are not. `former` is an older name of its import package.
     """
 
     name: str
@@ -27,6 +27,7 @@ class Package:
     repositories: tuple[str, ...] = ()
     version_files: tuple[str, ...] = ()
     forkable: bool = True
+    former: str = ""
     others: tuple[str, ...] = ()
     """Other words that a file may use for it."""
 
@@ -70,6 +71,7 @@ KNOWN = {
                 "src/llmtuner/extras/env.py",
                 *_source("llmtuner"),
             ),
+            former="llmtuner",
         ),
         Package(
             "soup-cli",

@@ -15,6 +15,7 @@ from trainlint.repository.statements.specifiers import ANY, exact, of_conda_vers
 from trainlint.repository.statements.trees import Items, Leaf, Table, Tree
 
 _VERSION = re.compile(r"\d[\w.!+-]*")
+VERSION_FILES = ("VERSION", "version.txt")
 _PLACEHOLDER = "0.0.0"
 """What is written where a plugin takes the version from git."""
 
@@ -84,11 +85,9 @@ def _own(page: Page, root: Table) -> Iterator[Statement | Include]:
         if version is not None and exact(version.value).kind is Kind.EXACT and version.value != _PLACEHOLDER:
             yield page.statement(package, exact(version.value), version.place, Form.VENDORED)
             return
-        file = next(_version_files(root), None)
-        if file is not None:
+        for file in [*_version_files(root), *(replace(name, value=file) for file in VERSION_FILES)]:
             yield page.include(file.value, file.place, Form.VENDORED, package=package)
-        else:
-            yield page.statement(package, Meaning(Kind.UNKNOWN, ".", local=True), name.place, Form.VENDORED)
+        yield page.statement(package, Meaning(Kind.UNKNOWN, ".", local=True), name.place, Form.VENDORED)
         return
 
 

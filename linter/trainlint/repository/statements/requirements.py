@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 
@@ -21,8 +22,15 @@ _LISTED = re.compile(
     r"(?P<name>[A-Za-z0-9][\w.-]{0,100})[ \t]{1,200}(?P<version>\d[\w.!+-]{0,100})(?:[ \t][^\n]{0,1000})?"
 )
 _CONDA_EXPORT = re.compile(r"(?P<name>[A-Za-z0-9_][\w.-]{0,100})=(?P<version>[\w.!+]{1,100})=[\w.+-]{1,100}")
-_ASIDE = re.compile(r"(?:^|[-_.])(dev|develop|development|tests?|testing|docs?|lint|ci|typing|mypy)(?=[-_.]|$)")
-"""What a file of requirements is for, where that is not the run: told by its name."""
+_VARIANT = re.compile(
+    r"(?:.*[-_.])?(?:requirements?|constraints?|reqs?|deps)[-_.](?P<kind>[\w-]+)|(?P<kind2>[\w-]+)[-_.](?:requirements?|reqs?)"
+)
+_FOLDERS = frozenset(("requirements", "requirement", "reqs", "deps", "constraints"))
+_MAIN = frozenset(
+    "all app base common constraints core cuda default freeze frozen full gpu in install linux list lock locked main"
+    " minimal pip prod production py requirements runtime train trainer training txt".split()
+)
+"""What a file of requirements is called that the run itself installs; any other word names a variant of it."""
 _MAX_ANY = 500_000
 
 
@@ -30,10 +38,20 @@ def read(page: Page) -> Iterator[Statement | Include]:
     """Every line of a file of requirements, constraints, `pip freeze`, `pip list`, `conda list` or explicit URLs."""
     name = page.name
     form = Form.CONSTRAINTS if "constraint" in name or name == "overrides.txt" else Form.REQUIREMENTS
-    aside = _ASIDE.search(name.rpartition(".")[0])
-    extra = aside[1] if aside else ""
+    extra = _variant(page)
     for text, start in lines_of(page.content):
         yield from of_line(page, text, start, form, extra)
+
+
+def _variant(page: Page) -> str:
+    """What a file of requirements is for besides the run itself: `requirements-dev.txt`, `requirements/fp8.txt`."""
+    stem = page.name.rpartition(".")[0] or page.name
+    match = _VARIANT.fullmatch(stem)
+    kind = (match["kind"] or match["kind2"]) if match else ""
+    if not match and posixpath.basename(page.home).lower() in _FOLDERS:
+        kind = stem
+    words = re.split(r"[-_.]", kind)
+    return kind if kind and not any(word in _MAIN or word.startswith(("cu1", "py3", "torch")) for word in words) else ""
 
 
 def read_any(page: Page) -> Iterator[Statement | Include]:

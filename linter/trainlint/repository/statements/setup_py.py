@@ -352,12 +352,10 @@ class _Reader:
                 yield self.page.statement(package, exact(version), self.places.of(literal), Form.VENDORED)
                 return
         name = arguments["name"][0]
-        files = self.module.version_files
-        for file in files:
+        for file in self.module.version_files:
             yield self.page.include(file.value, self.places.of(file.node), Form.VENDORED, package=package)
-        if not files:
-            meaning = Meaning(Kind.UNKNOWN, ".", local=True)
-            yield self.page.statement(package, meaning, self.places.of(name), Form.VENDORED)
+        meaning = Meaning(Kind.UNKNOWN, ".", local=True)
+        yield self.page.statement(package, meaning, self.places.of(name), Form.VENDORED)
 
     def literal(self, value: ast.expr) -> ast.expr:
         """The literal that a name stands for."""
