@@ -5,7 +5,9 @@
 # make audit          zizmor and actionlint on workflows and Action, pip-audit on what is installed (needs a network)
 # make locks          write .ci/build.txt and .ci/audit.txt anew
 # make bench          how long one staged file takes
+# make mutate SEED=…  which of 60 conditions, drawn by these seeds, no test would miss if it were inverted
 # make snapshots      write anew what is reported on each bad fixture
+# make limit-cases    write anew the cases of the limits, and name those that need one by hand
 # make docs           the snapshots, and from them the rule pages, and the outputs shown in README.md
 # make whats-new      list the releases of the trainers that are newer than those known
 # make facts PROGRAM=axolotl RELEASE=0.22.0 [FROM=FILE DATE=2026-12-24]
@@ -16,6 +18,7 @@
 PYTHON ?= python3
 PATHS ?= fixtures/demo
 PYTEST_ARGS ?=
+SEED ?= 1
 
 VENV := .venv
 ifeq ($(OS),Windows_NT)
@@ -37,7 +40,7 @@ MULTITOOL := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)
 NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export NODE_EXTRA_CA_CERTS
 
-.PHONY: help lint test test-sdist test-minimum-versions hostile dist audit locks bench snapshots docs facts confirm whats-new sarif-validator clean
+.PHONY: help lint test test-sdist test-minimum-versions hostile bench snapshots limit-cases docs facts confirm whats-new sarif-validator mutate dist audit locks clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -127,8 +130,14 @@ locks:
 bench: $(BENCH)
 	$(BIN)/python benchmarks/staged.py
 
+mutate: $(DEV)
+	$(BIN)/python tools/mutate.py --seed $(SEED)
+
 snapshots: $(DEV)
 	$(BIN)/python tools/snapshots.py
+
+limit-cases: $(DEV)
+	$(BIN)/python tools/limit_cases.py
 
 docs: snapshots
 	$(BIN)/python tools/docs.py

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from trainlint.engine import Run
-from trainlint.programs.kubeflow.build import BuiltJob, Pods
+from trainlint.programs.kubeflow.build import BuiltJob
+from trainlint.programs.kubeflow.built_pods import Pods
 from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
 from trainlint.programs.kubeflow.objects import TrainJob
 from trainlint.programs.kubeflow.program import PROGRAM
@@ -38,7 +39,7 @@ class Resolved:
 
 
 def resolve(paths: Sequence[Path], overrides: Overrides) -> list[Resolved]:
-    """Build every TrainJob in these files and folders, in order; a patch of kustomize's is none.
+    """Build every TrainJob in these files and folders, in order, but no patch of kustomize.
 
     Raises PathError for a path that is not there or leads out, SettingsError for settings that cannot be used.
     """

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 from trainlint.findings import Finding, Fix, Related
-from trainlint.reading.document import Mapping, Node, Scalar, Unparsable, documents, resolve
+from trainlint.reading.document import Mapping, Node, Scalar, Unparsable, documents, target_of
 from trainlint.reading.document import Sequence as Items
 from trainlint.reading.text import MASK, Stretch, Text, cut
 from trainlint.report import Report
@@ -188,7 +188,7 @@ def _secrets_below(root: Node, content: str) -> Iterator[_Secret]:
     waiting: list[tuple[Node, str, bool]] = [(root, "", False)]
     while waiting:
         node, held_by, secret = waiting.pop()
-        target = resolve(node)
+        target = target_of(node)
         if isinstance(target, Scalar):
             yield from _of_scalar(target, held_by, secret, content)
         elif (id(target), held_by, secret) not in seen:
@@ -228,7 +228,7 @@ def _entries(mapping: Mapping, held_by: str, secret: bool) -> Iterator[tuple[Nod
     naming = _naming(words)
     variable = held_by in _VARIABLES
     for name, value in entries:
-        plain = isinstance(resolve(value), Scalar)
+        plain = isinstance(target_of(value), Scalar)
         holder = name.lower() if name.lower() in _VARIABLES | _ARGUMENTS else ""
         if name == "value" or (variable and plain):
             own = (naming is not None and name != naming) or (variable and is_secret(name))
@@ -246,7 +246,7 @@ def _naming(words: dict[str, str]) -> str | None:
 
 
 def _text(node: Node) -> str:
-    target = resolve(node)
+    target = target_of(node)
     return target.value if isinstance(target, Scalar) else ""
 
 

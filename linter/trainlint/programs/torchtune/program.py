@@ -115,7 +115,7 @@ class Job:
 
 
 @dataclass
-class Settings:
+class RecipeSettings:
     """A config as a recipe gets it.
 
     `recipe` is None where it is not one of torchtune's. `certain` says that a command names it, else it was told by the
@@ -215,7 +215,7 @@ def _stated(subject: TorchtuneSubject, surroundings: Surroundings) -> bool:
 
 
 def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> list[Views]:
-    """A world for each command that uses the file, else for each recipe that it may be for.
+    """An alternative for each command that uses the file, else for each recipe that it may be for.
 
     Commands in scripts are reported with the config that they name, else with the repository's first config, so that
     each is reported once.
@@ -227,7 +227,7 @@ def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> l
     root = Node.of_field(subject.field)
     stated = _stated(subject, surroundings)
     if _is_fork(surroundings, path):
-        return [[*every, Settings(root, None, stated=stated, fork=True)]]
+        return [[*every, RecipeSettings(root, None, stated=stated, fork=True)]]
     uses = []
     first = next(iter(surroundings.subjects("torchtune", RecipeFile)), subject)
     for command in _commands(surroundings, release):
@@ -235,12 +235,12 @@ def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> l
         if command.in_script and (uses_this or (command.config is None and first is subject)):
             every = [*every, *command.views]
         if uses_this:
-            uses += [view for view in command.views if isinstance(view, Settings)]
+            uses += [view for view in command.views if isinstance(view, RecipeSettings)]
     recipes, near = _candidates(path, root, facts_of(release))
     return (
         [[*every, settings] for settings in uses]
-        or [[*every, Settings(root, recipe, near=near, stated=stated)] for recipe in recipes]
-        or [[*every, Settings(root, None, stated=stated)]]
+        or [[*every, RecipeSettings(root, recipe, near=near, stated=stated)] for recipe in recipes]
+        or [[*every, RecipeSettings(root, None, stated=stated)]]
     )
 
 
@@ -315,7 +315,7 @@ def _views(run: TuneRun, release: str) -> Views:
     recipe = facts_of(release).recipes.get(run.recipe.known or "")
     if merged is None or (recipe is None and not run.own_recipe):
         return [run]
-    settings = Settings(
+    settings = RecipeSettings(
         merged,
         recipe,
         certain=recipe is not None,
@@ -428,10 +428,10 @@ def _of_job(subject: JobRun, surroundings: Surroundings, release: str) -> Iterat
         for views in KUBEFLOW.alternatives(subject.job, surroundings, version):
             for job in views:
                 if isinstance(job, TrainJob):
-                    yield from _job_worlds(job, surroundings, release, version) or [[]]
+                    yield from _job_alternatives(job, surroundings, release, version) or [[]]
 
 
-def _job_worlds(job: TrainJob, surroundings: Surroundings, release: str, version: str) -> list[Views]:
+def _job_alternatives(job: TrainJob, surroundings: Surroundings, release: str, version: str) -> list[Views]:
     from trainlint.programs.kubeflow.objects import built_recipe
     from trainlint.programs.kubeflow.program import PROGRAM as KUBEFLOW
 
