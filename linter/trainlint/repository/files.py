@@ -162,8 +162,10 @@ class Repository:
 
         One that was named where nothing marks a workspace may be a link to anywhere: whoever named it meant that.
         """
-        named_alone = not self.whole and os.path.abspath(file) in self._named
-        return read(Path(os.path.realpath(file)).parent if named_alone else self.root, file)
+        if not self.whole and os.path.abspath(file) in self._named:
+            real = Path(os.path.realpath(file))
+            return read(real.parent, real)
+        return read(self.root, file)
 
     def _bounded(self, file: Path) -> bytes:
         data = self._read(file)
