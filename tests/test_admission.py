@@ -1,4 +1,4 @@
-"""Admission as a whole: several releases, unsure worlds, patches, what hides what."""
+"""Admission as a whole: several releases, several alternatives, patches, what hides what."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_field_of_another_release(tmp_path: Path) -> None:
     overrides = "  podTemplateOverrides:\n    - targetJobs: [{name: node}]\n      spec: {nodeSelector: {a: b}}\n"
     report = checked(tmp_path, JOB + overrides, JOB.replace("name: tune", "name: Tune"))
     first, _ = errors(report)
-    assert first.message == "spec has no field podTemplateOverrides, it is one of Kubeflow Trainer 2.1"
+    assert first.message == "spec has no field podTemplateOverrides; Kubeflow Trainer 2.1 has it"
     assert first.help == "write runtimePatches, which has another shape"
     (notice,) = report.notices
     assert notice.startswith("1 refused document would be accepted by kubeflow-trainer 2.1:")

@@ -20,7 +20,7 @@ from trainlint.reading.document import (
     Unparsable,
     documents,
     of_data,
-    resolve,
+    target_of,
 )
 from trainlint.reading.text import Text
 
@@ -36,7 +36,7 @@ def only(content: str) -> Node:
 
 def plain(node: Node) -> object:
     """Nodes as nested tuples of what was written."""
-    target = resolve(node)
+    target = target_of(node)
     if isinstance(target, Scalar):
         return target.value
     if isinstance(target, Sequence):
@@ -70,7 +70,7 @@ def test_collections_end_at_their_last_content() -> None:
     content = "a:\n  b: [1,\n    2]\n\n# comment\nc: 1\n"
     root = only(content)
     assert isinstance(root, Mapping)
-    block, flow = root.pairs[0][1], resolve(root.pairs[0][1])
+    block, flow = root.pairs[0][1], target_of(root.pairs[0][1])
     assert content[block.start : block.end] == "b: [1,\n    2]"
     assert isinstance(flow, Mapping)
     assert isinstance(flow.pairs[0][1], Sequence)

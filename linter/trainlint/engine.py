@@ -17,6 +17,7 @@ from trainlint.programs.table import PROGRAMS, Program
 from trainlint.reading.text import Text
 from trainlint.recognise import Recogniser, is_templated, marks, owner_of_broken
 from trainlint.report import FileCounts, Report
+from trainlint.repository.bounds import PathError
 from trainlint.repository.discover import (
     Candidate,
     Excluder,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 def lint(paths: Sequence[Path], overrides: Overrides | None = None, stdin: tuple[Path, bytes] | None = None) -> Report:
     """Lint files and folders; `stdin` is content to lint under a name that need not exist.
 
-    Raises MissingPath for a path that does not exist and SettingsError for settings that cannot be used.
+    Raises PathError for a path that is not there or leads out, SettingsError for settings that cannot be used.
     """
     return Run(overrides or Overrides()).lint(paths, stdin)
 
@@ -197,7 +198,7 @@ class Run:
             self._parsed += bool(source.documents or source.trouble)
             self._recognised += bool(self._workspace(candidate.workspace).recogniser.subjects(source))
             yield from self._findings(candidate, source)
-        except SettingsError:
+        except (PathError, SettingsError):
             raise
         except Exception as error:
             if os.environ.get("TRAINLINT_DEBUG"):

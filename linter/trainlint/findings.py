@@ -6,6 +6,7 @@ import dataclasses
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 
 class Severity(enum.Enum):
@@ -115,6 +116,21 @@ class Finding:
         )
 
 
+class Details(TypedDict, total=False):
+    """What a finding says besides its message; the place, the rule and the engine settle what is left out.
+
+    `field` where the program spells the place otherwise; `at_key` when the key is wrong, not the value.
+    """
+
+    help: str
+    severity: Severity | None
+    field: str | None
+    program: str
+    related: tuple[Related, ...]
+    fix: Fix | None
+    at_key: bool
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`did you mean "x"?` for the nearest of the known words, else an empty text."""
     match = nearest(word, known)
@@ -136,3 +152,14 @@ def some_of(words: Iterable[object], limit: int = 5) -> str:
     if len(listed) <= limit:
         return ", ".join(listed)
     return f"{', '.join(listed[:limit])}, … ({len(listed)} in all)"
+
+
+def one_of(words: Iterable[object]) -> str:
+    """`one of a, b`, capped, for a help; the word alone where there is one."""
+    listed = [str(word) for word in words]
+    return f"one of {some_of(listed)}" if len(listed) > 1 else some_of(listed)
+
+
+def shortened(text: str, limit: int = 40) -> str:
+    """A text for a message, cut where it is long."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -107,10 +107,14 @@ def _soup() -> ProgramModule[Any, Any]:
 
 _KUBEFLOW_RULES = "trainlint.programs.kubeflow.rules"
 _KUBEFLOW_MODULES = (
-    "torch_plugin",
-    "admission",
     "yaml_dialect",
+    "structure",
+    "webhooks",
+    "torch_plugin",
     "jobset",
+    "containers",
+    "volumes",
+    "scheduling",
     "pods",
     "unusable_runtime",
     "no_effect",

@@ -123,7 +123,7 @@ class Unparsable(ValueError):
         self.document = document
 
 
-def resolve(node: Node) -> Scalar | Sequence | Mapping:
+def target_of(node: Node) -> Scalar | Sequence | Mapping:
     """The node itself, or what an alias stands for."""
     return node.target if isinstance(node, Alias) else node
 
@@ -233,7 +233,7 @@ class _Composer:
 
     def _weigh(self, container: Sequence | Mapping, children: list[Node]) -> None:
         for child in children:
-            target = resolve(child)
+            target = target_of(child)
             container.weight += 1 if isinstance(target, Scalar) else target.weight
             if container.weight > MAX_EXPANDED_NODES and isinstance(child, Alias):
                 message = f"aliases expand this document to more than {MAX_EXPANDED_NODES:,} values"

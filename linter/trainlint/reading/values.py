@@ -6,20 +6,33 @@ value that is not Known is false, so a rule that forgets the other three says no
 
 from __future__ import annotations
 
+import enum
 import math
 import re
 from collections.abc import Callable, Collection, Iterator
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from trainlint.findings import Finding, Fix, Related, Severity, Span
-from trainlint.reading.document import Alias, Document, Mapping, Node, Scalar, Sequence, resolve
+from trainlint.findings import Details, Finding, Related, Span
+from trainlint.reading.document import Alias, Document, Mapping, Node, Scalar, Sequence, target_of
 from trainlint.reading.scalars import Dialect, Plain, value_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 Key = str | int
 Path = tuple[Key, ...]
+
+
+class UnknownContent(enum.Enum):
+    """Stands in plain data for what is not in the file; a value with a place is `Unknown` instead."""
+
+    UNKNOWN = enum.auto()
+
+
+UNKNOWN = UnknownContent.UNKNOWN
 
 _TEMPLATE = re.compile(r"\$\{|\{\{|\{%|<<[^<>]+>>|<[A-Za-z][A-Za-z0-9_ .-]*>")
 _PLAIN_KEY = re.compile(r"[A-Za-z_$][\w$-]*")
@@ -91,18 +104,18 @@ def _is_merge(key: Node) -> bool:
 
 
 def _merged(value: Node, dialect: Dialect) -> Iterator[Entry]:
-    target = resolve(value)
+    target = target_of(value)
     if isinstance(target, Mapping):
         yield from entries_of(target, dialect).values()
     elif isinstance(target, Sequence):
         for item in reversed(target.items):
-            source = resolve(item)
+            source = target_of(item)
             if isinstance(source, Mapping):
                 yield from entries_of(source, dialect).values()
 
 
 def _key_name(key: Node, dialect: Dialect) -> str:
-    target = resolve(key)
+    target = target_of(key)
     if not isinstance(target, Scalar):
         return "{}"
     value = value_of(target, dialect)
@@ -166,7 +179,7 @@ class Field:
     @property
     def target(self) -> Scalar | Sequence | Mapping | None:
         """The node here with an alias followed, None when nothing is here."""
-        return None if self.node is None else resolve(self.node)
+        return None if self.node is None else target_of(self.node)
 
     @property
     def name(self) -> str:
@@ -206,7 +219,7 @@ class Field:
         if isinstance(target, Scalar):
             return is_template(target.value)
         if isinstance(target, Mapping) and target.flow and len(target.pairs) == 1:
-            inner = resolve(target.pairs[0][0])
+            inner = target_of(target.pairs[0][0])
             return isinstance(inner, Mapping) and inner.flow
         return False
 
@@ -364,7 +377,7 @@ class Field:
         if self.use is not None and self.node is not None:
             empty = isinstance(self.node, Scalar) and self.node.implicit_null
             real = self.entry.key if empty and self.entry else self.node
-            return (Related(self._span_of(resolve(real)), "the value stands here"),)
+            return (Related(self._span_of(target_of(real)), "the value stands here"),)
         if isinstance(self.node, Alias):
             return (Related(self._span_of(self.node.target), f"&{self.node.name} is defined here"),)
         return ()
@@ -373,7 +386,7 @@ class Field:
     def earlier_keys(self) -> tuple[Related, ...]:
         """Where the same key stands earlier in the same mapping, with a value that this one replaces."""
         earlier = self.entry.duplicates if self.entry else []
-        return tuple(Related(self._span_of(resolve(key)), "the same key stands here") for key in earlier)
+        return tuple(Related(self._span_of(target_of(key)), "the same key stands here") for key in earlier)
 
     def _span_of(self, node: Node) -> Span:
         text = self.document.text
@@ -386,30 +399,20 @@ class Field:
             end_line, end_column = text.position(node.end)
         return Span(self.document.path, line, column, end_line, end_column)
 
-    def finding(
-        self,
-        message: str,
-        *,
-        help: str = "",
-        severity: Severity | None = None,
-        field: str | None = None,
-        program: str = "",
-        related: tuple[Related, ...] = (),
-        fix: Fix | None = None,
-        at_key: bool = False,
-    ) -> Finding:
-        """A finding at this place; `field` where the program spells it otherwise, `at_key` when the key is wrong."""
+    def finding(self, message: str, **details: Unpack[Details]) -> Finding:
+        """A finding at this place."""
+        field = details.get("field")
         return Finding(
             message=message,
-            span=self.key_span if at_key else self.span,
+            span=self.key_span if details.get("at_key") else self.span,
             document=self.document.index,
             field=self.field_path if field is None else field,
             yaml_path=self.yaml_path,
-            help=help,
-            severity=severity,
-            program=program,
-            related=self.related + related,
-            fix=fix,
+            help=details.get("help", ""),
+            severity=details.get("severity"),
+            program=details.get("program", ""),
+            related=self.related + details.get("related", ()),
+            fix=details.get("fix"),
         )
 
     def relate(self, message: str) -> tuple[Related, ...]:
@@ -520,29 +523,9 @@ class Value(Generic[T]):
             return self
         return other if isinstance(other, Value) else Known(self.field, other)
 
-    def finding(
-        self,
-        message: str,
-        *,
-        help: str = "",
-        severity: Severity | None = None,
-        field: str | None = None,
-        program: str = "",
-        related: tuple[Related, ...] = (),
-        fix: Fix | None = None,
-        at_key: bool = False,
-    ) -> Finding:
-        """A finding at this value's place, as Field.finding makes it."""
-        return self.field.finding(
-            message,
-            help=help,
-            severity=severity,
-            field=field,
-            program=program,
-            related=related,
-            fix=fix,
-            at_key=at_key,
-        )
+    def finding(self, message: str, **details: Unpack[Details]) -> Finding:
+        """A finding at this value's place."""
+        return self.field.finding(message, **details)
 
     def __str__(self) -> str:
         return str(self.known) if isinstance(self, Known) else self.field.written

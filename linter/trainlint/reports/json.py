@@ -22,7 +22,6 @@ Keys of a finding:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -30,6 +29,7 @@ from trainlint.findings import Finding, Severity, Span
 from trainlint.reading.text import Text
 from trainlint.report import Report
 from trainlint.reports import RenderOptions
+from trainlint.reports.escape import as_json
 
 Json: TypeAlias = "bool | int | str | Sequence[Json] | Mapping[str, Json] | None"
 
@@ -58,7 +58,7 @@ def render(report: Report, options: RenderOptions) -> str:
             "baselined": report.baselined,
         },
     }
-    return json.dumps(document, indent=2) + "\n"
+    return as_json(document)
 
 
 def _finding(finding: Finding, report: Report, options: RenderOptions) -> Json:
@@ -93,7 +93,7 @@ def _numbers(span: Span) -> dict[str, Json]:
 
 
 def _fix(finding: Finding, text: Text | None) -> Json:
-    if finding.fix is None or text is None:
+    if finding.fix is None or not finding.fix.edits or text is None:
         return None
     return {
         "title": finding.fix.title,

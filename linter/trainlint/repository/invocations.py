@@ -6,7 +6,6 @@ inside a block scalar. What a shell or a template fills in (`$PRESET`, `$(…)`,
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -221,7 +220,7 @@ def named_file(repository: Repository, invocation: Invocation, name: str) -> Pat
     if folder is not None and not posixpath.join(folder, name).startswith(("/", "~")):
         holder = Path(invocation.document.path).absolute().parent
         found = [base / posixpath.normpath(posixpath.join(folder, name)) for base in (repository.root, holder)]
-        files = {file.resolve(): file for file in found if os.path.isfile(file)}
+        files = {file.resolve(): file for file in found if repository.find(file)}
         return files.popitem()[1] if len(files) == 1 else None
     path = posixpath.normpath(posixpath.join(folder or "", name))
     parts = PurePosixPath(path.lstrip("/")).parts
@@ -231,6 +230,15 @@ def named_file(repository: Repository, invocation: Invocation, name: str) -> Pat
         if matches:
             return matches[0] if len(matches) == 1 else None
     return None
+
+
+def may_be_elsewhere(repository: Repository, invocation: Invocation, name: str) -> bool:
+    """Where a word of an invocation names a file, it is, or may be, outside the workspace, and nobody looks there."""
+    path = posixpath.join(invocation.folder or "", name)
+    holder = Path(invocation.document.path).absolute().parent
+    return path.startswith(("/", "~")) or any(
+        repository.is_outside(base / posixpath.normpath(path)) for base in (repository.root, holder)
+    )
 
 
 def names_document(repository: Repository, invocation: Invocation, name: str, document: Document) -> bool:

@@ -354,7 +354,7 @@ def fsdp_setup(config: AccelerateConfig, facts: AccelerateFacts) -> FsdpSetup:
         section=config.fsdp_config,
         sharding=_sharding(config, facts),
         version=_integer(setting("version")),
-        strategy=_Enumeration(STRATEGIES, STRATEGIES, any_case, STRATEGY_MEMBERS).read(setting("sharding_strategy")),
+        strategy=_strategy(setting("sharding_strategy"), facts),
         reshard=_reshard(setting("reshard_after_forward")),
         wrap_policy=_or_absent(setting("auto_wrap_policy"), words(WRAP_POLICIES, ())),
         layer_classes=_or_absent(setting("transformer_layer_cls_to_wrap"), _layer_classes),
@@ -365,7 +365,7 @@ def fsdp_setup(config: AccelerateConfig, facts: AccelerateFacts) -> FsdpSetup:
         sync_module_states=switch(setting("sync_module_states")),
         ram_efficient_loading=switch(setting("cpu_ram_efficient_loading")),
         state_dict_type=_or_absent(setting("state_dict_type"), words(STATE_DICT_TYPES, STATE_DICT_TYPES)),
-        offload=switch(setting("offload_params")),
+        offload=_offload(setting("offload_params"), facts),
         activation_checkpointing=switch(setting("activation_checkpointing")),
         checkpoint_offload=switch(setting("activation_checkpointing_offload")),
         deepspeed=_filled(config.field.get("deepspeed_config")),
@@ -375,10 +375,23 @@ def fsdp_setup(config: AccelerateConfig, facts: AccelerateFacts) -> FsdpSetup:
 
 
 def _prefetch(setting: Callable[[str], Field], facts: AccelerateFacts) -> Field:
-    """The prefetch; in releases that know its old name that one first."""
-    old = setting(OLD_PREFETCH)
-    known = PREFIX + OLD_PREFETCH in facts.fsdp.keys
-    return old if known and not old.is_absent else setting("backward_prefetch")
+    """The prefetch; in releases that know its old name that one first, in those that know no other that one alone."""
+    old, new = setting(OLD_PREFETCH), setting("backward_prefetch")
+    known = facts.fsdp.keys
+    return (
+        old if PREFIX + OLD_PREFETCH in known and not (old.is_absent and PREFIX + "backward_prefetch" in known) else new
+    )
+
+
+def _strategy(field: Field, facts: AccelerateFacts) -> Value[str]:
+    if facts.strategy_is_a_number:
+        number = _integer(field)
+        return number.map(lambda value: STRATEGIES[value - 1] if 1 <= value <= len(STRATEGIES) else str(value))
+    return _Enumeration(STRATEGIES, STRATEGIES, facts.words_in_any_case, STRATEGY_MEMBERS).read(field)
+
+
+def _offload(field: Field, facts: AccelerateFacts) -> Value[bool]:
+    return python_text(field).map(lambda text: text.lower() == "true") if facts.offload_is_true_alone else switch(field)
 
 
 def _sharding(config: AccelerateConfig, facts: AccelerateFacts) -> Value[bool]:

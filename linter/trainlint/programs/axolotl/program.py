@@ -10,11 +10,11 @@ from trainlint.programs import WheelProgram
 from trainlint.programs.axolotl.facts import ATTENTION_FLAGS, PACKING_ATTENTIONS, AxolotlFacts, facts_of
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
-from trainlint.reading.values import Absent, Field, Known, Unknown, Value, WrongType
+from trainlint.reading.values import UNKNOWN, Absent, Field, Known, Unknown, Value, WrongType
 from trainlint.repository.invocations import Command, names_document, repository_invocations
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.fsdp import STATE_DICT_TYPES, WRAP_POLICIES, FsdpFacts, FsdpSetup, Words, nothing
-from trainlint.training.limits import UNREAD, Data, Unread, data_of, is_true
+from trainlint.training.limits import Data, data_of, is_true
 from trainlint.training.pydantic_types import Schema, as_boolean, as_number
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class AxolotlConfig:
     def data(self, name: str) -> Data:
         """The value of a setting, or of what the release makes of several."""
         if name.partition(".")[0] in self.overridden:
-            return UNREAD
+            return UNKNOWN
         if name == "fsdp_version":
             return self._fsdp_version()
         if name.startswith("fsdp_config."):
@@ -143,15 +143,15 @@ class AxolotlConfig:
             return data_of(self.field.get("evaluation_strategy"))
         if not key:
             return value
-        return UNREAD if isinstance(value, Unread) else value.get(key) if isinstance(value, Mapping) else None
+        return UNKNOWN if value is UNKNOWN else value.get(key) if isinstance(value, Mapping) else None
 
     def _fsdp_version(self) -> Data:
-        """The version that is in force: 1 or 2, UNREAD, or what else is written."""
+        """The version that is in force: 1 or 2, UNKNOWN, or what else is written."""
         given = [self.data("fsdp_config.version"), data_of(self.field.get("fsdp_version"))]
         if self.facts.own_version_first:
             given.reverse()
         for value in given:
-            if isinstance(value, Unread) or value:
+            if value is UNKNOWN or value:
                 return _number(value)
         return 1 if self.facts.fsdp1 else 2
 
@@ -170,7 +170,7 @@ class Converted(AxolotlConfig):
             return self._attention()
         if name == "packing_attention":
             attention = self._attention()
-            return UNREAD if isinstance(attention, Unread) else attention in PACKING_ATTENTIONS
+            return UNKNOWN if attention is UNKNOWN else attention in PACKING_ATTENTIONS
         if name == "staged_nf4":
             return self._staged_nf4()
         if name == "fsdp_config.cpu_ram_efficient_loading" and self._loads_own_shards():
@@ -200,8 +200,8 @@ class Converted(AxolotlConfig):
         if isinstance(written, str) and written:
             return written.split(":", 1)[0].split("@", 1)[0].strip()
         flags = {flag: is_true(super(Converted, self).data(flag)) for flag in ATTENTION_FLAGS}
-        if isinstance(written, Unread) or None in flags.values():
-            return UNREAD
+        if written is UNKNOWN or None in flags.values():
+            return UNKNOWN
         return next((word for flag, word in ATTENTION_FLAGS.items() if flags[flag]), None)
 
     def _loads_own_shards(self) -> bool:
@@ -222,10 +222,10 @@ class Converted(AxolotlConfig):
         asked = self.data("qlora_sharded_model_loading")
         if asked is None:
             adapter = self.data("adapter")
-            parts.append(None if isinstance(adapter, Unread) else adapter == "qlora")
+            parts.append(None if adapter is UNKNOWN else adapter == "qlora")
         else:
             parts.append(is_true(asked))
-        return UNREAD if None in parts else all(parts)
+        return UNKNOWN if None in parts else all(parts)
 
 
 # what it says about sharding
@@ -300,7 +300,7 @@ def _version(config: AxolotlConfig) -> Value[int]:
         (f for f in (config.field.get("fsdp_version"), config.fsdp("version")) if not f.is_absent),
         config.field.get("fsdp_version"),
     )
-    if isinstance(version, Unread):
+    if version is UNKNOWN:
         return Unknown(written)
     # Before 0.20 every version but 2 runs FSDP1; from 0.20 on FS406 refuses it.
     return Known(written, 2 if version == 2 else 1) if config.facts.fsdp1 and not written.is_absent else Absent(written)
@@ -344,8 +344,7 @@ def _overridden(subject: AxolotlFile, surroundings: Surroundings) -> frozenset[s
 
 
 def _carries_axolotl(surroundings: Surroundings) -> bool:
-    root = surroundings.repository.root
-    return any((root / folder / "axolotl" / "utils").is_dir() for folder in ("src", "."))
+    return any(surroundings.repository.has_folder(name) for name in ("src/axolotl/utils", "axolotl/utils"))
 
 
 class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):

@@ -74,7 +74,7 @@ def _namesakes(job: TrainJob, surroundings: Surroundings) -> Views:
 
 
 def _as_is(runtime: Runtime, facts: KubeflowFacts) -> Views:
-    """The runtime by itself; a patch of kustomize's is none."""
+    """The runtime by itself; nothing for a patch of kustomize."""
     from trainlint.programs.kubeflow.build import RuntimeAsIs
 
     return [] if runtime.partial else [RuntimeAsIs(runtime, facts)]
@@ -149,8 +149,8 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
         """One alternative for each definition of the job's runtime, looked up as the cluster would.
 
         The repository's documents come first, then the runtimes that the release ships. With closed runtimes a runtime
-        counts only if it is admitted itself and, in the same file, stands before the job. A patch of kustomize's is
-        looked at by itself; a runtime that one patches may be anything, so there is an alternative without it.
+        counts only if it is admitted itself and, in the same file, comes before the job. A patch of kustomize is
+        checked by itself; a runtime that such a patch changes may be anything, so one alternative has no runtime.
         """
         facts = self.facts(release)
         if isinstance(subject, Runtime):

@@ -31,11 +31,11 @@ from trainlint.programs.transformers.program import (
 )
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
-from trainlint.reading.values import Field, Value
+from trainlint.reading.values import UNKNOWN, Field, Value
 from trainlint.repository.invocations import Command, names_document, repository_invocations
 from trainlint.training.declarations import Spec
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
-from trainlint.training.limits import UNREAD, Data, data_of, is_true
+from trainlint.training.limits import Data, data_of, is_true
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
@@ -117,18 +117,18 @@ class LlamaFactoryConfig:
     def data(self, name: str) -> Data:
         """The value of a setting, its default where it is left out, or what comes of several."""
         if name in self.overridden:
-            return UNREAD
+            return UNKNOWN
         if name == "evaluates":
             return self._evaluates()
         if name == "zero3":
-            return UNREAD if self.zero3 is None else self.zero3
+            return UNKNOWN if self.zero3 is None else self.zero3
         if name == "transformers_4_53":
             return self.arguments.facts.breaks_neat_packing
         if name.endswith("_pixels_swapped"):
             return self._swapped(name.partition("_")[0])
         field, spec = self.field.get(name), self.spec(name)
         if spec is None or self._is_refused(field):
-            return UNREAD if spec else None
+            return UNKNOWN if spec else None
         if field.node is not None:
             return data_of(field)
         default = PIXELS.get(name, spec.default)
@@ -149,7 +149,7 @@ class LlamaFactoryConfig:
         asked = [is_true(self.data(name)) for name in ("do_eval", "do_predict")]
         strategy = self.arguments.eval_strategy
         asked.append(None if strategy.unknown else strategy.known_and(lambda word: word != "no"))
-        return True if True in asked else UNREAD if None in asked else False
+        return True if True in asked else UNKNOWN if None in asked else False
 
     def _swapped(self, kind: str) -> Data:
         largest, smallest = self.data(f"{kind}_max_pixels"), self.data(f"{kind}_min_pixels")
@@ -215,8 +215,8 @@ def _seen(subject: LlamaFactoryFile, surroundings: Surroundings) -> Iterator[tup
 
 
 def _carries_llamafactory(surroundings: Surroundings) -> bool:
-    root = surroundings.repository.root
-    return any((root / folder / "hparams").is_dir() for folder in ("src/llamafactory", "src/llmtuner", "llamafactory"))
+    folders = ("src/llamafactory", "src/llmtuner", "llamafactory")
+    return any(surroundings.repository.has_folder(f"{folder}/hparams") for folder in folders)
 
 
 class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):

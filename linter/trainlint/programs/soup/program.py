@@ -15,12 +15,12 @@ from trainlint.programs import WheelProgram
 from trainlint.programs.soup.facts import TRAIN, SoupFacts, facts_of
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect, Plain
-from trainlint.reading.values import Absent, Field, Known, Unknown, Value
+from trainlint.reading.values import UNKNOWN, Absent, Field, Known, Unknown, Value
 from trainlint.repository.invocations import Invocation, invocations_in, named_file, repository_invocations
 from trainlint.repository.pins import Pin, pinned_version
 from trainlint.repository.shell import Word
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import UNREAD, Data, data_of
+from trainlint.training.limits import Data, data_of
 from trainlint.training.pydantic_types import as_boolean, as_number
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class SoupConfig:
             around = place.parent
             while around is not None:
                 if around.is_unknown:
-                    return UNREAD
+                    return UNKNOWN
                 around = around.parent
             spec = self._spec(name)
             return None if spec is None or not isinstance(spec.default, (str, bool, int, float)) else spec.default
@@ -94,13 +94,13 @@ class SoupConfig:
         found = self._plainly("training.quantization")
         for switch, meaning in (("training.load_in_8bit", "8bit"), ("training.load_in_16bit", "none")):
             value = self._plainly(switch)
-            if value is UNREAD or value is True:
-                found = UNREAD if value is UNREAD else meaning
+            if value is UNKNOWN or value is True:
+                found = UNKNOWN if value is UNKNOWN else meaning
         left_out = self.place("training.quantization").node is None and found == "4bit"
         if left_out or (self.facts.bitsandbytes_dropped and found in ("4bit", "8bit")):
             task = self._plainly("task")
-            if task is UNREAD or task in self.facts.unquantized_tasks:
-                return UNREAD if task is UNREAD else "none"
+            if task is UNKNOWN or task in self.facts.unquantized_tasks:
+                return UNKNOWN if task is UNKNOWN else "none"
         return found
 
     def _spec(self, name: str) -> Spec | None:
@@ -277,8 +277,8 @@ def _zero_stage(invocation: Invocation, surroundings: Surroundings) -> int | Non
     if file is None:
         return None
     try:
-        data: object = json.loads(file.read_bytes())
-    except (OSError, ValueError):
+        data: object = json.loads(surroundings.repository.text(file))
+    except (OSError, ValueError, RecursionError):
         return None
     zero = data.get("zero_optimization") if isinstance(data, dict) else None
     stage = zero.get("stage") if isinstance(zero, dict) else None

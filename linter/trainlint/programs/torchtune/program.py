@@ -33,7 +33,14 @@ from trainlint.reading.document import Mapping as MappingNode
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Known, Unknown
 from trainlint.releases import InForce, speaking_for
-from trainlint.repository.invocations import Command, Invocation, invocations_in, named_file, repository_invocations
+from trainlint.repository.invocations import (
+    Command,
+    Invocation,
+    invocations_in,
+    may_be_elsewhere,
+    named_file,
+    repository_invocations,
+)
 from trainlint.repository.pins import pinned_version, target_from_pins
 from trainlint.repository.shell import Word
 from trainlint.targets import Target
@@ -108,7 +115,7 @@ class Job:
 
 
 @dataclass
-class Settings:
+class RecipeSettings:
     """A config as a recipe gets it.
 
     `recipe` is None where it is not one of torchtune's. `certain` says that a command names it, else it was told by the
@@ -208,7 +215,7 @@ def _stated(subject: TorchtuneSubject, surroundings: Surroundings) -> bool:
 
 
 def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> list[Views]:
-    """A world for each command that uses the file, else for each recipe that it may be for.
+    """An alternative for each command that uses the file, else for each recipe that it may be for.
 
     Commands in scripts are reported with the config that they name, else with the repository's first config, so that
     each is reported once.
@@ -220,7 +227,7 @@ def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> l
     root = Node.of_field(subject.field)
     stated = _stated(subject, surroundings)
     if _is_fork(surroundings, path):
-        return [[*every, Settings(root, None, stated=stated, fork=True)]]
+        return [[*every, RecipeSettings(root, None, stated=stated, fork=True)]]
     uses = []
     first = next(iter(surroundings.subjects("torchtune", RecipeFile)), subject)
     for command in _commands(surroundings, release):
@@ -228,12 +235,12 @@ def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> l
         if command.in_script and (uses_this or (command.config is None and first is subject)):
             every = [*every, *command.views]
         if uses_this:
-            uses += [view for view in command.views if isinstance(view, Settings)]
+            uses += [view for view in command.views if isinstance(view, RecipeSettings)]
     recipes, near = _candidates(path, root, facts_of(release))
     return (
         [[*every, settings] for settings in uses]
-        or [[*every, Settings(root, recipe, near=near, stated=stated)] for recipe in recipes]
-        or [[*every, Settings(root, None, stated=stated)]]
+        or [[*every, RecipeSettings(root, recipe, near=near, stated=stated)] for recipe in recipes]
+        or [[*every, RecipeSettings(root, None, stated=stated)]]
     )
 
 
@@ -308,7 +315,7 @@ def _views(run: TuneRun, release: str) -> Views:
     recipe = facts_of(release).recipes.get(run.recipe.known or "")
     if merged is None or (recipe is None and not run.own_recipe):
         return [run]
-    settings = Settings(
+    settings = RecipeSettings(
         merged,
         recipe,
         certain=recipe is not None,
@@ -359,7 +366,11 @@ def _find_config(run: TuneRun, surroundings: Surroundings, release: str, invocat
             run.base = Node.of_data(dict(content), run.config.field)
         return
     file = named_file(surroundings.repository, invocation, name) if invocation is not None else None
-    run.config_found = file is not None or name.endswith((".yaml", ".yml"))
+    run.config_found = (
+        file is not None
+        or name.endswith((".yaml", ".yml"))
+        or (invocation is not None and may_be_elsewhere(surroundings.repository, invocation, name))
+    )
     if file is not None:
         root = _root_of(file, surroundings.repository)
         usable = root is not None and root.is_mapping and not _is_too_large(root)
@@ -417,10 +428,10 @@ def _of_job(subject: JobRun, surroundings: Surroundings, release: str) -> Iterat
         for views in KUBEFLOW.alternatives(subject.job, surroundings, version):
             for job in views:
                 if isinstance(job, TrainJob):
-                    yield from _job_worlds(job, surroundings, release, version) or [[]]
+                    yield from _job_alternatives(job, surroundings, release, version) or [[]]
 
 
-def _job_worlds(job: TrainJob, surroundings: Surroundings, release: str, version: str) -> list[Views]:
+def _job_alternatives(job: TrainJob, surroundings: Surroundings, release: str, version: str) -> list[Views]:
     from trainlint.programs.kubeflow.objects import built_recipe
     from trainlint.programs.kubeflow.program import PROGRAM as KUBEFLOW
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -13,11 +12,12 @@ from trainlint.findings import Edit, Finding, Fix, Related, Severity
 from trainlint.programs import WheelProgram
 from trainlint.programs.transformers.facts import (
     FALSE_WORDS,
+    MEANT,
     SHARDING_OPTIONS,
     TABLES,
     TRUE_WORDS,
     ArgumentFacts,
-    Flag,
+    SwitchForm,
     transformers_facts,
 )
 from trainlint.reading.document import Document, Scalar, Unparsable, documents
@@ -115,6 +115,10 @@ class Arguments:
     def get(self, name: str) -> Field:
         """The field of an argument."""
         return self.field.get(name)
+
+    def own(self, name: str) -> Field:
+        """The field of an argument that only some releases have; absent where this one does not."""
+        return self.get(name if name in self.facts.fields else "")
 
     def has(self, name: str) -> bool:
         """The argument is written, if only as null."""
@@ -220,13 +224,21 @@ class Arguments:
         """`fsdp`."""
         return FsdpOptions(self.get("fsdp"))
 
+    @property
+    def wraps(self) -> bool:
+        """Layer classes or a size are given, in fsdp_config or by the arguments that went before it."""
+        names = ("fsdp_min_num_params", "fsdp_transformer_layer_cls_to_wrap")
+        given = any(not self.own(name).is_absent for name in names)
+        return given or (self.config is not None and (self.config.has_size or self.config.has_classes))
+
     def near_miss(self, name: str) -> str | None:
-        """An argument that is not given and whose name is within two edits of this one, hyphens apart."""
+        """The argument that a name means: one that is not given and within two edits, hyphens apart, or cut short."""
         name = name.replace("-", "_")
-        if len(name) < _SHORTEST_NEAR_MISS:
-            return None
-        names = (known for known in self.facts.fields if not self.has(known) and abs(len(known) - len(name)) <= 2)
-        return min((known for known in names if _edits(name, known) <= 2), key=lambda n: _edits(name, n), default=None)
+        if len(name) < _SHORTEST_NEAR_MISS or name in MEANT:
+            return MEANT.get(name)
+        names = [known for known in self.facts.fields if not self.has(known) and abs(len(known) - len(name)) <= 3]
+        near = [known for known in names if _edits(name, known) <= 2 or known.startswith(name)]
+        return min(near, key=lambda known: _edits(name, known), default=None)
 
 
 def _written_as(at: Field | Value[T], text: str | None) -> Fix | None:
@@ -301,8 +313,11 @@ class FsdpConfig:
 
     def get(self, key: str) -> Field:
         """The field of a key; with the prefix, where that is stripped, it replaces the one without."""
-        prefixed = self.field.get(f"fsdp_{key}")
-        return prefixed if (self.facts.fsdp_prefix or self.json) and prefixed.node is not None else self.field.get(key)
+        stripped = self.facts.fsdp_prefix or (self.json and self.facts.prefix_stripped_in_files)
+        name, prefixed = self.facts.fsdp_names.get(key, key), self.field.get(f"fsdp_{key}")
+        if stripped and name.startswith("fsdp_"):
+            return self.field.get("")
+        return prefixed if stripped and prefixed.node is not None else self.field.get(name)
 
     def read(self, key: str) -> Field:
         """The field of a key that the release reads, else one that is absent."""
@@ -330,13 +345,13 @@ class FsdpConfig:
     def switch(self, key: str) -> Value[bool]:
         """A switch as the release reads it; WrongType where that raises."""
         field = self.read(key)
-        reading = self.facts.flag(key, self.runs_version)
-        if field.node is None or field.is_unknown or reading is None:
+        form = self.facts.switch_form(key, self.runs_version)
+        if field.node is None or field.is_unknown or form is None:
             return field.boolean()
-        if reading is Flag.TRUTH:
+        if form is SwitchForm.TRUTH:
             return Known(field, bool(field.plain) if isinstance(field.target, Scalar) else not _is_empty(field))
         word = str(field.plain).lower() if isinstance(field.target, Scalar) else ""
-        if reading is Flag.TEXT and not isinstance(field.plain, str):
+        if form is SwitchForm.TEXT and not isinstance(field.plain, str):
             return Unknown(field)
         return Known(field, word in TRUE_WORDS) if word in TRUE_WORDS | FALSE_WORDS else WrongType(field)
 
@@ -565,8 +580,15 @@ def release_below(file: ArgumentsFile, surroundings: Surroundings, otherwise: st
 def fsdp_config(arguments: Field, facts: ArgumentFacts, surroundings: Surroundings) -> FsdpConfig | None:
     """`fsdp_config` as it stands, or out of its JSON text or file; None where it is none of these."""
     field = arguments.get("fsdp_config")
+    if is_object_text(field) and not facts.texts_parsed:
+        return None
     mapping = _mapping(field, surroundings)
     return FsdpConfig(mapping, facts, json=mapping is not field) if mapping else None
+
+
+def is_object_text(field: Field) -> bool:
+    """The field holds the text of a JSON object."""
+    return field.text().known_and(lambda text: text.startswith("{"))
 
 
 def deepspeed_config(file: ArgumentsFile, surroundings: Surroundings) -> Field | None:
@@ -608,7 +630,7 @@ def _json_file(field: Field, name: str, surroundings: Surroundings) -> Field | N
     holder = Path(field.document.path).absolute().parent
     for base in (surroundings.repository.root, holder):
         file = base / name
-        if name.endswith(".json") and not Path(name).is_absolute() and os.path.isfile(file):
+        if name.endswith(".json") and not Path(name).is_absolute() and surroundings.repository.find(file):
             try:
                 script = surroundings.repository.script(file)
                 document = next(documents(script.path, script.text))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -46,11 +45,11 @@ EXAMPLE_SCRIPT_KEYS = frozenset(
 
 _COMMON = frozenset(
     """
-    batch_size columns config data_dir data_files dataset_config dataset_name dataset_num_proc datasets device dtype
-    exp_name label_smoothing log_with max_length max_new_tokens max_seq_length mixed_precision model_name_or_path
-    model_revision name num_epochs packing path resume_from seed split streaming temperature tools top_k top_p
-    torch_dtype train_batch_size trust_remote_code user attn_implementation lora_alpha lora_dropout lora_r
-    lora_target_modules load_in_4bit load_in_8bit use_peft
+    base_model batch_size columns config data_dir data_files dataset_config dataset_name dataset_num_proc datasets
+    device dtype exp_name label_smoothing log_with max_length max_new_tokens max_seq_length mixed_precision
+    model_name_or_path model_revision name num_epochs num_updates packing path resume_from sanity_check seed split
+    streaming temperature tools top_k top_p torch_dtype train_batch_size trust_remote_code user attn_implementation
+    lora_alpha lora_dropout lora_r lora_target_modules load_in_4bit load_in_8bit use_peft
     """.split()
 )
 """Arguments of TRL that other scripts have as well."""
@@ -71,7 +70,14 @@ def _is_trl(file: ArgumentsFile) -> bool:
     keys = {entry.name for entry in file.field.entries()}
     if keys & EXAMPLE_SCRIPT_KEYS:
         return False
-    return {"model_name_or_path", "dataset_name"} <= keys or len(keys & _own_names()) >= 2
+    named = "dataset_name" in keys or _is_mixture(file.field.get("datasets"))
+    return ("model_name_or_path" in keys and named) or len(keys & _own_names()) >= 2
+
+
+def _is_mixture(field: Field) -> bool:
+    """The field lists datasets by their paths."""
+    items = field.items()
+    return bool(items) and all(not item.get("path").is_absent for item in items)
 
 
 def _started(
@@ -101,7 +107,9 @@ def _profile(name: str, subject: ArgumentsFile, surroundings: Surroundings) -> I
         yield accelerate.fsdp_setup(config, accelerate_facts(declarations("accelerate").newest))
     holder = Path(subject.field.document.path).absolute().parent
     paths = {
-        display_path(base / name) for base in (surroundings.repository.root, holder) if os.path.isfile(base / name)
+        display_path(file)
+        for base in (surroundings.repository.root, holder)
+        if (file := surroundings.repository.find(base / name))
     }
     for theirs in surroundings.subjects("accelerate", accelerate.AccelerateConfig):
         if theirs.field.document.path in paths:
@@ -140,7 +148,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
         return [file for file in arguments_in(document) if file.whole and _is_trl(file)]
 
     def alternatives(self, subject: ArgumentsFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
-        """The arguments, how they shard the model, and how the two meet; a world for each transformers in force."""
+        """The arguments, how they shard the model, and both together; one alternative for each transformers release."""
         trainer = _trainer(subject)
         found: list[Views] = []
         for transformers in release_below(subject, surroundings, GOES_WITH[release]):
