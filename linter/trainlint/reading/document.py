@@ -251,21 +251,23 @@ class _Composer:
                 raise Unparsable(message, child.start, self.count)
 
     def _events(self) -> Iterator[_Event]:
-        from ruamel.yaml.error import MarkedYAMLError, YAMLError
+        from ruamel.yaml.error import MarkedYAMLError
+        from ruamel.yaml.reader import ReaderError
 
         parser = _pure_parser(self.text.content) if self.pure else _parser(self.text.content)
         try:
             while parser.check_event():
                 yield parser.get_event()
         except MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            index = min(mark.index, len(self.text.content)) if mark else 0
-            raise Unparsable(_one_line(error.problem or error.context or "not YAML"), index, self.count) from None
-        except YAMLError as error:
-            position = getattr(error, "position", 0)
-            index = position if isinstance(position, int) else 0
-            reason = getattr(error, "reason", None) or "not YAML"
-            raise Unparsable(_one_line(str(reason)), min(index, len(self.text.content)), self.count) from None
+            # ruamel.yaml's own parser has one error without a problem: a block scalar that begins with uneven blanks.
+            raise self._unparsable(
+                error.problem or error.context, (error.problem_mark or error.context_mark).index
+            ) from None
+        except ReaderError as error:
+            raise self._unparsable(error.reason, error.position) from None
+
+    def _unparsable(self, reason: str, index: int) -> Unparsable:
+        return Unparsable(" ".join(reason.split()), min(index, len(self.text.content)), self.count)
 
     def _scalar(self, event: _Event, start: int, end: int) -> Scalar:
         content = self.text.content
@@ -318,7 +320,3 @@ def _pure_parser(content: str) -> _Parser:
 
     parser: _Parser = YAML(typ="safe", pure=True).get_constructor_parser(content)[1]
     return parser
-
-
-def _one_line(message: str) -> str:
-    return " ".join(message.split())
