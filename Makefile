@@ -1,6 +1,9 @@
 # make lint PATHS=…   lint a repository (the demo, when nothing is named)
 # make test           everything that CI runs
 # make hostile        only the repositories that are made to do harm
+# make dist           source distribution and wheel, built by what .ci/build.txt pins
+# make audit          zizmor and actionlint on workflows and Action, pip-audit on what is installed (needs a network)
+# make locks          write .ci/build.txt and .ci/audit.txt anew
 # make bench          how long one staged file takes
 # make mutate SEED=…  which of 60 conditions, drawn by these seeds, no test would miss if it were inverted
 # make snapshots      write anew what is reported on each bad fixture
@@ -29,6 +32,7 @@ INSTALLED := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 WHEELHOUSE := $(VENV)/wheelhouse/.filled
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 MULTITOOL_VERSION := 5.7.0
 MULTITOOL := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)
 
@@ -36,7 +40,7 @@ MULTITOOL := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)
 NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export NODE_EXTRA_CA_CERTS
 
-.PHONY: help lint test test-sdist test-minimum-versions hostile bench snapshots limit-cases docs facts confirm whats-new sarif-validator mutate clean
+.PHONY: help lint test test-sdist test-minimum-versions hostile bench snapshots limit-cases docs facts confirm whats-new sarif-validator mutate dist audit locks clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -101,6 +105,27 @@ test-minimum-versions:
 
 hostile: $(DEV) $(WHEELHOUSE)
 	$(BIN)/python -m pytest tests/hostile $(PYTEST_ARGS)
+
+dist:
+	rm -rf dist .cache/build
+	$(PYTHON) -m venv .cache/build
+	.cache/build/$(notdir $(BIN))/python -m pip --disable-pip-version-check --quiet install --require-hashes --no-deps --requirement .ci/build.txt
+	.cache/build/$(notdir $(BIN))/python -m build --no-isolation --outdir dist
+
+audit:
+	rm -rf .cache/audit
+	$(PYTHON) -m venv .cache/audit
+	.cache/audit/$(notdir $(BIN))/python -m pip --disable-pip-version-check --quiet install --require-hashes --no-deps --requirement .ci/audit.txt
+	.cache/audit/$(notdir $(BIN))/zizmor --no-progress .
+	go run $(ACTIONLINT)
+	.cache/audit/$(notdir $(BIN))/pip-audit --strict --progress-spinner off .
+	.cache/audit/$(notdir $(BIN))/pip-audit --strict --progress-spinner off --disable-pip --require-hashes --requirement .ci/build.txt --requirement .ci/audit.txt
+
+locks:
+	rm -rf .cache/locks
+	$(PYTHON) -m venv .cache/locks
+	.cache/locks/$(notdir $(BIN))/python -m pip --disable-pip-version-check --quiet install uv
+	for name in build audit; do .cache/locks/$(notdir $(BIN))/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command 'make locks' .ci/$$name.in --output-file .ci/$$name.txt || exit; done
 
 bench: $(BENCH)
 	$(BIN)/python benchmarks/staged.py

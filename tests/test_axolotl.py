@@ -15,7 +15,7 @@ from trainlint.reading.document import documents
 from trainlint.reading.text import Text
 from trainlint.settings import Overrides
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import Limit, limits_of, words_of
+from trainlint.training.limits import Limit, limits_of, terms_of
 
 BASE = """\
 base_model: a/b
@@ -144,8 +144,8 @@ def is_setting(name: str) -> bool:
 def test_limits_are_well_formed(limit: Limit) -> None:
     """Releases are known ones, names are settings of one, so is the place, and a plain file is not refused."""
     assert {limit.since, limit.until} - {""} <= set(RELEASES)
-    assert any(limit.in_force(release, RELEASES) for release in RELEASES)
-    named = {name for word in words_of(limit.when) for name in word.names} - DERIVED
+    assert any(limit.applies_to(release, RELEASES) for release in RELEASES)
+    named = {name for word in terms_of(limit.when) for name in word.names} - DERIVED
     assert [name for name in {*named, *limit.at.split("|")} if name and not is_setting(name)] == []
     reading = config("")
     assert limit.holds(reading.converted if limit.converted else reading) is False

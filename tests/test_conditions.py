@@ -7,8 +7,8 @@ import pytest
 from trainlint.reading.document import documents
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.text import Text
-from trainlint.reading.values import Field
-from trainlint.training.limits import UNREAD, Data, Limit, data_of, read_limits
+from trainlint.reading.values import UNKNOWN, Field
+from trainlint.training.limits import Data, Limit, data_of, read_limits
 
 
 class Sheet:
@@ -57,7 +57,7 @@ def test_unknown_beside_what_decides() -> None:
     """What is known may decide alone."""
     assert Limit("a", "a|f", "").holds(SHEET)
     assert not Limit("a", "!a|f", "").holds(SHEET)
-    assert SHEET.data("f") is UNREAD
+    assert SHEET.data("f") is UNKNOWN
 
 
 def test_place() -> None:
@@ -71,8 +71,8 @@ def test_place() -> None:
 
 
 def test_nonsense_is_refused() -> None:
-    """A word that is no condition is a fault of the table."""
-    with pytest.raises(ValueError, match="a-b is no condition"):
+    """A text that is not a condition is a fault of the table."""
+    with pytest.raises(ValueError, match="not a condition: a-b"):
         Limit("a", "a-b", "").holds(SHEET)
 
 
@@ -132,4 +132,4 @@ def test_no_limit(limit: str) -> None:
 def test_in_force(release: str, limits: list[str]) -> None:
     """From the first to the last release that is named."""
     table = [limit for section in read_limits(TABLE).values() for limit in section]
-    assert [limit.when for limit in table if limit.in_force(release, ["1.0", "1.1", "1.2", "1.3"])] == limits
+    assert [limit.when for limit in table if limit.applies_to(release, ["1.0", "1.1", "1.2", "1.3"])] == limits

@@ -18,7 +18,7 @@ from trainlint.reading.document import documents
 from trainlint.reading.text import Text
 from trainlint.settings import Overrides
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import Limit, limits_of, words_of
+from trainlint.training.limits import Limit, limits_of, terms_of
 
 BASE = """\
 model_name_or_path: a/b
@@ -114,9 +114,9 @@ def test_limits_are_well_formed(limit: Limit) -> None:
     """Releases are known ones, names are arguments of one, so is the place, and a plain file is not refused."""
     reading = config()
     assert {limit.since, limit.until} - {""} <= set(RELEASES)
-    assert any(limit.in_force(release, RELEASES) for release in RELEASES)
+    assert any(limit.applies_to(release, RELEASES) for release in RELEASES)
     known = declarations("llamafactory")
     arguments = {name for table in tables.TRAINING_TABLES for name in known.keys_of_any(table)}
-    named = {name for word in words_of(limit.when) for name in word.names} - DERIVED
+    named = {name for word in terms_of(limit.when) for name in word.names} - DERIVED
     assert {*named, *limit.at.split("|")} <= arguments | set(reading.arguments.facts.fields)
     assert limit.holds(reading) is False

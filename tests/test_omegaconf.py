@@ -74,6 +74,20 @@ def test_what_is_not_in_the_file(content: str) -> None:
     assert node.problem is None
 
 
+def test_a_node_is_tested_like_a_value() -> None:
+    """Every test on what is not known is false."""
+    config = tree("a: 1\nb: null\nc: {d: 2}\ne: ${oc.env:X}\nf: ${nothing}\n")
+    assert config.at("a").known == 1
+    assert config.at("a").is_(2, 1)
+    assert config.at("a").known_and_not_in([2])
+    assert not config.at("a").known_and_not_in([1])
+    assert [config.at(key).absent for key in "abcefz"] == [False, True, False, False, False, True]
+    assert [config.at(key).given for key in "abcefz"] == [True, False, True, True, True, False]
+    assert [config.at(key).wrong_type for key in "abcefz"] == [False, False, True, False, False, False]
+    assert [config.at(key).unknown for key in "abcefz"] == [False, False, False, True, True, False]
+    assert not any(config.at(key).is_(1) or config.at(key).known_and_not_in([1]) for key in "bcefz")
+
+
 def test_truth_is_pythons() -> None:
     config = tree("a: 'False'\nb: []\nc: 0\nd: {x: 1}\ne: null\n")
     assert [config.at(key).truth().known for key in "abcd"] == [True, False, False, True]

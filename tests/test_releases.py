@@ -7,7 +7,16 @@ import dataclasses
 import pytest
 
 from trainlint.programs.table import PROGRAMS
-from trainlint.releases import Span, behaviour, behaviour_spans, during, names_within, spans, within, words_within
+from trainlint.releases import (
+    ReleaseSpan,
+    behaviour,
+    behaviour_spans,
+    during,
+    names_within,
+    spans,
+    within,
+    words_within,
+)
 from trainlint.training.declarations import declarations
 
 
@@ -36,7 +45,7 @@ def test_words() -> None:
         "1.4.0 to 1.6.0",
         "until 1.12.0",
     ]
-    assert spans("1.6.0..") == (Span("1.6.0"),)
+    assert spans("1.6.0..") == (ReleaseSpan("1.6.0"),)
 
 
 def test_tables() -> None:

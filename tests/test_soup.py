@@ -18,7 +18,7 @@ from trainlint.reading.values import Field
 from trainlint.settings import Overrides
 from trainlint.targets import Target
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import Limit, limits_of, words_of
+from trainlint.training.limits import Limit, limits_of, terms_of
 
 CONFIG = "base: acme/tiny-lm\ndata:\n  train: a.jsonl\ntraining:\n  epochs: 1\n"
 RELEASES = declarations("soup").names
@@ -108,8 +108,8 @@ def test_page_lists_the_presets() -> None:
 def test_limits_are_well_formed(limit: Limit) -> None:
     """Releases are known ones, and each of them has the settings of the condition, one of which is the place."""
     assert {limit.since, limit.until} - {""} <= set(RELEASES)
-    named = {name for word in words_of(limit.when) for name in word.names}
-    in_force = [release for release in RELEASES if limit.in_force(release, RELEASES)]
+    named = {name for word in terms_of(limit.when) for name in word.names}
+    in_force = [release for release in RELEASES if limit.applies_to(release, RELEASES)]
     assert in_force
     for release in in_force:
         assert [name for name in {*named, *limit.at.split("|")} if not is_setting(name, release)] == []

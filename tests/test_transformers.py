@@ -10,7 +10,7 @@ from trainlint.catalogue import parse_target
 from trainlint.engine import lint
 from trainlint.findings import Finding, Severity
 from trainlint.programs.table import PROGRAMS
-from trainlint.programs.transformers.facts import Flag, transformers_facts
+from trainlint.programs.transformers.facts import SwitchForm, transformers_facts
 from trainlint.programs.transformers.program import Arguments, ArgumentsFile, FsdpConfig, arguments_in, fsdp_setup
 from trainlint.reading.document import documents
 from trainlint.reading.text import Text
@@ -104,22 +104,22 @@ def test_near_miss(name: str, near: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "key", "version", "flag"),
+    ("release", "key", "version", "form"),
     [
-        ("4.40.2", "forward_prefetch", 1, Flag.TEXT),
+        ("4.40.2", "forward_prefetch", 1, SwitchForm.TEXT),
         ("4.40.2", "cpu_ram_efficient_loading", 1, None),
-        ("4.57.6", "forward_prefetch", 1, Flag.WORD),
-        ("4.57.6", "activation_checkpointing", 1, Flag.TRUTH),
-        ("5.0.0", "sync_module_states", 2, Flag.WORD),
+        ("4.57.6", "forward_prefetch", 1, SwitchForm.WORD),
+        ("4.57.6", "activation_checkpointing", 1, SwitchForm.TRUTH),
+        ("5.0.0", "sync_module_states", 2, SwitchForm.WORD),
         ("5.24.0", "sync_module_states", 2, None),
-        ("5.24.0", "activation_checkpointing", 2, Flag.WORD),
-        ("5.24.0", "cpu_offload", 2, Flag.TRUTH),
+        ("5.24.0", "activation_checkpointing", 2, SwitchForm.WORD),
+        ("5.24.0", "cpu_offload", 2, SwitchForm.TRUTH),
         ("5.24.0", "min_num_params", 2, None),
     ],
 )
-def test_flags(release: str, key: str, version: int, flag: Flag | None) -> None:
+def test_switch_forms(release: str, key: str, version: int, form: SwitchForm | None) -> None:
     """How a switch of fsdp_config is read, by release and FSDP version."""
-    assert transformers_facts(release).flag(key, version) is flag
+    assert transformers_facts(release).switch_form(key, version) is form
 
 
 @pytest.mark.parametrize(
@@ -258,3 +258,19 @@ def test_between_two_releases(tmp_path: Path) -> None:
 def test_older_than_known(tmp_path: Path) -> None:
     """Nothing is said of a release that is older than the oldest known."""
     assert _findings(tmp_path, {"args.yaml": BASE + "fsdp: full_shrad\n"}, "transformers=4.30") == []
+
+
+@pytest.mark.parametrize(
+    ("release", "severity"),
+    [
+        ("4.37.2", Severity.WARNING),
+        ("4.38.2", Severity.ERROR),
+        ("4.44.2", Severity.ERROR),
+        ("4.45.2", Severity.WARNING),
+    ],
+)
+def test_the_search_for_a_batch_size_with_sharding(tmp_path: Path, release: str, severity: Severity) -> None:
+    """Refused from 4.38 to 4.44; before and after, every process searches for itself."""
+    text = BASE + "fsdp: full_shard auto_wrap\nauto_find_batch_size: true\n"
+    found = _findings(tmp_path, {"args.yaml": text}, f"transformers={release}")
+    assert [f.severity for f in found if f.rule == "FS046"] == [severity]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainlint.releases import InForce, Span, version_tuple
+from trainlint.releases import InForce, ReleaseSpan, version_tuple
 from trainlint.training import declarations as module
 from trainlint.training.declarations import PROGRAMS, Declarations, declarations
 
@@ -50,6 +50,8 @@ def test_small_enough_to_read_on_each_run(program: str) -> None:
     ("program", "table", "name", "since", "until"),
     [
         ("accelerate", "config", "mpirun_config", "0.28.0", None),
+        ("accelerate", "config", "debug", "0.22.0", None),
+        ("accelerate", "fsdp_config", "fsdp_backward_prefetch", "0.26.1", None),
         ("accelerate", "config", "fp8_config", "0.34.2", None),
         ("accelerate", "config", "tp_config", "1.4.0", "1.6.0"),
         ("accelerate", "config", "parallelism_config", "1.10.1", None),
@@ -61,13 +63,15 @@ def test_small_enough_to_read_on_each_run(program: str) -> None:
         ("accelerate", "fsdp_config", "fsdp_activation_checkpointing_offload", "1.15.0", None),
         ("transformers", "TrainingArguments", "evaluation_strategy", None, "4.50.3"),
         ("transformers", "TrainingArguments", "overwrite_output_dir", None, "4.57.6"),
+        ("transformers", "TrainingArguments", "use_cpu", "4.32.1", None),
+        ("transformers", "choices:FSDPOption", "hybrid_shard", "4.36.2", None),
         ("transformers", "TrainingArguments", "warmup_ratio", None, "5.14.1"),
         ("transformers", "TrainingArguments", "activation_checkpointing", "5.23.0", None),
         ("transformers", "fsdp_config", "cpu_ram_efficient_loading", "4.41.2", None),
         ("transformers", "fsdp_config", "version", "5.0.0", None),
         ("transformers", "fsdp_config", "state_dict_type", "5.10.4", None),
         ("transformers", "fsdp_config", "limit_all_gathers", None, None),
-        ("trl", "SFTConfig", "max_seq_length", None, "0.19.1"),
+        ("trl", "SFTConfig", "max_seq_length", "0.9.6", "0.19.1"),
         ("trl", "ModelConfig", "torch_dtype", None, "0.26.2"),
         ("axolotl", "AxolotlInputConfig", "fsdp", None, "0.19.0"),
         ("axolotl", "FSDPConfig", "min_num_params", "0.18.0", None),
@@ -79,7 +83,7 @@ def test_small_enough_to_read_on_each_run(program: str) -> None:
 def test_names_come_and_go_where_they_did(
     program: str, table: str, name: str, since: str | None, until: str | None
 ) -> None:
-    assert declarations(program).span(table, name) == Span(since or "", until or "")
+    assert declarations(program).span(table, name) == ReleaseSpan(since or "", until or "")
 
 
 def test_names_of_bases_belong_to_a_table() -> None:
@@ -128,7 +132,7 @@ def test_soup_says_what_it_does_with_keys_it_does_not_know() -> None:
 def test_runs_of_releases() -> None:
     known = facts(table={"old": {"in": "..1.1.0"}, "gone and back": {"in": "1.0.0,2.0.0.."}, "now": {"in": "1.2.0.."}})
     assert [name for name in known.names if "gone and back" in known.keys("table", name)] == ["1.0.0", "2.0.0"]
-    assert known.span("table", "old") == Span("", "1.1.0")
+    assert known.span("table", "old") == ReleaseSpan("", "1.1.0")
     assert known.keys_of_any("table", ["1.1.0", "1.2.0"]) == {"old", "now"}
     assert known.keys_of_all("table", ["1.1.0", "1.2.0"]) == frozenset()
     with pytest.raises(KeyError):

@@ -26,7 +26,7 @@ from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.reading.text import Text
 from trainlint.settings import Settings
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import Limit, Reading, Word, limits_of, words_of
+from trainlint.training.limits import Limit, Reading, Term, limits_of, terms_of
 from trials import Expected, Trial, file_of, key_of, outcomes, read_cases, said
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
@@ -240,7 +240,7 @@ def _declared(key: str, program: str) -> tuple[tuple[object, ...], frozenset[str
     return tuple(words), frozenset(kind for spec in specs for kind in spec.types) - {"None"}
 
 
-def values(name: str, word: Word, truth: bool, program: str) -> Iterator[object]:
+def values(name: str, word: Term, truth: bool, program: str) -> Iterator[object]:
     """Values of one setting with which what a word says of it is so, or is not; others may slip in."""
     if word.given:
         yield from samples(name, program) if truth else [ABSENT, None]
@@ -272,11 +272,11 @@ def _scalar(text: str) -> object:
     return text if number is None else number
 
 
-def _made(word: Word, program: str) -> list[Values]:
+def _made(word: Term, program: str) -> list[Values]:
     return [settings for name in word.names for settings in ORIGINS[program].makes.get(name, ())]
 
 
-def satisfying(word: Word, program: str) -> Iterator[Values]:
+def satisfying(word: Term, program: str) -> Iterator[Values]:
     """Settings with which a word of a condition may hold."""
     yield from _made(word, program)
     if word.operator.startswith("#"):
@@ -290,7 +290,7 @@ def satisfying(word: Word, program: str) -> Iterator[Values]:
         yield from ({name: value} for name in word.names for value in values(name, word, True, program))
 
 
-def differing(word: Word, program: str) -> Iterator[Values]:
+def differing(word: Term, program: str) -> Iterator[Values]:
     """Settings with one of which a word may no longer hold."""
     made = _made(word, program)
     yield from [*made, *({name: ABSENT} for settings in made for name in settings)]
@@ -301,7 +301,7 @@ def differing(word: Word, program: str) -> Iterator[Values]:
 
 def candidates(limit: Limit, program: str) -> Iterator[Values]:
     """Settings with which a limit may hold, the plainest first."""
-    options = [list(itertools.islice(satisfying(word, program), 24)) for word in words_of(limit.when)]
+    options = [list(itertools.islice(satisfying(word, program), 24)) for word in terms_of(limit.when)]
     picks = sorted(itertools.product(*(range(len(option)) for option in options)), key=sum)
     for pick in picks[:MOST]:
         settings: dict[str, object] = {}
@@ -424,7 +424,7 @@ class Section:
 
     def refusing(self, text: str, release: str) -> list[Limit]:
         """The limits that hold of a file and that the release checks."""
-        return [limit for limit in self.holding(text, release) if limit.in_force(release, self.order)]
+        return [limit for limit in self.holding(text, release) if limit.applies_to(release, self.order)]
 
     def settings(self, values: Values, limit: Limit) -> Values:
         """Settings with what they need beside them."""
@@ -495,7 +495,7 @@ class Section:
     def _instead(self, limit: Limit, found: Found) -> Iterator[str]:
         """For each word of the condition a line with which the rule is silent."""
         release = found.refused[-1]
-        for word in words_of(limit.when):
+        for word in terms_of(limit.when):
             lines: dict[str, Draft] = {}
             for change in differing(word, self.program):
                 change = self.spelled(change, limit)

@@ -36,6 +36,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "linter" / "trainlint"
+TESTS = ROOT / "tests"
+TOOLS = ROOT / "tools"
 ROOMS = ("reading", "training")
 # A mutant lives in this process: what starts others does not see it.
 LEFT_OUT = ("test_action", "test_hook", "test_package", "test_sarif_schema", "test_wheel_facts", "test_kubeflow_facts")
@@ -254,13 +256,14 @@ class Mutator:
 
 
 def _forget(changed: Path | None = None) -> None:
-    """Empty what trainlint keeps of former calls, where it was made with a condition as it stands.
+    """Empty what trainlint and its tests keep of former calls, where it was made with a condition as it stands.
 
-    What a room keeps rests on the rooms below alone: on no module with rules but itself.
+    A room keeps what rests on the rooms below it: on no module with rules but itself.
     """
     below = changed is None or changed.relative_to(PACKAGE).parts[0] in ROOMS
-    for module in [module for name, module in sys.modules.items() if name.startswith("trainlint.")]:
-        if below or module.__file__ == str(changed):
+    for module in list(sys.modules.values()):
+        file = Path(getattr(module, "__file__", None) or "")
+        if file == changed or file.parent in (TESTS, TOOLS) or (below and file.is_relative_to(PACKAGE)):
             for kept in vars(module).values():
                 if isinstance(kept, functools._lru_cache_wrapper):
                     kept.cache_clear()
@@ -292,7 +295,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, nargs="+", default=[1])
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--fail-under", type=float, default=85, help="per cent of a draw (85)")
-    parser.add_argument("--tests", nargs="+", default=[str(ROOT / "tests")])
+    parser.add_argument("--tests", nargs="+", default=[str(TESTS)])
     options = parser.parse_args()
     conditions = Conditions(modules(PACKAGE))
     sys.meta_path.insert(0, conditions)
@@ -304,7 +307,7 @@ def main() -> None:
     # pytest captures what goes to the descriptors of standard output and error.
     with tempfile.TemporaryDirectory() as folder, os.fdopen(os.dup(1), "w", encoding="utf-8") as output:
         mutator = Mutator(conditions, draw, output)
-        left_out = [f"--ignore={ROOT / 'tests' / name}.py" for name in LEFT_OUT]
+        left_out = [f"--ignore={TESTS / name}.py" for name in LEFT_OUT]
         quiet = [
             "-qq",
             "--tb=native",

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from trainlint.engine import Run, fault
 from trainlint.findings import Severity
-from trainlint.reports import FORMATS, RenderOptions, render
+from trainlint.reports import FORMATS, RenderOptions, render, without_secrets
 from trainlint.reports.escape import visible
 from trainlint.repository.bounds import PathError, leads_out
 from trainlint.repository.discover import repository_root
@@ -71,7 +71,7 @@ def main(env: Mapping[str, str] = os.environ) -> int:
         target = _free(inputs.sarif_file, workspace)
         run = Run(Overrides(fail_on=inputs.fail_on, config=inputs.config))
         settings = run.settings_for(inputs.paths)
-        report = run.lint(inputs.paths)
+        report = without_secrets(run.lint(inputs.paths))
         options = RenderOptions(root=repository_root(Path.cwd()), fail_on=settings.fail_on)
         notices = "".join(f"trainlint: {visible(notice)}\n" for notice in report.notices)
         told = notices + render("text", report, options)

@@ -83,6 +83,14 @@ class Finding:
     severity: Severity | None = None
     program: str = ""
     program_versions: tuple[str, ...] = ()
+    releases: str = ""
+    """The releases in words where naming each would be too long: `since 0.20.0`, `0.16.0 to 1.16.0`."""
+    refused_by_some: bool = False
+    """An error in the releases that are named, and a warning since others may be meant that do not refuse."""
+    stated: str = ""
+    """How the release is known: `chosen`, `stated`, `range`, `unknown` or `not stated`."""
+    stated_at: str = ""
+    """Where it is stated: `requirements.txt:3`; empty where nothing states it."""
     rule: str = ""
     name: str = ""
     related: tuple[Related, ...] = ()
@@ -152,6 +160,12 @@ def some_of(words: Iterable[object], limit: int = 5) -> str:
     if len(listed) <= limit:
         return ", ".join(listed)
     return f"{', '.join(listed[:limit])}, … ({len(listed)} in all)"
+
+
+def one_of(words: Iterable[object]) -> str:
+    """`one of a, b`, capped, for a help; the word alone where there is one."""
+    listed = [str(word) for word in words]
+    return f"one of {some_of(listed)}" if len(listed) > 1 else some_of(listed)
 
 
 def shortened(text: str, limit: int = 40) -> str:

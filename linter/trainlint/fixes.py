@@ -22,7 +22,7 @@ def apply(report: Report) -> int:
     """
     by_file: dict[str, list[Finding]] = {}
     for finding in report.active:
-        if finding.fix is not None and finding.fix.safe:
+        if finding.fix is not None and finding.fix.safe and finding.fix.edits:
             by_file.setdefault(finding.path, []).append(finding)
     mended = 0
     for path, findings in by_file.items():

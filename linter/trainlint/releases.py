@@ -29,7 +29,7 @@ class InForce:
 
 
 @dataclass(frozen=True)
-class Span:
+class ReleaseSpan:
     """A run of releases with both ends included; an empty end is open."""
 
     since: str = ""
@@ -51,12 +51,12 @@ class Span:
 
 
 @cache
-def spans(text: str) -> tuple[Span, ...]:
+def spans(text: str) -> tuple[ReleaseSpan, ...]:
     """The spans that a text names."""
     found = []
     for part in text.split(","):
         since, dots, until = part.partition("..")
-        found.append(Span(since, until if dots else since))
+        found.append(ReleaseSpan(since, until if dots else since))
     return tuple(found)
 
 

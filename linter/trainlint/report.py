@@ -33,6 +33,8 @@ class Report:
     targets: Mapping[str, Target] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     texts: Mapping[str, Text] = field(default_factory=dict)
+    masked: bool = False
+    """What looks like a secret is taken out of findings and notices, and hidden in the texts."""
     crashed: bool = False
     """A fault of trainlint itself kept some file from being checked; a notice says where."""
 

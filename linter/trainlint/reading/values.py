@@ -6,13 +6,14 @@ value that is not Known is false, so a rule that forgets the other three says no
 
 from __future__ import annotations
 
+import enum
 import math
 import re
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from trainlint.findings import Details, Finding, Related, Span
-from trainlint.reading.document import Alias, Document, Mapping, Node, Scalar, Sequence, resolve
+from trainlint.reading.document import Alias, Document, Mapping, Node, Scalar, Sequence, target_of
 from trainlint.reading.scalars import Dialect, Plain, value_of
 
 if TYPE_CHECKING:
@@ -23,6 +24,15 @@ U = TypeVar("U")
 
 Key = str | int
 Path = tuple[Key, ...]
+
+
+class UnknownContent(enum.Enum):
+    """Stands in plain data for what is not in the file; a value with a place is `Unknown` instead."""
+
+    UNKNOWN = enum.auto()
+
+
+UNKNOWN = UnknownContent.UNKNOWN
 
 _TEMPLATE = re.compile(r"\$\{|\{\{|\{%|<<[^<>]+>>|<[A-Za-z][A-Za-z0-9_ .-]*>")
 _PLAIN_KEY = re.compile(r"[A-Za-z_$][\w$-]*")
@@ -94,18 +104,18 @@ def _is_merge(key: Node) -> bool:
 
 
 def _merged(value: Node, dialect: Dialect) -> Iterator[Entry]:
-    target = resolve(value)
+    target = target_of(value)
     if isinstance(target, Mapping):
         yield from entries_of(target, dialect).values()
     elif isinstance(target, Sequence):
         for item in reversed(target.items):
-            source = resolve(item)
+            source = target_of(item)
             if isinstance(source, Mapping):
                 yield from entries_of(source, dialect).values()
 
 
 def _key_name(key: Node, dialect: Dialect) -> str:
-    target = resolve(key)
+    target = target_of(key)
     if not isinstance(target, Scalar):
         return "{}"
     value = value_of(target, dialect)
@@ -169,7 +179,7 @@ class Field:
     @property
     def target(self) -> Scalar | Sequence | Mapping | None:
         """The node here with an alias followed, None when nothing is here."""
-        return None if self.node is None else resolve(self.node)
+        return None if self.node is None else target_of(self.node)
 
     @property
     def name(self) -> str:
@@ -209,7 +219,7 @@ class Field:
         if isinstance(target, Scalar):
             return is_template(target.value)
         if isinstance(target, Mapping) and target.flow and len(target.pairs) == 1:
-            inner = resolve(target.pairs[0][0])
+            inner = target_of(target.pairs[0][0])
             return isinstance(inner, Mapping) and inner.flow
         return False
 
@@ -367,7 +377,7 @@ class Field:
         if self.use is not None and self.node is not None:
             empty = isinstance(self.node, Scalar) and self.node.implicit_null
             real = self.entry.key if empty and self.entry else self.node
-            return (Related(self._span_of(resolve(real)), "the value stands here"),)
+            return (Related(self._span_of(target_of(real)), "the value stands here"),)
         if isinstance(self.node, Alias):
             return (Related(self._span_of(self.node.target), f"&{self.node.name} is defined here"),)
         return ()
@@ -376,7 +386,7 @@ class Field:
     def earlier_keys(self) -> tuple[Related, ...]:
         """Where the same key stands earlier in the same mapping, with a value that this one replaces."""
         earlier = self.entry.duplicates if self.entry else []
-        return tuple(Related(self._span_of(resolve(key)), "the same key stands here") for key in earlier)
+        return tuple(Related(self._span_of(target_of(key)), "the same key stands here") for key in earlier)
 
     def _span_of(self, node: Node) -> Span:
         text = self.document.text

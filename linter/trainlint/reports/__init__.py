@@ -34,12 +34,14 @@ class RenderOptions:
     `color` and `links` (to rule pages) are for terminals; `encoding` and `width` (in columns) are those of the stream
     that the text report goes to. `show_suppressed` adds suppressed and baselined findings to text, concise, json,
     gitlab and junit (github never has them, sarif always). `root` is the repository's root, to which sarif, github and
-    gitlab make paths relative. Findings below `fail_on` fail no test of junit.
+    gitlab make paths relative. Findings below `fail_on` fail no test of junit. `show_values` shows also what looks like
+    a secret.
     """
 
     color: bool = False
     links: bool = False
     show_suppressed: bool = False
+    show_values: bool = False
     root: Path = Path()
     version: str = __version__
     fail_on: Severity = Severity.ERROR
@@ -67,7 +69,17 @@ def render(name: str, report: Report, options: RenderOptions | None = None) -> s
     """
     module, function = FORMATS[name]
     renderer = cast("Callable[[Report, RenderOptions], str]", getattr(import_module(f"{__name__}.{module}"), function))
-    return renderer(report, options or RenderOptions())
+    options = options or RenderOptions()
+    return renderer(report if options.show_values else without_secrets(report), options)
+
+
+def without_secrets(report: Report) -> Report:
+    """The report as it may be shown to anybody."""
+    if report.masked or not (report.texts or report.notices):
+        return report
+    from trainlint.reports.masking import masked
+
+    return masked(report)
 
 
 def rule_page(code: str) -> str:

@@ -1,20 +1,57 @@
-"""Text that a file or its name holds, made safe to print: nothing in it can steer a terminal or hide."""
+"""Text that a file or its name holds, made safe to print: nothing in it can steer a terminal or a CI system, or hide.
+
+Source of what a CI system takes for a command: actions/runner, `src/Runner.Common/ActionCommand.cs` (`::` at the start
+of a line, blanks apart, and `##[` anywhere in it); microsoft/azure-pipelines-agent, `src/Agent.Sdk/CommandPlugin.cs`
+(`##vso[`); TeamCity documentation, "Service Messages" (`##teamcity[`).
+"""
 
 from __future__ import annotations
 
+import json
+import re
+
+_COMMAND = re.compile(r"#(?=#(?:vso|teamcity)?\[)", re.IGNORECASE)
+_SPELLED = r"\x23"
+
 
 def visible(text: str, encoding: str = "utf-8") -> str:
-    r"""The text with all that does not print, or that the encoding lacks, spelled out (`\x1b`, `\u202e`, `\n`)."""
-    if text.isprintable() and _encodable(text, encoding):
-        return text
-    return "".join(visible_character(character, encoding) for character in text)
+    r"""The text with all that does not print, or that the encoding lacks, spelled out (`\x1b`, `\u202e`, `\n`).
+
+    So is the first sign of a command that is one wherever it stands.
+    """
+    if not (text.isprintable() and _encodable(text, encoding)):
+        text = "".join(_character(character, encoding) for character in text)
+    return _COMMAND.sub(lambda _: _SPELLED, text)
 
 
-def visible_character(character: str, encoding: str) -> str:
-    """One character, spelled out where it does not print or the encoding lacks it."""
-    if character.isprintable() and _encodable(character, encoding):
-        return character
-    return character.encode("unicode_escape").decode("ascii")
+def visible_line(text: str, encoding: str = "utf-8") -> str:
+    r"""The same for what begins a line: a command of the runner's is `\x3a:` there."""
+    shown = visible(text, encoding)
+    return shown.replace(":", r"\x3a", 1) if shown.lstrip().startswith("::") else shown
+
+
+def visible_path(path: str, encoding: str = "utf-8") -> str:
+    """The same for a path, which is one after `./`, too."""
+    shown = visible(path, encoding)
+    return f"./{shown}" if shown.lstrip().startswith("::") else shown
+
+
+def visible_cells(text: str, encoding: str) -> list[str]:
+    """What is printed for each character of a text."""
+    cells = [_character(character, encoding) for character in text]
+    for found in _COMMAND.finditer(text):
+        cells[found.start()] = _SPELLED
+    return cells
+
+
+def as_json(document: object) -> str:
+    """A document as indented JSON in ASCII, in which no CI system sees a command."""
+    return _COMMAND.sub(lambda _: r"\u0023", json.dumps(document, indent=2)) + "\n"
+
+
+def as_xml(document: str) -> str:
+    """An XML document in which no CI system sees a command: the same to whoever parses it."""
+    return re.sub(r"(?m)^(\s*):(?=:)", r"\1&#58;", _COMMAND.sub("&#35;", document))
 
 
 def columns(text: str) -> int:
@@ -27,6 +64,12 @@ def columns(text: str) -> int:
         0 if category(character) in ("Mn", "Me") else 2 if east_asian_width(character) in ("W", "F") else 1
         for character in text
     )
+
+
+def _character(character: str, encoding: str) -> str:
+    if character.isprintable() and _encodable(character, encoding):
+        return character
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def _encodable(text: str, encoding: str) -> bool:

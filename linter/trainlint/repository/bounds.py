@@ -1,4 +1,8 @@
-"""Where reading ends: a regular file of bearable size that lies in a folder once links are resolved."""
+"""Where reading ends: a regular file of bearable size that lies in a folder once links are resolved.
+
+Links are followed here one by one, and only as long as they stay in the folder: a path that leads out is not even asked
+for, since on some systems asking mounts a share or signs in to a server.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,14 @@ from pathlib import Path
 
 MAX_BYTES = 20_000_000
 _KERNEL = tuple(os.path.join(os.sep, name, "") for name in ("dev", "proc", "sys"))
+_MAX_LINKS = 40
 
 
 class PathError(ValueError):
     """A path that the user named, or that must be looked at for its sake, cannot be."""
 
 
-def inside(root: Path, path: Path, known: dict[str, str] | None = None) -> str | None:
+def inside(root: Path, path: Path, known: dict[str, str | None] | None = None) -> str | None:
     """Where a path leads once links are resolved; None unless that is a regular file in the folder.
 
     Whatever a repository names is read through this, so that nothing outside, no device, no pipe and no file of the
@@ -23,23 +28,27 @@ def inside(root: Path, path: Path, known: dict[str, str] | None = None) -> str |
     already, for many files of few folders.
     """
     known = {} if known is None else known
+    folder, name = os.path.split(os.path.abspath(path))
     try:
-        folder, name = os.path.split(os.path.abspath(path))
-        real = os.path.join(_resolved(folder, known), name)
-        mode = os.lstat(real).st_mode
-        if stat.S_ISLNK(mode):
-            real = os.path.realpath(real)
-            mode = os.stat(real).st_mode if _lies_in(real, _resolved(str(root), known)) else 0
+        if folder not in known:
+            known[folder] = _resolved(root, folder)
+        real = known[folder]
+        if real is None:
+            return None
+        real = os.path.join(real, name)
+        if os.path.islink(real):
+            real = _resolved(root, real)
+        if real is None or real.startswith(_KERNEL) or not stat.S_ISREG(os.lstat(real).st_mode):
+            return None
     except (OSError, ValueError):
         return None
-    bounded = _lies_in(real, _resolved(str(root), known)) and not real.startswith(_KERNEL)
-    return real if bounded and stat.S_ISREG(mode) else None
+    return real
 
 
 def leads_out(root: Path, path: Path) -> bool:
     """A path does not lie in the folder once links are resolved, whether or not anything is there."""
     try:
-        return not _lies_in(os.path.realpath(path), os.path.realpath(root))
+        return _resolved(root, os.path.abspath(path)) is None
     except (OSError, ValueError):
         return True
 
@@ -57,11 +66,44 @@ def read(root: Path, path: Path) -> bytes:
         return stream.read(MAX_BYTES + 1)
 
 
-def _resolved(folder: str, known: dict[str, str]) -> str:
-    if folder not in known:
-        known[folder] = os.path.realpath(folder)
-    return known[folder]
+def _resolved(root: Path, path: str) -> str | None:
+    """An absolute path with the links below the folder followed; None as soon as it leaves the folder."""
+    named, base = os.path.abspath(root), os.path.realpath(root)
+    below = _below(path, named, base)
+    if below is None:
+        return None
+    current, rest, links = base, below, 0
+    while rest:
+        part = rest.pop()
+        if part == os.pardir:
+            current = os.path.dirname(current)
+        elif part not in ("", os.curdir):
+            current = os.path.join(current, part)
+        if _below(current, base) is None:
+            return None
+        if os.path.islink(current):
+            links += 1
+            target = os.readlink(current)
+            if links > _MAX_LINKS:
+                return None
+            if os.path.isabs(target):
+                below = _below(target, named, base)
+                if below is None:
+                    return None
+                current, rest = base, [*rest, *below]
+            else:
+                current, rest = os.path.dirname(current), [*rest, *reversed(_parts(target))]
+    # A junction of Windows is no link to Python before 3.12.
+    return current if os.name != "nt" or _below(os.path.realpath(current), base) is not None else None
 
 
-def _lies_in(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(os.path.join(folder, ""))
+def _below(path: str, *folders: str) -> list[str] | None:
+    """The parts of a path below one of the folders, the last first; None where it lies in none."""
+    for folder in folders:
+        if path == folder or path.startswith(os.path.join(folder, "")):
+            return _parts(path[len(folder) :])[::-1]
+    return None
+
+
+def _parts(path: str) -> list[str]:
+    return path.replace(os.altsep or os.sep, os.sep).split(os.sep)

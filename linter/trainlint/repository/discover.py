@@ -96,7 +96,7 @@ def files_in(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> list[Path]:
 def _kept(folder: Path, files: Iterable[Path]) -> Iterator[Path]:
     """The regular files, and the links to some within the workspace of the folder."""
     root = workspace_of(Path(os.path.abspath(folder)), Path(os.path.abspath(folder)))
-    known: dict[str, str] = {}
+    known: dict[str, str | None] = {}
     return (file for file in files if inside(root, file, known))
 
 

@@ -162,8 +162,10 @@ class Repository:
 
         One that was named where nothing marks a workspace may be a link to anywhere: whoever named it meant that.
         """
-        named_alone = not self.whole and os.path.abspath(file) in self._named
-        return read(Path(os.path.realpath(file)).parent if named_alone else self.root, file)
+        if not self.whole and os.path.abspath(file) in self._named:
+            real = Path(os.path.realpath(file))
+            return read(real.parent, real)
+        return read(self.root, file)
 
     def _bounded(self, file: Path) -> bytes:
         data = self._read(file)
@@ -228,6 +230,18 @@ class Repository:
     def adopt(self, file: Path, data: bytes) -> None:
         """Take a file's content from elsewhere than the disk (standard input)."""
         self._sources[os.path.abspath(file)] = load(file, data, self._marks)
+
+    def holds_above(self, path: str, folders: Sequence[str]) -> bool:
+        """One of these folders stands below a folder that a file is in, up to the workspace's root."""
+        root = os.path.abspath(self.root)
+        folder = os.path.dirname(os.path.abspath(path))
+        while True:
+            if any(os.path.isdir(os.path.join(folder, *name.split("/"))) for name in folders):
+                return True
+            above = os.path.dirname(folder)
+            if folder == root or above == folder or not folder.startswith(os.path.join(root, "")):
+                return False
+            folder = above
 
     def name(self, files: Iterable[Path]) -> None:
         """Count these files to the repository although settings or git leave them out: the user named them."""

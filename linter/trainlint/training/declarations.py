@@ -6,16 +6,10 @@ Source: tools/wheel_facts, which writes `<program>.json` into the program's fold
      "dates": {release: the day it was made}, "values": {key: history}, "tables": {table: {name: history}}}
 
 A history is one variant, or a list of them. A variant is an object of attributes; its `in` names the releases that it
-holds for as runs with open ends (`..0.34.2`, `1.4.0..1.6.0`, `1.6.0..`, several joined by commas), and is left out
-where it holds for all. A value's variant has the attribute `value`; a table's has those of `Spec`. The value
-`bases:TABLE` names the tables (of this file or, as `TrainingArguments`, of another program's) whose names the table has
-as well; `requires:PACKAGE` is the version range that the release asks for (on Linux; "" where any will do), and
-`optional:PACKAGE` the one that its extras ask for, or most of them.
-=======
 holds for as a span (releases.py), and is left out where it holds for all. A value's variant has the attribute `value`;
 a table's has those of `Spec`. The value `bases:TABLE` names the tables (of this file or, as `TrainingArguments`, of
-another program's) whose names the table has as well; `requires:PACKAGE` is the version range that the release asks for.
->>>>>>> main
+another program's) whose names the table has as well; `requires:PACKAGE` is the version range that the release requires
+(on Linux; "" where any version will do), and `optional:PACKAGE` the one that most of its extras require.
 
 A table is a class by its name, or
 `choices:X`                 the values that X (an enum or an option) may have
@@ -35,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlint.releases import InForce, Span, speaking_for, within
+from trainlint.releases import InForce, ReleaseSpan, speaking_for, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -138,13 +132,13 @@ class Declarations:
         sets = [self.keys(table, release) for release in releases]
         return frozenset.intersection(*sets) if sets else frozenset()
 
-    def span(self, table: str, name: str) -> Span:
+    def span(self, table: str, name: str) -> ReleaseSpan:
         """From the first to the last release whose table has the name; open at the oldest and the newest known."""
         having = [release for release in self.names if name in self.keys(table, release)]
         if not having:
             raise KeyError(name)
         first, last = having[0], having[-1]
-        return Span("" if first == self.names[0] else first, "" if last == self.newest else last)
+        return ReleaseSpan("" if first == self.names[0] else first, "" if last == self.newest else last)
 
     def bases(self, table: str, release: str) -> tuple[str, ...]:
         """The tables, also of other programs, whose names a table has as well."""

@@ -92,6 +92,8 @@ class FsdpFacts:
 
     words: Mapping[str, Mapping[int, Words]] = field(default_factory=dict)
     """By setting and FSDP version: a version that is missing does not look at the setting."""
+    strategy_numbers: bool = False
+    """A strategy is written as the number that stands for it, and a word is refused."""
     booleans: Mapping[str, Mapping[int, Severity]] = field(default_factory=dict)
     """By setting and FSDP version: what comes of a value that is no boolean."""
     fsdp1_only: Mapping[str, Severity] = field(default_factory=dict)
@@ -114,6 +116,8 @@ class FsdpFacts:
     """Offloading of checkpoints without activation checkpointing, or under FSDP1."""
     class_names: Severity | None = None
     """Layer classes that are not written as names with commas between them and no space."""
+    no_class_name: Severity | None = None
+    """TRANSFORMER_BASED_WRAP without layer classes, in a release that does not ask the model for them."""
     single_unit: Severity | None = None
     """A model that is sharded as one unit, since no wrap policy is given."""
     wrap_setting_not_used: Severity | None = None

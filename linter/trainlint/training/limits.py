@@ -24,19 +24,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from trainlint.reading.scalars import Dialect, Plain, plain_value
+from trainlint.reading.values import UNKNOWN
 
 if TYPE_CHECKING:
     from trainlint.findings import Finding, Severity
-    from trainlint.reading.values import Field
+    from trainlint.reading.values import Field, UnknownContent
 
-Data: TypeAlias = "Plain | Sequence[Data] | Mapping[str, Data] | Unread"
-
-
-class Unread:
-    """A value that something fills in before the program reads it."""
-
-
-UNREAD = Unread()
+Data: TypeAlias = "Plain | Sequence[Data] | Mapping[str, Data] | UnknownContent"
 
 
 @runtime_checkable
@@ -51,8 +45,8 @@ class Reading(Protocol):
 
 
 @dataclass(frozen=True)
-class Word:
-    """One word of a condition: the settings that it names, and what must be so of them."""
+class Term:
+    """One term of a condition: the settings that it names, and the test on them."""
 
     names: tuple[str, ...]
     negated: bool = False
@@ -61,7 +55,7 @@ class Word:
     operand: str = ""
 
     def test(self, reading: Reading) -> bool | None:
-        """Whether it holds of a file; None where that rests on what is not known."""
+        """Whether it holds for a file; None where that depends on an unknown value."""
         values = [reading.data(name) for name in self.names]
         if self.operator.startswith("#"):
             return _count(values, self.operator, int(self.operand))
@@ -75,24 +69,24 @@ class Word:
         return None if answer is None else answer != self.negated
 
 
-_WORD = re.compile(r"(!?)([\w.|]+)(?:(\?)|(=|!=|\?!=|#>|#<|>|<|~)(.*))?")
+_TERM = re.compile(r"(!?)([\w.|]+)(?:(\?)|(=|!=|\?!=|#>|#<|>|<|~)(.*))?")
 
 
 @cache
-def words_of(condition: str) -> tuple[Word, ...]:
-    """The words of a condition.
+def terms_of(condition: str) -> tuple[Term, ...]:
+    """The terms of a condition.
 
-    Raises ValueError for a word that is none.
+    Raises ValueError for a text that is not a term.
     """
-    return tuple(_word(text) for text in condition.split(" ") if text)
+    return tuple(_term(text) for text in condition.split(" ") if text)
 
 
-def _word(text: str) -> Word:
-    match = _WORD.fullmatch(text)
+def _term(text: str) -> Term:
+    match = _TERM.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text} is no condition")
+        raise ValueError(f"not a condition: {text}")
     negated, names, given, operator, operand = match.groups("")
-    return Word(tuple(names.split("|")), bool(negated), bool(given), operator, operand)
+    return Term(tuple(names.split("|")), bool(negated), bool(given), operator, operand)
 
 
 @dataclass(frozen=True)
@@ -114,19 +108,19 @@ class Limit:
 
     def holds(self, reading: Reading) -> bool:
         """The settings are all as the limit says."""
-        return all(word.test(reading) is True for word in words_of(self.when))
+        return all(term.test(reading) is True for term in terms_of(self.when))
 
     def place(self, reading: Reading) -> Field:
         """The setting to point at, one that is true before others; where none is written, one of the condition."""
         names = self.at.split("|")
         written = [name for name in names if _is_written(reading, name) and reading.data(name) is not None]
         if not written and self.at:
-            named = [name for word in words_of(self.when) for name in word.names]
+            named = [name for term in terms_of(self.when) for name in term.names]
             written = [name for name in named if _is_written(reading, name)]
         return reading.place(next((name for name in written if is_true(reading.data(name))), (written or names)[0]))
 
-    def in_force(self, release: str, order: Sequence[str]) -> bool:
-        """The limit holds in this one of the known releases, oldest first."""
+    def applies_to(self, release: str, order: Sequence[str]) -> bool:
+        """The limit is one of this release; `order` has the known releases, oldest first."""
         index = order.index(release)
         return (not self.since or order.index(self.since) <= index) and (
             not self.until or index <= order.index(self.until)
@@ -188,10 +182,10 @@ def read_limits(text: str) -> Mapping[str, tuple[Limit, ...]]:
     return {name: tuple(limits) for name, limits in found.items()}
 
 
-def limits_in_force(program: str, release: str, order: Sequence[str]) -> Mapping[str, tuple[Limit, ...]]:
-    """The limits of one of the known releases (`order`, oldest first), by their section."""
+def limits_of_release(program: str, release: str, order: Sequence[str]) -> Mapping[str, tuple[Limit, ...]]:
+    """The limits of one release, by section; `order` has the known releases, oldest first."""
     return {
-        section: tuple(limit for limit in limits if limit.in_force(release, order))
+        section: tuple(limit for limit in limits if limit.applies_to(release, order))
         for section, limits in limits_of(program).items()
     }
 
@@ -209,15 +203,15 @@ def _limit(line: str, message: str, help: str) -> Limit:
 
 def is_true(value: Data) -> bool | None:
     """Whether Python takes a value for true; None where it is not known."""
-    return None if isinstance(value, Unread) else bool(value)
+    return None if value is UNKNOWN else bool(value)
 
 
 def data_of(field: Field) -> Data:
-    """What a field holds as plain data, templates in it unread."""
+    """What a field holds as plain data; a template in it is UNKNOWN."""
     if field.node is None:
         return None
     if field.is_unknown:
-        return UNREAD
+        return UNKNOWN
     if field.is_mapping:
         return {entry.name: data_of(entry) for entry in field.entries()}
     if field.is_sequence:
@@ -226,7 +220,7 @@ def data_of(field: Field) -> Data:
 
 
 def _given(value: Data) -> bool | None:
-    return None if isinstance(value, Unread) else value is not None
+    return None if value is UNKNOWN else value is not None
 
 
 def _count(values: Sequence[Data], operator: str, bound: int) -> bool | None:
@@ -237,7 +231,7 @@ def _count(values: Sequence[Data], operator: str, bound: int) -> bool | None:
 
 
 def _compare(value: Data, operator: str, operand: str) -> bool | None:
-    if isinstance(value, Unread):
+    if value is UNKNOWN:
         return None
     if operator == "~":
         return isinstance(value, str) and operand.lower() in value.lower()

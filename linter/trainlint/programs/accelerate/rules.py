@@ -285,7 +285,7 @@ def ram_loading_without_sync(config: AccelerateConfig, facts: AccelerateFacts) -
     setup = fsdp_setup(config, facts)
     ram = config.setting(PREFIX + "cpu_ram_efficient_loading", facts)
     sync = config.setting(PREFIX + "sync_module_states", facts)
-    if not setup.on or sync.node is None:
+    if not setup.on or sync.node is None or PREFIX + "cpu_ram_efficient_loading" not in facts.fsdp.keys:
         return
     loads = truthy(ram, True).is_(True)
     related = ram.relate("only the first process loads the weights") if ram.node is not None else ()
@@ -445,6 +445,8 @@ def unread_section_key(config: AccelerateConfig, facts: AccelerateFacts) -> Iter
             known = facts.sections[name]
             if entry.name in known or prefix + entry.name in known:
                 continue
+            if name == "deepspeed_config" and entry.name in facts.launch_options:
+                continue
             full = name + "_" + entry.name
             help = f"write {full}" if full in known else did_you_mean(entry.name, known) or "remove it"
             yield entry.finding(f"{entry.name} is not read from {name}", help=help, at_key=True)
@@ -590,16 +592,17 @@ def _repeated(mapping: Field, prefix: str) -> Iterator[Finding]:
 
 
 @rule("FS121", "port-as-text", severity=Severity.WARNING)
-def port_as_text(config: AccelerateConfig) -> Iterator[Finding]:
+def port_as_text(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """main_process_port is text.
 
-    Before it starts anything the first machine asks whether the port is taken, and cannot ask for a text. Digits are
-    text where they stand in quotes, or begin with 0 and hold an 8 or 9.
+    Before it starts anything the first machine asks whether the port is taken (since 0.21), and cannot ask for a text.
+    Digits are text where they stand in quotes, or begin with 0 and hold an 8 or 9.
 
     Source: accelerate, utils.is_port_in_use.
     """
     field = config.field.get("main_process_port")
-    if config.launcher in ("torchrun", "deepspeed") and field.text().known is not None:
+    asked = facts.port_is_asked_for and config.launcher in ("torchrun", "deepspeed")
+    if asked and field.text().known is not None:
         yield field.finding(f'main_process_port "{field.written}" is text', help="write the number without quotes")
 
 

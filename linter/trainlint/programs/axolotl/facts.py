@@ -13,7 +13,7 @@ from functools import cache
 
 from trainlint.releases import behaviour, during, names_within, words_within
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import Limit, limits_in_force
+from trainlint.training.limits import Limit, limits_of_release
 
 IGNORED_UNDER_FSDP2 = (
     "sync_module_states",
@@ -200,6 +200,6 @@ def facts_of(release: str) -> AxolotlFacts:
         refused_keys={} if fsdp1 else REFUSED_UNDER_FSDP2,
         attentions=words_within(ATTENTIONS, release),
         compared_as_numbers=names_within(COMPARED_AS_NUMBERS, release),
-        limits=limits_in_force("axolotl", release, known.names),
+        limits=limits_of_release("axolotl", release, known.names),
         **behaves,
     )

@@ -6,15 +6,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from trainlint.findings import Severity
-from trainlint.programs import WheelProgram
+from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.axolotl.facts import ATTENTION_FLAGS, PACKING_ATTENTIONS, AxolotlFacts, facts_of
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
-from trainlint.reading.values import Absent, Field, Known, Unknown, Value, WrongType
+from trainlint.reading.values import UNKNOWN, Absent, Field, Known, Unknown, Value, WrongType
 from trainlint.repository.invocations import Command, names_document, repository_invocations
+from trainlint.repository.python_code import OwnReader, own_reader
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.fsdp import STATE_DICT_TYPES, WRAP_POLICIES, FsdpFacts, FsdpSetup, Words, nothing
-from trainlint.training.limits import UNREAD, Data, Unread, data_of, is_true
+from trainlint.training.limits import Data, data_of, is_true
 from trainlint.training.pydantic_types import Schema, as_boolean, as_number
 
 if TYPE_CHECKING:
@@ -52,7 +53,12 @@ class AxolotlConfig:
     """A configuration as one release reads it: raw, before the values are converted to the types of their fields."""
 
     def __init__(
-        self, field: Field, facts: AxolotlFacts, own_package: bool = False, overridden: frozenset[str] = frozenset()
+        self,
+        field: Field,
+        facts: AxolotlFacts,
+        own_package: bool = False,
+        overridden: frozenset[str] = frozenset(),
+        reader: OwnReader | None = None,
     ) -> None:
         self.field = field
         self.facts = facts
@@ -60,12 +66,14 @@ class AxolotlConfig:
         """The repository carries Axolotl itself, so that no release's list of keys holds for it."""
         self.overridden = overridden
         """Settings that a command line gives besides."""
+        self.reader = reader or OwnReader()
+        """What the repository's own code does with the file."""
         self.fields = declarations("axolotl").fields("AxolotlInputConfig", facts.release)
 
     @property
     def converted(self) -> AxolotlConfig:
         """The same after the values are converted."""
-        return Converted(self.field, self.facts, self.own_package, self.overridden)
+        return Converted(self.field, self.facts, self.own_package, self.overridden, self.reader)
 
     @property
     def schema(self) -> Schema:
@@ -132,7 +140,7 @@ class AxolotlConfig:
     def data(self, name: str) -> Data:
         """The value of a setting, or of what the release makes of several."""
         if name.partition(".")[0] in self.overridden:
-            return UNREAD
+            return UNKNOWN
         if name == "fsdp_version":
             return self._fsdp_version()
         if name.startswith("fsdp_config."):
@@ -143,15 +151,15 @@ class AxolotlConfig:
             return data_of(self.field.get("evaluation_strategy"))
         if not key:
             return value
-        return UNREAD if isinstance(value, Unread) else value.get(key) if isinstance(value, Mapping) else None
+        return UNKNOWN if value is UNKNOWN else value.get(key) if isinstance(value, Mapping) else None
 
     def _fsdp_version(self) -> Data:
-        """The version that is in force: 1 or 2, UNREAD, or what else is written."""
+        """The version that is in force: 1 or 2, UNKNOWN, or what else is written."""
         given = [self.data("fsdp_config.version"), data_of(self.field.get("fsdp_version"))]
         if self.facts.own_version_first:
             given.reverse()
         for value in given:
-            if isinstance(value, Unread) or value:
+            if value is UNKNOWN or value:
                 return _number(value)
         return 1 if self.facts.fsdp1 else 2
 
@@ -170,7 +178,7 @@ class Converted(AxolotlConfig):
             return self._attention()
         if name == "packing_attention":
             attention = self._attention()
-            return UNREAD if isinstance(attention, Unread) else attention in PACKING_ATTENTIONS
+            return UNKNOWN if attention is UNKNOWN else attention in PACKING_ATTENTIONS
         if name == "staged_nf4":
             return self._staged_nf4()
         if name == "fsdp_config.cpu_ram_efficient_loading" and self._loads_own_shards():
@@ -200,8 +208,8 @@ class Converted(AxolotlConfig):
         if isinstance(written, str) and written:
             return written.split(":", 1)[0].split("@", 1)[0].strip()
         flags = {flag: is_true(super(Converted, self).data(flag)) for flag in ATTENTION_FLAGS}
-        if isinstance(written, Unread) or None in flags.values():
-            return UNREAD
+        if written is UNKNOWN or None in flags.values():
+            return UNKNOWN
         return next((word for flag, word in ATTENTION_FLAGS.items() if flags[flag]), None)
 
     def _loads_own_shards(self) -> bool:
@@ -222,10 +230,10 @@ class Converted(AxolotlConfig):
         asked = self.data("qlora_sharded_model_loading")
         if asked is None:
             adapter = self.data("adapter")
-            parts.append(None if isinstance(adapter, Unread) else adapter == "qlora")
+            parts.append(None if adapter is UNKNOWN else adapter == "qlora")
         else:
             parts.append(is_true(asked))
-        return UNREAD if None in parts else all(parts)
+        return UNKNOWN if None in parts else all(parts)
 
 
 # what it says about sharding
@@ -300,7 +308,7 @@ def _version(config: AxolotlConfig) -> Value[int]:
         (f for f in (config.field.get("fsdp_version"), config.fsdp("version")) if not f.is_absent),
         config.field.get("fsdp_version"),
     )
-    if isinstance(version, Unread):
+    if version is UNKNOWN:
         return Unknown(written)
     # Before 0.20 every version but 2 runs FSDP1; from 0.20 on FS406 refuses it.
     return Known(written, 2 if version == 2 else 1) if config.facts.fsdp1 and not written.is_absent else Absent(written)
@@ -343,14 +351,18 @@ def _overridden(subject: AxolotlFile, surroundings: Surroundings) -> frozenset[s
     return frozenset(given)
 
 
-def _carries_axolotl(surroundings: Surroundings) -> bool:
-    return any(surroundings.repository.has_folder(name) for name in ("src/axolotl/utils", "axolotl/utils"))
+_OWN_SOURCE = ("src/axolotl/utils", "axolotl/utils")
 
 
 class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
     """Axolotl's configurations."""
 
     name = "axolotl"
+    readers = (FileReader(CLI),)
+
+    def adopt(self, document: Document) -> Sequence[AxolotlFile]:
+        """A configuration, whatever keys it has."""
+        return [AxolotlFile(Field.root(document, Dialect.PYYAML))]
 
     def recognise(self, document: Document) -> Sequence[AxolotlFile]:
         """A mapping with a `base_model` and what trains it."""
@@ -364,7 +376,11 @@ class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
     def alternatives(self, subject: AxolotlFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The configuration as the release reads it, and the sharding that it asks for."""
         config = AxolotlConfig(
-            subject.field, facts_of(release), _carries_axolotl(surroundings), _overridden(subject, surroundings)
+            subject.field,
+            facts_of(release),
+            surroundings.repository.holds_above(subject.field.document.path, _OWN_SOURCE),
+            _overridden(subject, surroundings),
+            own_reader(surroundings.repository, subject.field.document.path),
         )
         return [[config, fsdp_setup(config)]]
 

@@ -38,7 +38,7 @@ class Build:
 
     @property
     def name(self) -> str | None:
-        """The JobSet's name, which is the TrainJob's; None where it is not told."""
+        """The JobSet's name, which is the TrainJob's; None where it is not known."""
         return self.job.name.known
 
     @property
@@ -121,7 +121,7 @@ class Build:
     def finding(self, value: BuiltValue, message: str, **details: Unpack[Details]) -> Finding:
         """A finding on what is built: at the job's field that gave it, or where the job names its runtime.
 
-        Of a sample job, which stands in no file, it is always the value's own place.
+        Of a sample job, which is in no file, it is always the value's own place.
         """
         if value.owner is Owner.JOB or self.sample:
             return value.place.finding(message, **details)

@@ -216,7 +216,7 @@ def _trainer(draft: Draft) -> None:
 
 
 def _replace_resources(draft: Draft, container: BuiltValue) -> None:
-    """Up to release 2.2: resourcesPerNode stands in place of the runtime's, if it lists anything."""
+    """Up to release 2.2: resourcesPerNode replaces the runtime's resources, if it lists anything."""
     own = draft.own.get("resourcesPerNode")
     lists = {key: own.get(key) for key in ("limits", "requests") if own.get(key).given}
     if lists and not draft.facts.resources_merged:

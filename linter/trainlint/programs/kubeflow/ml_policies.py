@@ -71,7 +71,7 @@ def _processes(draft: Draft) -> BuiltValue:
 
 
 def _processes_by_names(draft: Draft, procs: BuiltValue) -> BuiltValue:
-    """Release 2.0: what names resourcesPerNode holds decides, limits before requests."""
+    """Release 2.0: the names in resourcesPerNode decide, limits before requests."""
     resources = draft.own.get("resourcesPerNode")
     if resources.absent:
         return procs
@@ -129,7 +129,7 @@ def _torchtune(draft: Draft, count: BuiltValue, procs: BuiltValue) -> None:
 
 
 def _has_rendezvous(draft: Draft, count: BuiltValue, procs: BuiltValue) -> bool | None:
-    """`tune run` is told where the processes meet; None where that is not known."""
+    """`tune run` gets the address where the processes meet; None where that is not known."""
     several = count.number is not None and count.number > 1
     gpus = draft.gpus
     if procs.unknown or count.unknown or (procs.text is not None and gpus.unknown):
@@ -151,7 +151,7 @@ def _as_number(value: BuiltValue) -> Value[int]:
 def jax(draft: Draft) -> None:
     """The variables of JAX's processes."""
     if draft.trainer is None and draft.facts.jax_needs_trainer_job:
-        draft.stops = (draft.policy.get("jax"), "a JAX runtime without a trainer job crashes the controller")
+        draft.stops = (draft.policy.get("jax"), "the controller crashes on a JAX runtime without a trainer job")
         return
     draft.count_from_job()
     container = draft.container

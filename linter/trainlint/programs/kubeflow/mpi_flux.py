@@ -54,7 +54,7 @@ def _slots(draft: Draft) -> BuiltValue:
 def _openmpi(draft: Draft, container: BuiltValue, slots: BuiltValue) -> None:
     implementation = draft.policy.at("mpi", "mpiImplementation")
     if implementation.known_and_not_in(("OpenMPI",)):
-        draft.stops = (implementation, f"the controller cannot start MPI of the kind {implementation}")
+        draft.stops = (implementation, f"the controller can only start OpenMPI, not {implementation}")
         return
     env = [
         draft.env("OMPI_MCA_orte_default_hostfile", draft.made("/etc/mpi/hostfile")),
@@ -69,7 +69,7 @@ def flux(draft: Draft) -> None:
     """Flux's own command around the trainer's, and the pods that install Flux."""
     if draft.own.absent or draft.num_nodes.absent:
         missing = draft.num_nodes if draft.own.given else draft.own
-        draft.stops = (missing, "a Flux runtime needs spec.trainer.numNodes: without it the controller crashes")
+        draft.stops = (missing, "the controller crashes on a Flux runtime without spec.trainer.numNodes")
         return
     image = draft.made(FLUX_IMAGE)
     container = draft.container

@@ -14,7 +14,7 @@ from functools import cache
 from trainlint.programs.transformers.facts import TABLES, ArgumentFacts, argument_fields
 from trainlint.releases import behaviour, names_within, words_within
 from trainlint.training.declarations import Spec, declarations
-from trainlint.training.limits import Limit, limits_in_force
+from trainlint.training.limits import Limit, limits_of_release
 
 GOES_WITH: Mapping[str, str] = {
     "0.9.0": "4.44.2",
@@ -113,7 +113,7 @@ def facts_of(release: str) -> LlamaFactoryFacts:
         bnb=names_within(BNB, release)[0],
         ppo_reporters=words_within(PPO_REPORTERS, release),
         split_texts=names_within(SPLIT_TEXTS, release),
-        limits=limits_in_force("llamafactory", release, known.names),
+        limits=limits_of_release("llamafactory", release, known.names),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from trainlint.programs import WheelProgram
+from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.llamafactory.facts import (
     COMMANDS,
     GOES_WITH,
@@ -31,11 +31,12 @@ from trainlint.programs.transformers.program import (
 )
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
-from trainlint.reading.values import Field, Value
+from trainlint.reading.values import UNKNOWN, Field, Value
 from trainlint.repository.invocations import Command, names_document, repository_invocations
+from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import Spec
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
-from trainlint.training.limits import UNREAD, Data, data_of, is_true
+from trainlint.training.limits import Data, data_of, is_true
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
@@ -117,18 +118,18 @@ class LlamaFactoryConfig:
     def data(self, name: str) -> Data:
         """The value of a setting, its default where it is left out, or what comes of several."""
         if name in self.overridden:
-            return UNREAD
+            return UNKNOWN
         if name == "evaluates":
             return self._evaluates()
         if name == "zero3":
-            return UNREAD if self.zero3 is None else self.zero3
+            return UNKNOWN if self.zero3 is None else self.zero3
         if name == "transformers_4_53":
             return self.arguments.facts.breaks_neat_packing
         if name.endswith("_pixels_swapped"):
             return self._swapped(name.partition("_")[0])
         field, spec = self.field.get(name), self.spec(name)
         if spec is None or self._is_refused(field):
-            return UNREAD if spec else None
+            return UNKNOWN if spec else None
         if field.node is not None:
             return data_of(field)
         default = PIXELS.get(name, spec.default)
@@ -149,7 +150,7 @@ class LlamaFactoryConfig:
         asked = [is_true(self.data(name)) for name in ("do_eval", "do_predict")]
         strategy = self.arguments.eval_strategy
         asked.append(None if strategy.unknown else strategy.known_and(lambda word: word != "no"))
-        return True if True in asked else UNREAD if None in asked else False
+        return True if True in asked else UNKNOWN if None in asked else False
 
     def _swapped(self, kind: str) -> Data:
         largest, smallest = self.data(f"{kind}_max_pixels"), self.data(f"{kind}_min_pixels")
@@ -214,15 +215,18 @@ def _seen(subject: LlamaFactoryFile, surroundings: Surroundings) -> Iterator[tup
             yield next((name for name in names if name in COMMANDS), "train"), given
 
 
-def _carries_llamafactory(surroundings: Surroundings) -> bool:
-    folders = ("src/llamafactory", "src/llmtuner", "llamafactory")
-    return any(surroundings.repository.has_folder(f"{folder}/hparams") for folder in folders)
+_OWN_SOURCE = ("src/llamafactory", "src/llmtuner", "llamafactory/hparams", "llmtuner/hparams")
 
 
 class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
     """LLaMA-Factory's files."""
 
     name = "llamafactory"
+    readers = (FileReader(CLI),)
+
+    def adopt(self, document: Document) -> Sequence[LlamaFactoryFile]:
+        """A file for llamafactory-cli, whatever keys it has."""
+        return [LlamaFactoryFile(Field.root(document, Dialect.OMEGACONF))]
 
     def recognise(self, document: Document) -> Sequence[LlamaFactoryFile]:
         """A model by its path, with a method, a template and a dataset, or a stage of training."""
@@ -242,7 +246,13 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
         for transformers in release_below(subject, surroundings, GOES_WITH[release]):
             known = argument_facts(release, transformers, keys)
             config = fsdp_config(subject.field, known, surroundings)
-            arguments = Arguments(subject, known, config, deepspeed_config(subject, surroundings))
+            arguments = Arguments(
+                subject,
+                known,
+                config,
+                deepspeed_config(subject, surroundings),
+                own_reader(surroundings.repository, subject.field.document.path),
+            )
             own = fsdp_setup(arguments)
             setups = [setup for setup in ([own] if own else []) + [setup for setup, _ in launched] if setup.on]
             commands = {command for command, _ in seen}
@@ -253,7 +263,7 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
                 overridden=frozenset(name for _, names in seen for name in names),
                 several=True if setups else None,
                 setups=setups,
-                own_package=_carries_llamafactory(surroundings),
+                own_package=surroundings.repository.holds_above(subject.field.document.path, _OWN_SOURCE),
             )
             trained = _training(ours) if ours.trains else None
             found.append([ours, *(views(arguments, trained, launched) if trained else ())])

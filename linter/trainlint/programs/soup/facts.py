@@ -15,7 +15,7 @@ from trainlint.findings import Severity
 from trainlint.releases import behaviour, during, within
 from trainlint.repository.invocations import Command
 from trainlint.training.declarations import Spec, declarations
-from trainlint.training.limits import Limit, limits_in_force
+from trainlint.training.limits import Limit, limits_of_release
 
 VALUE_OPTIONS: Mapping[str, str] = dict.fromkeys(
     "--config -c --name -n --resume -r --tracker --deepspeed --fsdp --gpus --gate --push-as --find-lr-start"
@@ -145,7 +145,7 @@ def facts_of(release: str) -> SoupFacts:
         staged=known.fields("staged", release),
         presets=known.fields("fsdp_presets", release),
         deepspeed_presets=tuple(known.fields("deepspeed_presets", release)),
-        limits=limits_in_force("soup", release, known.names),
+        limits=limits_of_release("soup", release, known.names),
         **behaviour(SoupFacts, release),
         strict=frozenset(
             name

@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from trainlint.programs import WheelProgram
+from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.soup.facts import TRAIN, SoupFacts, facts_of
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect, Plain
-from trainlint.reading.values import Absent, Field, Known, Unknown, Value
+from trainlint.reading.values import UNKNOWN, Absent, Field, Known, Unknown, Value
 from trainlint.repository.invocations import Invocation, invocations_in, named_file, repository_invocations
-from trainlint.repository.pins import Pin, pinned_version
 from trainlint.repository.shell import Word
+from trainlint.repository.stated import Pinned, pinned
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import UNREAD, Data, data_of
+from trainlint.training.limits import Data, data_of
 from trainlint.training.pydantic_types import as_boolean, as_number
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class SoupConfig:
             around = place.parent
             while around is not None:
                 if around.is_unknown:
-                    return UNREAD
+                    return UNKNOWN
                 around = around.parent
             spec = self._spec(name)
             return None if spec is None or not isinstance(spec.default, (str, bool, int, float)) else spec.default
@@ -94,13 +94,13 @@ class SoupConfig:
         found = self._plainly("training.quantization")
         for switch, meaning in (("training.load_in_8bit", "8bit"), ("training.load_in_16bit", "none")):
             value = self._plainly(switch)
-            if value is UNREAD or value is True:
-                found = UNREAD if value is UNREAD else meaning
+            if value is UNKNOWN or value is True:
+                found = UNKNOWN if value is UNKNOWN else meaning
         left_out = self.place("training.quantization").node is None and found == "4bit"
         if left_out or (self.facts.bitsandbytes_dropped and found in ("4bit", "8bit")):
             task = self._plainly("task")
-            if task is UNREAD or task in self.facts.unquantized_tasks:
-                return UNREAD if task is UNREAD else "none"
+            if task is UNKNOWN or task in self.facts.unquantized_tasks:
+                return UNKNOWN if task is UNKNOWN else "none"
         return found
 
     def _spec(self, name: str) -> Spec | None:
@@ -225,7 +225,7 @@ class SoupRun:
 class SoupStack:
     """The versions that a repository pins for a run that is sharded."""
 
-    def __init__(self, command: SoupTraining, torch: Pin | None, accelerate: Pin | None) -> None:
+    def __init__(self, command: SoupTraining, torch: Pinned | None, accelerate: Pinned | None) -> None:
         self.command = command
         self.torch = torch
         self.accelerate = accelerate
@@ -256,7 +256,7 @@ def _command_views(invocation: Invocation, surroundings: Surroundings) -> Iterat
     command = SoupTraining(invocation)
     yield command
     near = _near(invocation, surroundings)
-    torch, accelerate = (pinned_version(surroundings.repository, near, package) for package in ("torch", "accelerate"))
+    torch, accelerate = (pinned(surroundings.repository, near, package) for package in ("torch", "accelerate"))
     if torch or accelerate:
         yield SoupStack(command, torch, accelerate)
 
@@ -328,7 +328,11 @@ class Soup(WheelProgram[SoupFile | Invocation, SoupFacts]):
     """Soup's configs and commands."""
 
     name = "soup"
-    distribution = "soup-cli"
+    readers = (FileReader(TRAIN, "--config"), FileReader(TRAIN, "-c"))
+
+    def adopt(self, document: Document) -> Sequence[SoupFile | Invocation]:
+        """A `soup.yaml`, whatever keys it has."""
+        return [SoupFile(Field.root(document, Dialect.PYYAML))]
 
     def recognise(self, document: Document) -> Sequence[SoupFile | Invocation]:
         """A `soup.yaml` by its content, or the `soup train` commands in another program's file."""
@@ -356,7 +360,7 @@ class Soup(WheelProgram[SoupFile | Invocation, SoupFacts]):
         """The facts of one known release."""
         return facts_of(release)
 
-    def pinned_near(self, subject: SoupFile | Invocation, surroundings: Surroundings) -> str:
+    def stated_near(self, subject: SoupFile | Invocation, surroundings: Surroundings) -> str:
         """The file of the config, also of one that a command names."""
         return _near(subject, surroundings)
 

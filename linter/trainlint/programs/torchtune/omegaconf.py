@@ -7,12 +7,12 @@ Source: OmegaConf 2.3 and 2.4, its grammar of interpolation (`${a.b}`, `${.sibli
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.findings import did_you_mean
-from trainlint.reading.values import Absent, Field, Known, Unknown, Value, WrongType
+from trainlint.reading.values import UNKNOWN, Absent, Field, Known, Unknown, UnknownContent, Value, WrongType
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -59,8 +59,8 @@ class Unresolved(Exception):
         self.resolver = resolver
 
 
-class Open(Exception):
-    """This value is not in the files."""
+class NotInFiles(Exception):
+    """No file holds this value."""
 
 
 class Node:
@@ -80,7 +80,7 @@ class Node:
         self.present = present
         self.mapping: dict[str, Node] | None = None
         self.items: list[Node] | None = None
-        self.plain: Plain = None
+        self.plain: Plain | UnknownContent = None
 
     # making it
 
@@ -90,18 +90,18 @@ class Node:
     ) -> Node:
         """What is written in a field; `place` stands for it where the field is in no file.
 
-        What is nested deeper than any config is counts as not known.
+        A value that is nested deeper than in any config counts as unknown.
         """
         node = cls(place or field, parent, key)
         below = depth + 1
         if depth == MAX_DEPTH:
-            node.plain = "{{ }}"
+            node.plain = UNKNOWN
         elif field.is_mapping:
             node.mapping = {e.name: cls.of_field(e, node, e.name, place, below) for e in field.entries()}
         elif field.is_sequence:
             node.items = [cls.of_field(item, node, str(i), place, below) for i, item in enumerate(field.items())]
         elif field.target is not None and not isinstance(field.plain, str) and field.is_unknown:
-            node.plain = "{{ }}"
+            node.plain = UNKNOWN
         else:
             node.plain = field.plain
         return node
@@ -188,7 +188,7 @@ class Node:
     def target(self) -> Node:
         """This node, or the one that its interpolation stands for.
 
-        Raises Unresolved and Open.
+        Raises Unresolved and NotInFiles.
         """
         return self._target(frozenset())
 
@@ -196,14 +196,14 @@ class Node:
         """The node of a key; one that is not there where there is none."""
         try:
             holder = self.target
-        except (Unresolved, Open):
-            unread = Node(self.field, self, key, own=self.own)
-            unread.plain = "{{ }}"
-            return unread
+        except (Unresolved, NotInFiles):
+            unknown = Node(self.field, self, key, own=self.own)
+            unknown.plain = UNKNOWN
+            return unknown
         child = holder.mapping.get(key) if holder.mapping is not None else None
         if child is not None:
             return child
-        if isinstance(holder.plain, str) and _FILLED_IN.search(holder.plain):
+        if holder.plain is UNKNOWN or (isinstance(holder.plain, str) and _FILLED_IN.search(holder.plain)):
             return holder
         place = holder.field.get(key) if holder.field.is_mapping else holder.field
         return Node(place, holder, key, own=holder.own, present=False)
@@ -226,7 +226,7 @@ class Node:
         """The keys of the mapping that is here."""
         try:
             return self.target.mapping or {}
-        except (Unresolved, Open):
+        except (Unresolved, NotInFiles):
             return {}
 
     @property
@@ -234,7 +234,7 @@ class Node:
         """The items of the sequence that is here."""
         try:
             return self.target.items or []
-        except (Unresolved, Open):
+        except (Unresolved, NotInFiles):
             return []
 
     # reading it
@@ -246,16 +246,44 @@ class Node:
             return Absent(self.field)
         try:
             plain = self._read(frozenset())
-        except (Unresolved, Open):
+        except (Unresolved, NotInFiles):
             return Unknown(self.field)
         if isinstance(plain, Node):
             return WrongType(self.field)
         return Absent(self.field) if plain is None else Known(self.field, plain)
 
     @property
+    def known(self) -> Plain:
+        """The scalar here when it is known, else None."""
+        return self.value.known
+
+    @property
+    def absent(self) -> bool:
+        """Nothing is here, or null."""
+        return self.value.absent
+
+    @property
     def given(self) -> bool:
         """Something other than null is here, known or not."""
         return self.value.given
+
+    @property
+    def wrong_type(self) -> bool:
+        """A mapping or a sequence is here."""
+        return self.value.wrong_type
+
+    @property
+    def unknown(self) -> bool:
+        """No file holds the value, or reading it raises."""
+        return self.value.unknown
+
+    def is_(self, *wanted: Plain) -> bool:
+        """Known and one of these."""
+        return self.value.is_(*wanted)
+
+    def known_and_not_in(self, allowed: Collection[Plain]) -> bool:
+        """Known and none of these."""
+        return self.value.known_and_not_in(allowed)
 
     def text(self) -> Value[str]:
         """A text; anything else is of the wrong type."""
@@ -286,7 +314,7 @@ class Node:
             self._read(frozenset())
         except Unresolved as error:
             return Problem(self, error.message, error.help, error.resolver)
-        except Open:
+        except NotInFiles:
             pass
         return None
 
@@ -300,18 +328,20 @@ class Node:
         """The node or the scalar that is read here."""
         if self.mapping is not None or self.items is not None:
             return self
+        if self.plain is UNKNOWN:
+            raise NotInFiles
         if not isinstance(self.plain, str):
             return self.plain
         if self.plain == MISSING:
             raise Unresolved("a value must still be given", f"write it here, or give it as {self.name}=… to tune run")
         if _FILLED_IN.search(self.plain.replace("${", "")):
-            raise Open
+            raise NotInFiles
         if "${" not in self.plain:
             return self.plain
         if self in seen:
             raise Unresolved("this value refers to itself")
         if len(seen) > MAX_HOPS or self.plain.count("${") > MAX_HOPS:
-            raise Open
+            raise NotInFiles
         return self._interpolated(self.plain, seen | {self})
 
     def _interpolated(self, text: str, seen: frozenset[Node]) -> Node | Plain:
@@ -320,7 +350,7 @@ class Node:
             return parts[0]
         joined = "".join(_spelled(part) for part in parts)
         if len(joined) > MAX_LENGTH:
-            raise Open
+            raise NotInFiles
         return joined
 
     def _refer(self, inner: str, seen: frozenset[Node]) -> Node | Plain:
@@ -328,7 +358,7 @@ class Node:
         resolver = _RESOLVER.match(inner)
         if resolver:
             if resolver[1] in RESOLVERS:
-                raise Open
+                raise NotInFiles
             raise Unresolved(
                 f'OmegaConf has no resolver "{resolver[1]}"', did_you_mean(resolver[1], RESOLVERS), resolver=True
             )
@@ -393,7 +423,7 @@ def _end(text: str, start: int) -> int:
 
 
 def _spelled(part: Node | Plain) -> str:
-    return "{{ }}" if isinstance(part, Node) else str(part)
+    return "{…}" if isinstance(part, Node) else str(part)
 
 
 def split_key(dotted: str) -> list[str]:

@@ -19,6 +19,7 @@ from trainlint.programs import ProgramModule
 from trainlint.programs.kubeflow.facts.release import LORA_ARG
 from trainlint.programs.torchtune.command import Arg, TuneRun, config_word, filled_in
 from trainlint.programs.torchtune.facts import (
+    DATES,
     KUBEFLOW_IMAGE,
     RELEASES,
     TORCHRUN_BARE,
@@ -41,9 +42,10 @@ from trainlint.repository.invocations import (
     named_file,
     repository_invocations,
 )
-from trainlint.repository.pins import pinned_version, target_from_pins
 from trainlint.repository.shell import Word
-from trainlint.targets import Target
+from trainlint.repository.stated import stated
+from trainlint.targets import How, Target
+from trainlint.training.meant import KnownReleases, target
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
@@ -60,6 +62,7 @@ RUN = Command(
     ends_at_script=True,
 )
 MAX_VALUES = 20_000
+_KNOWN = KnownReleases("torchtune", RELEASES, DATES, lambda release: {})
 
 _KUBEFLOW = "trainer.kubeflow.org"
 _OTHER_LAUNCHER = re.compile(r"(?:.*/)?(?:torchrun|srun|mpirun|accelerate|deepspeed|ray)$|(?:RANK|WORLD_SIZE)=")
@@ -115,7 +118,7 @@ class Job:
 
 
 @dataclass
-class Settings:
+class RecipeSettings:
     """A config as a recipe gets it.
 
     `recipe` is None where it is not one of torchtune's. `certain` says that a command names it, else it was told by the
@@ -206,8 +209,8 @@ def _stated(subject: TorchtuneSubject, surroundings: Surroundings) -> bool:
     """Somebody names the release: an option, a setting, a pin, or the image of a job's runtime."""
     return (
         isinstance(subject, JobRun)
-        or "torchtune" in surroundings.targets
-        or pinned_version(surroundings.repository, _path(subject), "torchtune") is not None
+        or surroundings.named_target("torchtune", _path(subject)) is not None
+        or stated(surroundings.repository, _path(subject), "torchtune").how is not How.NOT_STATED
     )
 
 
@@ -215,7 +218,7 @@ def _stated(subject: TorchtuneSubject, surroundings: Surroundings) -> bool:
 
 
 def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> list[Views]:
-    """A world for each command that uses the file, else for each recipe that it may be for.
+    """An alternative for each command that uses the file, else for each recipe that it may be for.
 
     Commands in scripts are reported with the config that they name, else with the repository's first config, so that
     each is reported once.
@@ -227,7 +230,7 @@ def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> l
     root = Node.of_field(subject.field)
     stated = _stated(subject, surroundings)
     if _is_fork(surroundings, path):
-        return [[*every, Settings(root, None, stated=stated, fork=True)]]
+        return [[*every, RecipeSettings(root, None, stated=stated, fork=True)]]
     uses = []
     first = next(iter(surroundings.subjects("torchtune", RecipeFile)), subject)
     for command in _commands(surroundings, release):
@@ -235,12 +238,12 @@ def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> l
         if command.in_script and (uses_this or (command.config is None and first is subject)):
             every = [*every, *command.views]
         if uses_this:
-            uses += [view for view in command.views if isinstance(view, Settings)]
+            uses += [view for view in command.views if isinstance(view, RecipeSettings)]
     recipes, near = _candidates(path, root, facts_of(release))
     return (
         [[*every, settings] for settings in uses]
-        or [[*every, Settings(root, recipe, near=near, stated=stated)] for recipe in recipes]
-        or [[*every, Settings(root, None, stated=stated)]]
+        or [[*every, RecipeSettings(root, recipe, near=near, stated=stated)] for recipe in recipes]
+        or [[*every, RecipeSettings(root, None, stated=stated)]]
     )
 
 
@@ -315,7 +318,7 @@ def _views(run: TuneRun, release: str) -> Views:
     recipe = facts_of(release).recipes.get(run.recipe.known or "")
     if merged is None or (recipe is None and not run.own_recipe):
         return [run]
-    settings = Settings(
+    settings = RecipeSettings(
         merged,
         recipe,
         certain=recipe is not None,
@@ -423,15 +426,16 @@ def _of_job(subject: JobRun, surroundings: Surroundings, release: str) -> Iterat
     from trainlint.programs.kubeflow.objects import TrainJob
     from trainlint.programs.kubeflow.program import PROGRAM as KUBEFLOW
 
-    target = surroundings.targets.get("kubeflow-trainer") or KUBEFLOW.default_target(subject.job, surroundings)
+    named = surroundings.named_target("kubeflow-trainer", subject.field.document.path)
+    target = named or KUBEFLOW.default_target(subject.job, surroundings)
     for version in dict.fromkeys(r for v in target.versions for r in KUBEFLOW.in_force(v).releases):
         for views in KUBEFLOW.alternatives(subject.job, surroundings, version):
             for job in views:
                 if isinstance(job, TrainJob):
-                    yield from _job_worlds(job, surroundings, release, version) or [[]]
+                    yield from _job_alternatives(job, surroundings, release, version) or [[]]
 
 
-def _job_worlds(job: TrainJob, surroundings: Surroundings, release: str, version: str) -> list[Views]:
+def _job_alternatives(job: TrainJob, surroundings: Surroundings, release: str, version: str) -> list[Views]:
     from trainlint.programs.kubeflow.objects import built_recipe
     from trainlint.programs.kubeflow.program import PROGRAM as KUBEFLOW
 
@@ -583,8 +587,8 @@ class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts
     def default_target(self, subject: TorchtuneSubject, surroundings: Surroundings) -> Target:
         """The release in the image of the runtime, of the repository's pins, else the newest."""
         if isinstance(subject, JobRun) or (isinstance(subject, Invocation) and _is_a_jobs(subject)):
-            return Target((KUBEFLOW_IMAGE,))
-        return target_from_pins(surroundings.repository, _path(subject), "torchtune", RELEASES)
+            return Target((KUBEFLOW_IMAGE,), "image of Kubeflow Trainer", How.STATED)
+        return target(surroundings.repository, _path(subject), _KNOWN)
 
     def in_force(self, version: str) -> InForce:
         """The known release of a version, those around it for one between."""

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from trainlint.programs import WheelProgram
+from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.transformers.facts import TABLES, ArgumentFacts
 from trainlint.programs.transformers.program import (
     Arguments,
@@ -28,6 +28,7 @@ from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Known
 from trainlint.repository.invocations import Command, names_document, repository_invocations
+from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
 
@@ -45,11 +46,11 @@ EXAMPLE_SCRIPT_KEYS = frozenset(
 
 _COMMON = frozenset(
     """
-    batch_size columns config data_dir data_files dataset_config dataset_name dataset_num_proc datasets device dtype
-    exp_name label_smoothing log_with max_length max_new_tokens max_seq_length mixed_precision model_name_or_path
-    model_revision name num_epochs packing path resume_from seed split streaming temperature tools top_k top_p
-    torch_dtype train_batch_size trust_remote_code user attn_implementation lora_alpha lora_dropout lora_r
-    lora_target_modules load_in_4bit load_in_8bit use_peft
+    base_model batch_size columns config data_dir data_files dataset_config dataset_name dataset_num_proc datasets
+    device dtype exp_name label_smoothing log_with max_length max_new_tokens max_seq_length mixed_precision
+    model_name_or_path model_revision name num_epochs num_updates packing path resume_from sanity_check seed split
+    streaming temperature tools top_k top_p torch_dtype train_batch_size trust_remote_code user attn_implementation
+    lora_alpha lora_dropout lora_r lora_target_modules load_in_4bit load_in_8bit use_peft
     """.split()
 )
 """Arguments of TRL that other scripts have as well."""
@@ -70,7 +71,14 @@ def _is_trl(file: ArgumentsFile) -> bool:
     keys = {entry.name for entry in file.field.entries()}
     if keys & EXAMPLE_SCRIPT_KEYS:
         return False
-    return {"model_name_or_path", "dataset_name"} <= keys or len(keys & _own_names()) >= 2
+    named = "dataset_name" in keys or _is_mixture(file.field.get("datasets"))
+    return ("model_name_or_path" in keys and named) or len(keys & _own_names()) >= 2
+
+
+def _is_mixture(field: Field) -> bool:
+    """The field lists datasets by their paths."""
+    items = field.items()
+    return bool(items) and all(not item.get("path").is_absent for item in items)
 
 
 def _started(
@@ -135,19 +143,25 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
     """Files for TRL's trainers."""
 
     name = "trl"
+    readers = (FileReader(COMMAND, "--config"),)
+
+    def adopt(self, document: Document) -> Sequence[ArgumentsFile]:
+        """A file of arguments, whatever they are."""
+        return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True)]
 
     def recognise(self, document: Document) -> Sequence[ArgumentsFile]:
         """Training arguments that name a model and a dataset as TRL does, or that hold two arguments of TRL's alone."""
         return [file for file in arguments_in(document) if file.whole and _is_trl(file)]
 
     def alternatives(self, subject: ArgumentsFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
-        """The arguments, how they shard the model, and how the two meet; a world for each transformers in force."""
+        """The arguments, how they shard the model, and both together; one alternative for each transformers release."""
         trainer = _trainer(subject)
+        reader = own_reader(surroundings.repository, subject.field.document.path)
         found: list[Views] = []
         for transformers in release_below(subject, surroundings, GOES_WITH[release]):
             known = trl_facts(release, transformers, trainer)
             config = fsdp_config(subject.field, known, surroundings)
-            arguments = TrlArguments(subject, known, config, deepspeed_config(subject, surroundings))
+            arguments = TrlArguments(subject, known, config, deepspeed_config(subject, surroundings), reader)
             launched = [*launches(subject, surroundings), *_started(arguments, surroundings, subject)]
             found.append(list(views(arguments, _training(arguments), launched)))
         return found

@@ -17,7 +17,7 @@ def environment_not_a_mapping(arguments: TrlArguments) -> Iterator[Finding]:
     TrlParser takes `env` out of the file and sets each of its keys as an environment variable before anything is
     parsed; a list or a text raises ValueError (AttributeError in 0.12). Write `NAME: value` lines below it.
 
-    Source: TRL 0.12 to 1.16, TrlParser.parse_args_and_config.
+    Source: TRL 0.8 to 1.16, TrlParser.parse_args_and_config.
     """
     env = arguments.get("env")
     if env.node is not None and not env.is_mapping and not env.is_unknown:

@@ -1,9 +1,8 @@
-"""What Kubernetes says of the containers of the pods that an admitted TrainJob becomes.
+"""Kubernetes' checks of the containers in the pods that a TrainJob becomes.
 
 Each rule looks at what the controller builds and reports at the field of the TrainJob, the patch or the runtime that
-gave the value. A refused Job or pod leaves no trace on the TrainJob: only events on the JobSet or the Job tell. Rules
-on a `Build` judge what a job says by itself even where its runtime is not known, those on a `BuiltJob` need the
-runtime.
+gave the value. A refused Job or pod leaves no trace on the TrainJob, only events on the JobSet or the Job. Rules on a
+`Build` check a job's own values even where its runtime is not known, those on a `BuiltJob` need the runtime.
 """
 
 from __future__ import annotations
@@ -11,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import wraps
 
-from trainlint.findings import Finding, did_you_mean, some_of
+from trainlint.findings import Finding, did_you_mean, one_of, some_of
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.build import Build, BuiltJob
 from trainlint.programs.kubeflow.built_pods import Container
 from trainlint.programs.kubeflow.built_value import BuiltValue, repeated
 from trainlint.programs.kubeflow.facts import pods as tables
+from trainlint.programs.kubeflow.facts.jobset import COPIED_ENV_SOURCES
 from trainlint.programs.kubeflow.quantities import parse_quantity, whole
 from trainlint.rule import rule
 
@@ -27,8 +27,8 @@ from trainlint.rule import rule
 def missing_image(job: BuiltJob) -> Iterator[Finding]:
     """A container has no image.
 
-    Often a runtimePatches entry names a container that the job of the runtime does not have: it is added, with nothing
-    but what the patch says. The Job is refused; nothing on the TrainJob says so.
+    Often an entry of runtimePatches names a container that the runtime's job does not have: it is added, with nothing
+    but what the patch holds. The Job is refused; nothing on the TrainJob says so.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
@@ -39,16 +39,16 @@ def missing_image(job: BuiltJob) -> Iterator[Finding]:
             yield job.finding(
                 container.get("image"),
                 f"{container} has no image",
-                help=hint or "give it an image, or patch a container that the runtime has",
+                help=hint or "set its image, or patch a container that the runtime has",
             )
 
 
 @rule("TJ521", "padded-image", program="kubernetes")
 def padded_image(job: Build) -> Iterator[Finding]:
-    """An image begins or ends with white space.
+    """An image starts or ends with white space.
 
-    The usual cause is a YAML block scalar (`image: |`), which ends in a newline. The Job is accepted and the pod is
-    refused, again and again. Other spaces, doubled colons and upper case are accepted, and fail when the image is
+    The usual cause is a YAML block scalar (`image: |`), which ends in a newline. The Job is accepted, and its pods are
+    refused again and again. Other spaces, doubled colons and upper case are accepted, and fail when the image is
     pulled.
 
     Source: Kubernetes 1.36, validation of pods.
@@ -58,17 +58,17 @@ def padded_image(job: Build) -> Iterator[Finding]:
         if image and image != image.strip():
             yield job.finding(
                 container.get("image"),
-                f"the image of {container} begins or ends with white space",
+                f"the image of {container} starts or ends with white space",
                 help="write the image on the line of its key",
             )
 
 
 @rule("TJ539", "container-name", program="kubernetes")
 def container_name(job: BuiltJob) -> Iterator[Finding]:
-    """A container's name is malformed, or two containers of a pod have the same.
+    """A container's name is malformed, or another container of the pod has it.
 
-    Names are DNS labels: lower-case letters, digits and dashes, at most 63. Init containers share the names of the
-    others.
+    Names are DNS labels: lower-case letters, digits and dashes, at most 63. Init containers and containers must not
+    share a name.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
@@ -77,7 +77,7 @@ def container_name(job: BuiltJob) -> Iterator[Finding]:
         for name in named:
             yield from job.malformed(name, names.label, "container name", str(pods))
         for name in repeated(named):
-            yield job.finding(name, f"{pods} has two containers called {name}")
+            yield job.finding(name, f"{pods} has two containers called {name}", help="rename one of them")
 
 
 # environment
@@ -85,9 +85,9 @@ def container_name(job: BuiltJob) -> Iterator[Finding]:
 
 @rule("TJ522", "env-name", program="kubernetes")
 def env_name(job: Build) -> Iterator[Finding]:
-    """The name of an environment variable is empty or holds characters that no server takes.
+    """The name of an environment variable is empty or has characters that every server refuses.
 
-    Servers from 1.32 on take any printable ASCII but `=`; the rule `old-env-name` warns of what older ones refuse.
+    Servers from 1.32 on accept any printable ASCII but `=`; the rule `old-env-name` warns of what older ones refuse.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
@@ -98,11 +98,11 @@ def env_name(job: Build) -> Iterator[Finding]:
 
 @rule("TJ523", "env-source", program="kubernetes")
 def env_source(job: Build) -> Iterator[Finding]:
-    """`valueFrom` names no source, several, or one that cannot be.
+    """`valueFrom` has no source, several, or an invalid one.
 
-    It must hold exactly one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef and fileKeyRef; in the env of
-    a TrainJob's trainer or initializer a fileKeyRef is not copied, so that no source is left. Names and keys of
-    Secrets and ConfigMaps must be well formed, fields of the pod such as can be shown.
+    It must have exactly one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef and fileKeyRef; the Trainer
+    does not copy a fileKeyRef from the env of a trainer or initializer, which leaves no source. Names and keys of
+    Secrets and ConfigMaps must be well formed, and only some fields of a pod can be used.
 
     Source: Kubernetes 1.36, validation of Jobs; Kubeflow Trainer 2.0 and later for what is copied.
     """
@@ -115,15 +115,19 @@ def env_source(job: Build) -> Iterator[Finding]:
         scratch = [volume.name for volume in volumes.items() if volume.get("emptyDir").given]
         for name in container.value.find("env[].valueFrom.fileKeyRef.volumeName"):
             if name.text and name.text not in scratch and not volumes.unknown:
-                yield job.finding(name, f'fileKeyRef reads from "{name}", which is no emptyDir of the pod')
+                yield job.finding(name, f'fileKeyRef needs an emptyDir volume, and the pod has none called "{name}"')
 
 
 def _env_source(job: Build, env: BuiltValue, source: BuiltValue) -> Iterator[Finding]:
     given = [key for key in tables.ENV_SOURCES if source.get(key).given]
     if not given:
-        yield job.finding(source, f"valueFrom of {env.name} names no source", help=f"use {some_of(tables.ENV_SOURCES)}")
+        lost = "" if source.place.get("fileKeyRef").is_absent else ": the Trainer does not copy fileKeyRef"
+        message = f"valueFrom of {env.name} has no source{lost}"
+        yield job.finding(source, message, help=f"set {one_of(COPIED_ENV_SOURCES)}")
     elif len(given) > 1:
-        yield job.finding(source, f"valueFrom of {env.name} names {len(given)} sources: {some_of(given)}")
+        yield job.finding(
+            source, f"valueFrom of {env.name} has {len(given)} sources: {some_of(given)}", help="keep one"
+        )
     elif not env.get("value").empty:
         yield job.finding(source, f"{env.name} has both a value and valueFrom", help="keep one of them")
     for key in ("configMapKeyRef", "secretKeyRef"):
@@ -141,29 +145,29 @@ def _key_ref(job: Build, ref: BuiltValue, key: str, check: names.Check) -> Itera
 
 
 def field_ref(job: Build, ref: BuiltValue, allowed: tuple[str, ...]) -> Iterator[Finding]:
-    """A field of the pod that cannot be shown."""
+    """A field of the pod that cannot be used here."""
     path, version = ref.get("fieldPath"), ref.get("apiVersion")
     if version.known_and_not_in(("v1",)):
-        yield job.finding(version, f"pods have no version {version}", help="drop apiVersion")
+        yield job.finding(version, f"apiVersion must be v1, not {version}", help="remove apiVersion")
     if ref.absent or path.text is None:
         return
     owner, bracket, rest = path.text.partition("['")
     if bracket and rest.endswith("']"):
         problem = names.key(rest[:-2].lower() if owner == "metadata.annotations" else rest[:-2])
         if owner not in ("metadata.annotations", "metadata.labels"):
-            problem = "cannot be asked for by key"
-        if problem:
-            yield job.finding(path, f"field {path}: the key {problem}")
+            yield job.finding(path, f'field "{path}" cannot be used: only labels and annotations have keys')
+        elif problem:
+            yield job.finding(path, f"the key in {path} {problem}")
     elif path.text not in allowed and not (path.is_("spec.host") and "spec.nodeName" in allowed):
         yield job.finding(
             path,
-            f'field "{path}" of a pod cannot be shown',
-            help=did_you_mean(str(path), allowed) or f"one of {some_of(allowed)}",
+            f'field "{path}" of a pod cannot be used here',
+            help=did_you_mean(str(path), allowed) or f"use {one_of(allowed)}",
         )
 
 
 def resource_ref(job: Build, ref: BuiltValue) -> Iterator[Finding]:
-    """An amount of resources that cannot be shown."""
+    """An amount of resources that cannot be used."""
     resource = ref.get("resource")
     text = resource.text
     if text is None:
@@ -172,21 +176,21 @@ def resource_ref(job: Build, ref: BuiltValue) -> Iterator[Finding]:
     if text not in tables.RESOURCE_FIELDS and not huge:
         yield job.finding(
             resource,
-            f'resource "{text}" of a container cannot be shown',
-            help=did_you_mean(text, tables.RESOURCE_FIELDS) or f"one of {some_of(tables.RESOURCE_FIELDS)}",
+            f'resource "{text}" of a container cannot be used',
+            help=did_you_mean(text, tables.RESOURCE_FIELDS) or f"use {one_of(tables.RESOURCE_FIELDS)}",
         )
     divisor = ref.get("divisor")
     allowed = tables.DIVISORS["cpu" if text.endswith(".cpu") else "other"]
     amounts = [0, *(parse_quantity(word) for word in allowed)]
     if divisor.amount is not None and divisor.amount not in amounts:
-        yield job.finding(divisor, f"{text} cannot be divided by {divisor}", help=f"one of {some_of(allowed)}")
+        yield job.finding(divisor, f"{text} cannot be divided by {divisor}", help=f"use {one_of(allowed)}")
 
 
 @rule("TJ524", "env-from", program="kubernetes")
 def env_from(job: Build) -> Iterator[Finding]:
-    """An `envFrom` entry, or an initializer's secretRef, names nothing or something malformed.
+    """An `envFrom` entry, or an initializer's secretRef, has no source or a malformed name.
 
-    An entry must hold exactly one of configMapRef and secretRef, with the name of an object.
+    An entry must have exactly one of configMapRef and secretRef, with the name of an object.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
@@ -196,8 +200,8 @@ def env_from(job: Build) -> Iterator[Finding]:
             if entry.unknown:
                 continue
             if len(refs) != 1:
-                what = "names both a ConfigMap and a Secret" if refs else "names no ConfigMap and no Secret"
-                yield job.finding(entry, f"an entry of envFrom in {container} {what}")
+                what = "both configMapRef and secretRef" if refs else "neither configMapRef nor secretRef"
+                yield job.finding(entry, f"an entry of envFrom in {container} has {what}", help="set one of them")
             for ref in refs:
                 yield from _key_ref(job, ref, "name", names.subdomain)
             if entry.get("prefix").text:
@@ -208,7 +212,7 @@ def env_from(job: Build) -> Iterator[Finding]:
 
 
 def _once(check: Callable[[Build], Iterator[Finding]]) -> Callable[[Build], Iterator[Finding]]:
-    """One finding for each place in the job, whose resources may go into the launcher and the nodes of MPI."""
+    """One finding for each place in the job, whose resources may go into both the launcher and the nodes of MPI."""
 
     @wraps(check)
     def checked(job: Build) -> Iterator[Finding]:
@@ -246,9 +250,9 @@ def _is_extended(name: str) -> bool:
 def extended_resource_limit(job: Build) -> Iterator[Finding]:
     """A GPU or another extended resource is requested without a limit.
 
-    Extended resources (nvidia.com/gpu, amd.com/gpu, hugepages) cannot be promised twice: a request needs a limit of
-    the same amount, and a limit alone is enough. This holds after resourcesPerNode was merged into the runtime's. The
-    Job is refused; with torchtune only after both downloads are done.
+    A request for an extended resource (nvidia.com/gpu, amd.com/gpu, hugepages) needs a limit of the same amount; a
+    limit without a request is enough. What counts are the resources after resourcesPerNode was merged into the
+    runtime's. The Job is refused; with torchtune only after both downloads are done.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
@@ -262,7 +266,7 @@ def extended_resource_limit(job: Build) -> Iterator[Finding]:
                 yield job.finding(
                     BuiltValue(None, place, amount.owner),
                     f"{owner} requests {amount} {name} without a limit",
-                    help=f"add {name}: {amount} under limits; the request follows by itself",
+                    help=f"write {name}: {amount} under limits instead of requests",
                 )
 
 
@@ -271,9 +275,9 @@ def extended_resource_limit(job: Build) -> Iterator[Finding]:
 def request_above_limit(job: Build) -> Iterator[Finding]:
     """A request is above its limit, or differs from it where it must be equal.
 
-    CPUs and memory may be requested below their limit, never above; extended resources such as GPUs must be requested
-    exactly as limited. What counts is the merge of resourcesPerNode into the runtime's resources: a request of one GPU
-    meets the limit of two that the shipped torchtune runtimes have.
+    Requests of CPUs and memory must not exceed their limits; those of extended resources such as GPUs must be equal to
+    them. What counts are the resources after resourcesPerNode was merged into the runtime's: a request of one GPU meets
+    the limit of two that the shipped torchtune runtimes have.
 
     Source: Kubernetes 1.36, validation of Jobs; Kubeflow Trainer 2.3, merge of resources.
     """
@@ -285,12 +289,12 @@ def request_above_limit(job: Build) -> Iterator[Finding]:
             differs = _is_extended(name) and request.amount != limit.amount
             if differs or request.amount > limit.amount:
                 what = "differs from" if differs else "is above"
-                # the job's own amount is the one to mend, wherever the other stands
+                # the job's own amount is the one to fix, wherever the other is
                 part = limit if limit.owner is not request.owner and limit.place.document is _document(job) else request
                 yield job.finding(
                     part,
                     f"{owner}: request {request} of {name} {what} its limit {limit}",
-                    help="set both in resourcesPerNode, or the limit alone",
+                    help="set both to the same amount, or only the limit" if differs else "raise the limit",
                 )
 
 
@@ -301,9 +305,9 @@ def _document(job: Build) -> object:
 @rule("TJ527", "resource-amount", program="kubernetes")
 @_once
 def resource_amount(job: Build) -> Iterator[Finding]:
-    """An amount is negative, a fraction of something whole, or an odd part of huge pages.
+    """The amount of a resource is negative, not whole, or no multiple of the page size.
 
-    Extended resources such as GPUs come in whole numbers; 1000m is one, 500m is refused. Huge pages come in multiples
+    Extended resources such as GPUs come in whole numbers: 1000m is 1, and 500m is refused. Huge pages come in multiples
     of their size, and only beside CPUs or memory.
 
     Source: Kubernetes 1.36, validation of Jobs.
@@ -316,8 +320,8 @@ def resource_amount(job: Build) -> Iterator[Finding]:
                 yield job.finding(part, f"{owner}: {part} of {name} {problem}")
         plain = {name for name, _ in listed} & {"cpu", "memory"}
         huge = [part for name, part in listed if name.startswith(tables.HUGEPAGES)]
-        unclear = resources.get("limits").unknown or resources.get("requests").unknown
-        if huge and not plain and not unclear and isinstance(job, BuiltJob):
+        unknown = resources.get("limits").unknown or resources.get("requests").unknown
+        if huge and not plain and not unknown and isinstance(job, BuiltJob):
             yield job.finding(huge[0], f"{owner} has huge pages without cpu or memory", help="add cpu or memory")
 
 
@@ -328,20 +332,20 @@ def _amount_problem(name: str, part: BuiltValue) -> str:
     if amount < 0:
         return "is negative"
     if not _is_native(name) and not name.startswith("requests.") and (amount * 1000) % 1000:
-        return "is not whole"
+        return "is not a whole number"
     if name.startswith(tables.HUGEPAGES):
         size = parse_quantity(name.removeprefix(tables.HUGEPAGES))
         if size is None or size <= 0 or size.denominator != 1 or whole(amount) % whole(size):
-            return "is no multiple of the page size"
+            return "is not a multiple of the page size"
     return ""
 
 
 @rule("TJ528", "resource-name", program="kubernetes")
 @_once
 def resource_name(job: Build) -> Iterator[Finding]:
-    """A resource has a name that no node can offer.
+    """The name of a resource is unknown or malformed.
 
-    Without a domain there are cpu, memory, ephemeral-storage and hugepages-SIZE; `gpu`, `storage` and `pods` are none.
+    Without a domain there are only cpu, memory, ephemeral-storage and hugepages-SIZE, not `gpu`, `storage` or `pods`.
     Any other resource needs a lower-case domain and a name of at most 63 characters, such as nvidia.com/gpu.
 
     Source: Kubernetes 1.36, validation of Jobs.
@@ -351,12 +355,12 @@ def resource_name(job: Build) -> Iterator[Finding]:
             for name, part in resources.get(kind).entries():
                 problem = names.key(name)
                 if not problem and "/" not in name and not _is_standard(name):
-                    problem = "is no resource of a container"
+                    problem = "is unknown"
                 elif not problem and not _is_native(name):
-                    problem = "must not begin with requests." if name.startswith("requests.") else ""
-                    problem = problem or ("has too long a domain" if names.key(f"requests.{name}") else "")
+                    problem = "must not start with requests." if name.startswith("requests.") else ""
+                    problem = problem or ("has a domain that is too long" if names.key(f"requests.{name}") else "")
                 if not problem and owner.startswith("the pod") and not _counts_for_pods(name):
-                    problem = "is counted by container, not by pod"
+                    problem = "can be set for containers, not for a pod"
                 if problem:
                     near = [*tables.CONTAINER_RESOURCES, "nvidia.com/gpu", "amd.com/gpu"]
                     yield job.finding(
@@ -374,42 +378,49 @@ def _is_standard(name: str) -> bool:
 
 @rule("TJ548", "resource-claim", program="kubernetes")
 def resource_claim(job: BuiltJob) -> Iterator[Finding]:
-    """A resource claim is named twice or points nowhere, or a container changes resources as its pod forbids.
+    """A resource claim, a resize policy or a restart rule is invalid.
 
-    A claim of the pod needs one of resourceClaimName and resourceClaimTemplateName, and a container claims what its
-    pod has. A container that is restarted on a resize cannot be in a pod that is never restarted.
+    A claim of the pod needs one of resourceClaimName and resourceClaimTemplateName, and its containers use claims of
+    the pod. A container that restarts on a resize cannot be in a pod that is never restarted.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
     for pods in job.made:
         claims = pods.spec.get("resourceClaims").items()
         for name in repeated([claim.get("name") for claim in claims]):
-            yield job.finding(name, f"resource claim {name} stands twice")
+            yield job.finding(name, f"the pod of {pods} has two resource claims called {name}")
         for claim in claims:
             given = [key for key in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(key).given]
             if len(given) != 1:
-                yield job.finding(claim, f"resource claim {claim.name} needs a claim or a template, not both")
+                yield job.finding(
+                    claim, f"resource claim {claim.name} needs either resourceClaimName or resourceClaimTemplateName"
+                )
         for part in pods.spec.find("resources.claims"):
-            yield job.finding(part, f"the pod of {pods} as a whole cannot claim resources")
+            yield job.finding(part, f"the pod of {pods} cannot claim resources: containers do")
         listed = [claim.name for claim in claims]
         for part in (*pods.containers, *pods.init_containers):
             for name in part.find("resources.claims[].name"):
-                if name.known_and_not_in((*listed,)) and not pods.spec.get("resourceClaims").unknown:
-                    yield job.finding(name, f'container {part.name} claims "{name}", which its pod does not have')
+                if name.known_and_not_in(listed) and not pods.spec.get("resourceClaims").unknown:
+                    yield job.finding(
+                        name, f'container {part.name} uses the resource claim "{name}", which its pod does not have'
+                    )
     for container in job.containers:
         policies = container.get("resizePolicy").items()
         never = container.pods.spec.get("restartPolicy").is_("Never") or not container.stays
         for policy in policies:
             if policy.get("restartPolicy").is_("RestartContainer") and never:
-                yield job.finding(policy.get("restartPolicy"), f"{container} cannot be restarted on a resize")
+                yield job.finding(
+                    policy.get("restartPolicy"),
+                    f"{container} cannot have restartPolicy: RestartContainer in its resizePolicy",
+                )
         for name in repeated([policy.get("resourceName") for policy in policies]):
             yield job.finding(name, f"{container} has two resize policies for {name}")
         rules, restart = container.get("restartPolicyRules"), container.get("restartPolicy")
         if rules.items() and restart.absent:
-            yield job.finding(rules, f"restartPolicyRules of {container} need a restartPolicy")
+            yield job.finding(rules, f"restartPolicyRules of {container} need its restartPolicy")
         for item in rules.items():
             if item.get("exitCodes").absent:
-                yield job.finding(item, f"a restart rule of {container} names no exitCodes")
+                yield job.finding(item, f"a restart rule of {container} has no exitCodes")
 
 
 # ports and probes
@@ -419,8 +430,8 @@ def resource_claim(job: BuiltJob) -> Iterator[Finding]:
 def container_port(job: BuiltJob) -> Iterator[Finding]:
     """Two ports of a container share a name, or two containers a port of the host.
 
-    A name stands for one port in Services and probes, and a node has each of its ports once for each protocol and
-    address. Give each port a name and a hostPort of its own, or leave hostPort out.
+    A name means one port in Services and probes, and a host has each port once for each protocol and address. Give each
+    port a name and a hostPort of its own, or leave hostPort out.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
@@ -435,17 +446,17 @@ def container_port(job: BuiltJob) -> Iterator[Finding]:
                 host = port.get("hostPort")
                 where = (port.get("protocol").text or "TCP", port.get("hostIP").text, host.number)
                 if host.number and where in taken:
-                    yield job.finding(host, f"two containers of {pods} take port {host.number} of the host")
+                    yield job.finding(host, f"two containers of {pods} use port {host.number} of the host")
                 taken.add(where)
 
 
 @rule("TJ544", "probe", program="kubernetes")
 def probe(job: BuiltJob) -> Iterator[Finding]:
-    """A probe or a lifecycle hook has no handler, several, or one that cannot work.
+    """A probe or a lifecycle hook has no handler, several, or an invalid one.
 
-    There must be one of exec, httpGet, tcpSocket and grpc, a hook may also sleep. successThreshold is 1 but for
-    readiness, init containers have neither probes nor hooks unless they are always restarted, and
-    terminationGracePeriodSeconds does not belong to readiness.
+    A probe has one of exec, httpGet, tcpSocket and grpc, a hook one of exec, httpGet, tcpSocket and sleep. Only a
+    readinessProbe may have another successThreshold than 1, and it has no terminationGracePeriodSeconds. Init
+    containers have neither probes nor hooks unless they are always restarted.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
@@ -454,7 +465,9 @@ def probe(job: BuiltJob) -> Iterator[Finding]:
         if not container.stays:
             for key in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
                 if container.get(key).given:
-                    yield job.finding(container.get(key), f"{container} cannot have {key}", at_key=True)
+                    yield job.finding(
+                        container.get(key), f"{container} cannot have {key}", help="remove it", at_key=True
+                    )
             continue
         for key in ("postStart", "preStop"):
             yield from _handler(job, container, hooks.get(key))
@@ -465,7 +478,7 @@ def probe(job: BuiltJob) -> Iterator[Finding]:
             if key != "readinessProbe" and threshold.known_and_not_in((0, 1)):
                 yield job.finding(threshold, f"successThreshold of a {key} must be 1")
             if key == "readinessProbe" and grace.given:
-                yield job.finding(grace, "terminationGracePeriodSeconds does not belong to a readinessProbe")
+                yield job.finding(grace, "a readinessProbe cannot have terminationGracePeriodSeconds")
 
 
 def _handler(job: Build, container: Container, owner: BuiltValue) -> Iterator[Finding]:
@@ -473,8 +486,10 @@ def _handler(job: Build, container: Container, owner: BuiltValue) -> Iterator[Fi
         return
     given = [key for key in tables.HANDLERS if owner.get(key).given]
     if len(given) != 1:
+        other = "sleep" if owner.place.name.endswith("Probe") else "grpc"
+        handlers = [key for key in tables.HANDLERS if key != other]
         what = f"has {len(given)} handlers: {some_of(given)}" if given else "has no handler"
-        yield job.finding(owner, f"{owner.place.name} of {container} {what}", help=f"one of {some_of(tables.HANDLERS)}")
+        yield job.finding(owner, f"{owner.place.name} of {container} {what}", help=f"set {one_of(handlers)}")
         return
     handler = owner.get(given[0])
     port = handler.get("port")
@@ -484,12 +499,17 @@ def _handler(job: Build, container: Container, owner: BuiltValue) -> Iterator[Fi
         number = port.number
         problem = "must be between 1 and 65535" if number is not None and not 1 <= number <= 65535 else ""
         problem = names.port(port.text) if port.text is not None else problem
-        if problem or port.absent:
-            yield job.finding(port, f'port "{port}" of {owner.place.name} {problem or "is missing"}')
+        if port.absent:
+            yield job.finding(port, f"the port of {owner.place.name} is missing")
+        elif problem:
+            yield job.finding(port, f'port "{port}" of {owner.place.name} {problem}')
     for header in handler.get("httpHeaders").items():
         name = header.get("name").text or ""
         if not name.replace("-", "").isalnum() or not name.isascii():
-            yield job.finding(header.get("name"), f'"{name}" is no name of an HTTP header')
+            yield job.finding(
+                header.get("name"),
+                f'the name of an HTTP header must have only letters, digits and dashes, not "{name}"',
+            )
     if given[0] == "sleep":
         grace = container.pods.spec.get("terminationGracePeriodSeconds").number
         seconds = handler.get("seconds")

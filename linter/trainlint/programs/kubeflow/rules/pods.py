@@ -1,11 +1,11 @@
-"""What Kubernetes says of the pods that an admitted TrainJob becomes as a whole, and of their words and numbers."""
+"""Kubernetes' checks of the pods that a TrainJob becomes as a whole, and of their words, numbers and names."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, did_you_mean, shortened, some_of
+from trainlint.findings import Finding, did_you_mean, one_of, shortened
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.build import Build, BuiltJob
 from trainlint.programs.kubeflow.built_pods import Pods
@@ -18,11 +18,11 @@ from trainlint.rule import rule
 
 @rule("TJ538", "security-context", program="kubernetes")
 def security_context(job: Build) -> Iterator[Finding]:
-    """A security context contradicts itself.
+    """The fields of a security context contradict each other.
 
-    A privileged container cannot forbid privilege escalation; a Localhost profile needs its path, and another type
-    takes none; an unmasked /proc needs hostUsers: false. runAsNonRoot beside user 0 is accepted, and the container
-    does not start.
+    A privileged container cannot forbid privilege escalation; a Localhost profile needs a path, and other types take no
+    path; an unmasked /proc needs hostUsers: false. runAsNonRoot beside user 0 is accepted, and the container does not
+    start.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
@@ -33,7 +33,7 @@ def security_context(job: Build) -> Iterator[Finding]:
             if part.text is not None and not re.fullmatch(
                 r"([^\\]*\\)?[^\"/\\:;|=,+*?<>@\[\]\x00-\x1f]{1,104}", part.text
             ):
-                yield job.finding(part, f'"{part}" is no name of a user of Windows')
+                yield job.finding(part, f'runAsUserName "{part}" is not the name of a Windows user')
         escalation = context.get("allowPrivilegeEscalation")
         if escalation.is_(False) and context.get("privileged").is_(True):
             yield job.finding(escalation, f"{container} is privileged and forbids privilege escalation")
@@ -46,7 +46,7 @@ def security_context(job: Build) -> Iterator[Finding]:
         context = pods.spec.get("securityContext")
         yield from _profiles(job, context)
         for name in repeated([item.get("name") for item in context.get("sysctls").items()]):
-            yield job.finding(name, f"sysctl {name} stands twice")
+            yield job.finding(name, f"{pods} sets sysctl {name} twice")
 
 
 def _profiles(job: Build, context: BuiltValue) -> Iterator[Finding]:
@@ -56,18 +56,18 @@ def _profiles(job: Build, context: BuiltValue) -> Iterator[Finding]:
         if local.is_("Localhost") and path.absent:
             yield job.finding(path, f"{kind} of type Localhost needs a localhostProfile")
         elif local.known_and_not_in(("Localhost",)) and path.given:
-            yield job.finding(path, f"localhostProfile belongs to the type Localhost, not {local}")
+            yield job.finding(path, f"{kind} of type {local} cannot have a localhostProfile")
         elif kind == "appArmorProfile" and path.text is not None and (not path.text or path.text != path.text.strip()):
             yield job.finding(path, "localhostProfile must be a name without white space around it")
 
 
 @rule("TJ546", "pod-contradiction", program="kubernetes")
 def pod_contradiction(job: BuiltJob) -> Iterator[Finding]:
-    """Two fields of a pod exclude each other, or one belongs to no pod that a Job makes.
+    """Two fields of a pod exclude each other, or a field cannot be set on the pods of a Job.
 
-    These do: shareProcessNamespace and hostPID; hostUsers: false and hostPID, hostIPC or hostNetwork; hostnameOverride
-    and hostNetwork or setHostnameAsFQDN; a port of the host other than the container's and hostNetwork. Ephemeral
-    containers are added to a running pod and belong to no template.
+    shareProcessNamespace excludes hostPID; hostUsers: false excludes hostPID, hostIPC and hostNetwork; hostnameOverride
+    excludes hostNetwork and setHostnameAsFQDN; hostNetwork needs host ports equal to the container's. Ephemeral
+    containers can only be added to a running pod.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
@@ -93,12 +93,12 @@ def pod_contradiction(job: BuiltJob) -> Iterator[Finding]:
             for port in container.get("ports").items():
                 host, own = port.get("hostPort"), port.get("containerPort")
                 if host.number and own.number is not None and host.number != own.number:
-                    yield job.finding(host, f"hostPort {host.number} differs from containerPort under hostNetwork")
+                    yield job.finding(host, f"hostPort must be {own.number}, the containerPort, with hostNetwork")
 
 
 @rule("TJ547", "windows-pod", program="kubernetes")
 def windows_pod(job: BuiltJob) -> Iterator[Finding]:
-    """A pod for one system holds what only the other has.
+    """A pod has fields of another operating system.
 
     With `os.name: windows` a pod must not set users, groups, profiles, capabilities or the host's namespaces; with
     `os.name: linux` no windowsOptions.
@@ -117,15 +117,15 @@ def windows_pod(job: BuiltJob) -> Iterator[Finding]:
         else:
             continue
         for part in found:
-            yield job.finding(part, f"{part.place.name} cannot be set on a pod for {system}")
+            yield job.finding(part, f"{part.place.name} cannot be set with os.name: {system}", help="remove it")
 
 
 @rule("TJ545", "dns", program="kubernetes")
 def dns(job: BuiltJob) -> Iterator[Finding]:
-    """The pod's DNS has no server or too many.
+    """The pod's DNS has no name server, or too many.
 
-    dnsPolicy None needs a dnsConfig with nameservers, of which there are three at most; 32 searches of 2048 characters
-    in all.
+    dnsPolicy None needs a dnsConfig with nameservers. There can be three nameservers, and 32 searches of 2048
+    characters in all.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
@@ -135,9 +135,9 @@ def dns(job: BuiltJob) -> Iterator[Finding]:
         if policy.is_("None") and not config.unknown and not servers.unknown and servers.empty:
             yield job.finding(policy, "dnsPolicy None needs nameservers in dnsConfig")
         if len(servers.items()) > 3:
-            yield job.finding(servers, "dnsConfig takes three nameservers at most")
+            yield job.finding(servers, "dnsConfig can have three nameservers at most")
         if len(searches.items()) > 32 or len(" ".join(searches.texts() or [])) > 2048:
-            yield job.finding(searches, "dnsConfig takes 32 searches and 2048 characters at most")
+            yield job.finding(searches, "dnsConfig can have 32 searches of 2048 characters in all at most")
         for option in config.get("options").items():
             if option.get("name").empty:
                 yield job.finding(option, "an option of dnsConfig has no name")
@@ -147,7 +147,7 @@ def dns(job: BuiltJob) -> Iterator[Finding]:
 
 
 def _owners(job: Build) -> Iterator[tuple[str, BuiltValue, Pods, str]]:
-    """Everything that the tables speak of: kind of table, the part, its pods, and what to call it."""
+    """Everything that has a table: its kind, the value, its pods, and what to call it."""
     for pods in job.made:
         yield "job", pods.job, pods, str(pods)
         yield "pod", pods.spec, pods, f"the pod of {pods}"
@@ -170,12 +170,12 @@ def number_out_of_range(job: Build) -> Iterator[Finding]:
             for part in owner.find(path):
                 if part.number is not None and not (low <= part.number and (high is None or part.number <= high)):
                     wanted = f"{low} or more" if high is None else f"between {low} and {high}"
-                    yield job.finding(part, f"{_last(path)} {part.number} of {name} must be {wanted}")
+                    yield job.finding(part, f"{_last(path)} of {name} must be {wanted}, not {part.number}")
 
 
 @rule("TJ542", "unsupported-word", program="kubernetes")
 def unsupported_word(job: Build) -> Iterator[Finding]:
-    """A field that takes one of a few words holds another.
+    """A field that takes one of a few words has another.
 
     Case counts: `imagePullPolicy: always` is refused.
 
@@ -186,11 +186,9 @@ def unsupported_word(job: Build) -> Iterator[Finding]:
         for path, words in vocabulary[kind].items():
             for part in owner.find(path):
                 if part.known_and_not_in(words):
-                    yield job.finding(
-                        part,
-                        f'{_last(path)} "{part}" of {name} is none of {some_of([word for word in words if word])}',
-                        help=did_you_mean(str(part), words),
-                    )
+                    wanted = one_of(word for word in words if word)
+                    message = f'{_last(path)} of {name} must be {wanted}, not "{part}"'
+                    yield job.finding(part, message, help=did_you_mean(str(part), words))
 
 
 @rule("TJ543", "malformed-name", program="kubernetes")
@@ -198,7 +196,7 @@ def malformed_name(job: Build) -> Iterator[Finding]:
     """A name, address or path of a pod is malformed.
 
     Service accounts, priority and runtime classes have the names of objects; a hostname is a DNS label; a port's name
-    has at most 15 lower-case letters, digits and dashes. Whether the object exists, the cluster alone knows.
+    has at most 15 lower-case letters, digits and dashes. Only the cluster knows whether the object exists.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """

@@ -1,4 +1,4 @@
-"""What Kubernetes says of labels and of where the pods of an admitted TrainJob run."""
+"""Kubernetes' checks of labels, and of where the pods that a TrainJob becomes run."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def label(job: Build) -> Iterator[Finding]:
     """A label, an annotation or a nodeSelector is malformed.
 
     Keys have an optional domain before a slash and a name of at most 63 letters, digits, dashes, underscores and dots;
-    values of labels follow the same rule, values of annotations are free. A Job sets job-name and controller-uid on
-    its pods itself and refuses others.
+    values of labels look like such names, values of annotations are free. A Job sets job-name and controller-uid on its
+    pods itself, and refuses other values.
 
     Source: Kubernetes 1.36, validation of Jobs; JobSet 0.12.
     """
@@ -40,7 +40,7 @@ def label(job: Build) -> Iterator[Finding]:
                 yield job.finding(name, f'finalizer "{text}" {problem}')
         for key, value in pods.template.at("metadata", "labels").entries():
             if key in tables.JOB_LABELS:
-                yield job.finding(value, f"label {key} belongs to the Job", help="drop it", at_key=True)
+                yield job.finding(value, f"the Job sets the label {key} itself", help="remove it", at_key=True)
 
 
 def _labels(job: Build, what: str, labels: BuiltValue) -> Iterator[Finding]:
@@ -66,10 +66,10 @@ def _annotations(job: Build, annotations: BuiltValue) -> Iterator[Finding]:
 
 @rule("TJ534", "toleration", program="kubernetes")
 def toleration(job: Build) -> Iterator[Finding]:
-    """A toleration contradicts itself.
+    """The fields of a toleration contradict each other.
 
-    Without a key the operator must be Exists; with Exists there is no value; tolerationSeconds goes with the effect
-    NoExecute alone. Keys and values have the syntax of labels.
+    Without a key the operator must be Exists; Exists takes no value; tolerationSeconds needs the effect NoExecute. Keys
+    and values have the syntax of labels.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
@@ -83,7 +83,7 @@ def toleration(job: Build) -> Iterator[Finding]:
             if not key.text and not operator.is_("Exists"):
                 yield job.finding(operator, "a toleration without a key needs operator: Exists")
             if operator.is_("Exists") and value.text:
-                yield job.finding(operator, "operator Exists takes no value", help="drop the value, or use Equal")
+                yield job.finding(operator, "operator Exists takes no value", help="remove the value, or use Equal")
             elif operator.text in (None, "Equal") and names.label_value(value.text or ""):
                 yield job.finding(value, f'toleration value "{value}" {names.label_value(value.text or "")}')
             if part.get("tolerationSeconds").given and not effect.is_("NoExecute"):
@@ -92,10 +92,10 @@ def toleration(job: Build) -> Iterator[Finding]:
 
 @rule("TJ535", "affinity", program="kubernetes")
 def affinity(job: Build) -> Iterator[Finding]:
-    """An affinity holds a term that selects nothing or cannot be read.
+    """An affinity has a malformed term.
 
-    In and NotIn need values, Exists and DoesNotExist take none, Gt and Lt take one and exist for nodes alone; a term
-    for pods needs a topologyKey; a required node affinity needs a term.
+    In and NotIn need values, Exists and DoesNotExist take no values, Gt and Lt take one and exist for nodes only; a
+    term for pods needs a topologyKey; a required node affinity needs a term.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
@@ -123,9 +123,9 @@ def _node_term(job: Build, term: BuiltValue, *, checks_values: bool) -> Iterator
     for part in term.get("matchFields").items():
         key, values = part.get("key"), part.get("values")
         if part.get("operator").known_and_not_in(("In", "NotIn")):
-            yield job.finding(part.get("operator"), "matchFields takes the operators In and NotIn")
+            yield job.finding(part.get("operator"), "matchFields takes only the operators In and NotIn")
         if key.known_and_not_in(("metadata.name",)):
-            yield job.finding(key, f'matchFields knows metadata.name, not "{key}"')
+            yield job.finding(key, f'matchFields can only match metadata.name, not "{key}"')
         if not values.unknown and len(values.items()) != 1:
             yield job.finding(values, "matchFields takes one value")
         for value in values.items():
@@ -136,7 +136,7 @@ def _requirement(job: Build, part: BuiltValue, operators: tuple[str, ...], *, ch
     operator, values, key = part.get("operator"), part.get("values"), part.get("key")
     count = len(values.items())
     if operator.known_and_not_in(operators):
-        hint = did_you_mean(str(operator), operators) or f"one of {some_of(operators, 6)}"
+        hint = did_you_mean(str(operator), operators) or f"use one of {some_of(operators, 6)}"
         yield job.finding(operator, f'operator "{operator}" does not exist', help=hint)
     elif operator.is_("In", "NotIn") and not count and not values.unknown:
         yield job.finding(values, f"operator {operator} needs values")
@@ -178,19 +178,19 @@ def _label_keys(job: Build, owner: BuiltValue) -> Iterator[Finding]:
             if part.text is not None and names.key(part.text):
                 yield job.finding(part, f'key "{part}" {names.key(part.text)}')
             elif kind == "matchLabelKeys" and part.text in mismatched:
-                yield job.finding(part, f"{part} stands in matchLabelKeys and mismatchLabelKeys")
+                yield job.finding(part, f"{part} is in both matchLabelKeys and mismatchLabelKeys")
     for part in selector.get("matchExpressions").items():
         key = part.get("key").text
         if key is not None and key in taken and key in (owner.get("matchLabelKeys").texts() or []):
-            yield job.finding(part.get("key"), f"{key} stands in matchLabelKeys and labelSelector")
+            yield job.finding(part.get("key"), f"{key} is in both matchLabelKeys and labelSelector")
         taken.add(key or "")
 
 
 @rule("TJ536", "topology-spread", program="kubernetes")
 def topology_spread(job: BuiltJob) -> Iterator[Finding]:
-    """A topologySpreadConstraint lacks its key, repeats another, or contradicts itself.
+    """A topologySpreadConstraint has no key, repeats another, or contradicts itself.
 
-    minDomains goes with DoNotSchedule alone.
+    minDomains needs whenUnsatisfiable: DoNotSchedule.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
@@ -204,14 +204,14 @@ def topology_spread(job: BuiltJob) -> Iterator[Finding]:
                 yield job.finding(part.get("minDomains"), "minDomains needs whenUnsatisfiable: DoNotSchedule")
             seen[key.text, action.text] += 1
             if seen[key.text, action.text] == 2 and key.text:
-                yield job.finding(key, f"{key} has two constraints with whenUnsatisfiable: {action}")
+                yield job.finding(key, f"topologyKey {key} has two constraints with whenUnsatisfiable: {action}")
             yield from _label_selector(job, part.get("labelSelector"))
             yield from _label_keys(job, part)
 
 
 @rule("TJ537", "scheduling-gate", program="kubernetes")
 def scheduling_gate(job: Build) -> Iterator[Finding]:
-    """A scheduling gate is malformed or named twice, or stands beside nodeName.
+    """A scheduling gate is malformed, listed twice, or set beside nodeName.
 
     Source: Kubernetes 1.36, validation of Jobs and pods.
     """
@@ -220,16 +220,16 @@ def scheduling_gate(job: Build) -> Iterator[Finding]:
         for gate in gates:
             yield from job.malformed(gate, names.key, "scheduling gate")
         for gate in repeated(gates):
-            yield job.finding(gate, f"scheduling gate {gate} stands twice")
+            yield job.finding(gate, f"{pods} has two scheduling gates called {gate}")
         if gates and pods.spec.get("nodeName").text:
-            yield job.finding(pods.spec.get("nodeName"), "a pod with scheduling gates must not name its node")
+            yield job.finding(pods.spec.get("nodeName"), "a pod with scheduling gates must not have a nodeName")
 
 
 @rule("TJ549", "unknown-priority-class", program="kubernetes")
 def unknown_priority_class(job: BuiltJob) -> Iterator[Finding]:
     """The pods name a priority class that the cluster does not have.
 
-    The pods are refused, again and again. The cluster alone knows its classes: this is checked where the settings list
+    The pods are refused again and again. Only the cluster knows its classes: this is checked where the settings list
     them (`priority-classes` in `[tool.trainlint.cluster]`); every cluster has system-cluster-critical and
     system-node-critical. Service accounts and runtime classes must exist as well, and are not checked.
 

@@ -1,4 +1,4 @@
-"""What Kubernetes says of the volumes of the pods that an admitted TrainJob becomes, and of their mounts."""
+"""Kubernetes' checks of the volumes in the pods that a TrainJob becomes, and of their mounts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from trainlint.rule import rule
 def mount_without_volume(job: BuiltJob) -> Iterator[Finding]:
     """A container mounts a volume that its pod does not have.
 
-    Volumes belong to the pod, so a patch that adds a mount must add the volume next to the containers. From Kubeflow
-    Trainer 2.3 a runtime's initializer must mount a volume called `initializer`, which its pod has to define. A volume
-    that is refused itself counts as missing.
+    Volumes belong to the pod, so a patch that adds a mount must add the volume beside the containers. From Kubeflow
+    Trainer 2.3 on a runtime's initializer must mount a volume called `initializer`, which its pod has to define. A
+    volume that is refused counts as missing.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
@@ -35,13 +35,13 @@ def mount_without_volume(job: BuiltJob) -> Iterator[Finding]:
                 if name is not None and name not in known:
                     yield job.finding(
                         mount.get("name"),
-                        f'{container} mounts "{name}", a volume that its pod does not have',
+                        f'{container} mounts the volume "{name}", which its pod does not have',
                         help=did_you_mean(name, known) or "add it under volumes of the same pod",
                     )
 
 
 def _claims(job: Build) -> set[str]:
-    """Volumes that the JobSet adds to pods which mount them."""
+    """Volumes that the JobSet adds to the pods that mount them."""
     return {
         template.at("metadata", "name").text or ""
         for policy in job.jobset.get("volumeClaimPolicies").items()
@@ -53,8 +53,8 @@ def _claims(job: Build) -> set[str]:
 def mount_path(job: BuiltJob) -> Iterator[Finding]:
     """A mount has no path, the path of another mount, or a subPath that leads out of its volume.
 
-    A relative path or one with a colon is accepted. Bidirectional propagation needs a privileged container, and
-    recursiveReadOnly needs readOnly.
+    Kubernetes accepts a relative path, and one with a colon. Bidirectional propagation needs a privileged container,
+    and recursiveReadOnly needs readOnly.
 
     Source: Kubernetes 1.36, validation of Jobs; JobSet 0.12 for equal paths.
     """
@@ -74,7 +74,7 @@ def mount_path(job: BuiltJob) -> Iterator[Finding]:
             volume = blocks.get(device.text or "")
             claims = ("persistentVolumeClaim", "ephemeral")
             if volume is not None and not volume.unknown and not any(volume.get(kind).given for kind in claims):
-                yield job.finding(device, f"{container} uses {device} as a device, which is no volume claim")
+                yield job.finding(device, f"{container} uses {device} as a device, and only a volume claim can be one")
 
 
 def _mount(job: Build, container: Container, mount: BuiltValue) -> Iterator[Finding]:
@@ -82,23 +82,23 @@ def _mount(job: Build, container: Container, mount: BuiltValue) -> Iterator[Find
     for part in (below, expression):
         yield from job.malformed(part, names.inner_path, "subPath")
     if below.text and expression.text:
-        yield job.finding(expression, "subPath and subPathExpr exclude each other")
+        yield job.finding(expression, "subPath and subPathExpr exclude each other", help="remove one of them")
     propagation, recursive = mount.get("mountPropagation"), mount.get("recursiveReadOnly")
     if propagation.is_("Bidirectional") and not container.value.at("securityContext", "privileged").is_(True):
-        yield job.finding(propagation, "Bidirectional propagation needs a privileged container")
+        yield job.finding(propagation, "mountPropagation: Bidirectional needs a privileged container")
     if recursive.is_("IfPossible", "Enabled"):
         if not mount.get("readOnly").is_(True):
             yield job.finding(recursive, f"recursiveReadOnly: {recursive} needs readOnly: true")
         if propagation.known_and_not_in(("None",)):
-            yield job.finding(recursive, "recursiveReadOnly excludes mountPropagation")
+            yield job.finding(recursive, "recursiveReadOnly and mountPropagation exclude each other")
 
 
 @rule("TJ531", "volume-source", program="kubernetes")
 def volume_source(job: Build) -> Iterator[Finding]:
-    """A volume has two sources, or a source without what it needs.
+    """A volume has two sources, or a source that lacks a field.
 
-    A patch that gives a runtime's volume another source does not replace the first one: both are kept, and the Job is
-    refused. A volume without a source is accepted and is an emptyDir.
+    A patch that gives a runtime's volume another source does not replace the first one: the volume has both, and the
+    Job is refused. A volume without a source is accepted and is an emptyDir.
 
     Source: Kubernetes 1.36, validation of Jobs; strategic merge patch for patches.
     """
@@ -107,10 +107,13 @@ def volume_source(job: Build) -> Iterator[Finding]:
             given = [kind for kind in tables.VOLUME_SOURCES if volume.get(kind).given]
             if len(given) > 1:
                 patched = [kind for kind in given if volume.get(kind).owner is volume.owner]
+                replaces = patched and len(patched) < len(given)
                 yield job.finding(
                     volume.get((patched or given)[-1]),
                     f"volume {volume.name} of {pods} has two sources: {some_of(given)}",
-                    help="give the volume another name; a patch cannot replace the source of a runtime's volume",
+                    help="rename the volume: a patch cannot replace the source of a runtime's volume"
+                    if replaces
+                    else "keep one of them",
                 )
             for kind in given:
                 yield from _volume(job, volume, kind)
@@ -130,14 +133,14 @@ def _volume(job: Build, volume: BuiltValue, kind: str) -> Iterator[Finding]:
     for key, prefixes in [tables.VOLUME_PREFIXES[kind]] if kind in tables.VOLUME_PREFIXES else []:
         text = source.get(key).text
         if text and not text.startswith(prefixes):
-            yield job.finding(source.get(key), f"{key} of volume {volume.name} must begin with {some_of(prefixes)}")
+            yield job.finding(source.get(key), f"{key} of volume {volume.name} must start with {' or '.join(prefixes)}")
     if kind == "azureDisk" and source.get("diskURI").text:
         start = "/subscriptions/" if source.get("kind").is_("Managed") else "https://"
         if not (source.get("diskURI").text or "").startswith(start):
-            yield job.finding(source.get("diskURI"), f"diskURI of volume {volume.name} must begin with {start}")
+            yield job.finding(source.get("diskURI"), f"diskURI of volume {volume.name} must start with {start}")
     choices = tables.VOLUME_CHOICES.get(kind, ())
     if choices and sum(not source.get(key).empty for key in choices) != 1:
-        yield job.finding(source, f"{kind} of volume {volume.name} needs one of {some_of(choices)}")
+        yield job.finding(source, f"{kind} of volume {volume.name} needs either {' or '.join(choices)}")
     for path in tables.VOLUME_REFERENCES:
         for reference in volume.find(path):
             if reference.get("name").empty:
@@ -160,7 +163,9 @@ def _projected(job: Build, volume: BuiltValue, part: BuiltValue, inside: bool) -
     """The files of a secret, ConfigMap or downward API, in a volume of their own or inside a projected one."""
     given = [key for key, _ in part.entries()]
     if inside and len(given) > 1:
-        yield job.finding(part.get(given[-1]), f"a source of volume {volume.name} is two things: {some_of(given)}")
+        yield job.finding(
+            part.get(given[-1]), f"a source of volume {volume.name} has {len(given)} kinds: {some_of(given)}"
+        )
     for key in ("secret", "configMap"):
         if inside and part.get(key).given and part.get(key).get("name").empty:
             yield job.finding(part.get(key).get("name"), f"a {key} of volume {volume.name} has no name")
@@ -172,7 +177,7 @@ def _projected(job: Build, volume: BuiltValue, part: BuiltValue, inside: bool) -
         yield from _file(job, volume, item.get("path"))
         field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
         if field.given == resource.given and not item.unknown:
-            yield job.finding(item, f"a file of volume {volume.name} needs one of fieldRef and resourceFieldRef")
+            yield job.finding(item, f"a file of volume {volume.name} needs either fieldRef or resourceFieldRef")
         yield from field_ref(job, field, tables.VOLUME_FIELDS)
         yield from resource_ref(job, resource)
         if resource.given and resource.get("containerName").empty:
@@ -192,11 +197,11 @@ def _claim(job: Build, volume: BuiltValue, spec: BuiltValue) -> Iterator[Finding
     if modes.empty:
         yield job.finding(modes, f"the claim of volume {volume.name} has no accessModes")
     elif len(modes.items()) > 1 and "ReadWriteOncePod" in (modes.texts() or []):
-        yield job.finding(modes, "ReadWriteOncePod excludes other accessModes")
+        yield job.finding(modes, "ReadWriteOncePod and other accessModes exclude each other")
     if storage.absent:
         yield job.finding(storage, f"the claim of volume {volume.name} requests no storage")
     elif storage.amount is not None and storage.amount <= 0:
-        yield job.finding(storage, f"the claim of volume {volume.name} requests {storage} of storage")
+        yield job.finding(storage, f"the claim of volume {volume.name} must request more than {storage} of storage")
 
 
 @rule("TJ532", "volume-name", program="kubernetes")

@@ -1,10 +1,10 @@
-"""What the Trainer's webhooks refuse: those of TrainJobs, with the plugins that they ask, and those of runtimes."""
+"""What the Trainer's webhooks refuse: those of TrainJobs, with the plugins that they call, and those of runtimes."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from trainlint.findings import Finding, Severity, did_you_mean, some_of
+from trainlint.findings import Finding, Severity, did_you_mean, one_of
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.facts.admission import (
     FLUX_INSTALLER,
@@ -22,6 +22,14 @@ from trainlint.programs.kubeflow.objects import GROUP, RUNTIME_KINDS, MergedJob,
 from trainlint.reading.values import Value
 from trainlint.rule import rule
 
+_ENV_OF = {
+    "node": "spec.trainer.env",
+    "dataset-initializer": "spec.initializer.dataset.env",
+    "model-initializer": "spec.initializer.model.env",
+}
+"""Where a TrainJob sets the variables of the containers that the Trainer fills."""
+
+
 # the TrainJob's webhook
 
 
@@ -30,10 +38,10 @@ def runtime_not_found(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The runtime that the job names does not exist.
 
     It is looked up by kind (ClusterTrainingRuntime unless `runtimeRef.kind` says otherwise) and name, a TrainingRuntime
-    in the job's namespace. Admission refuses a job without its runtime, also one that is applied before it, and
-    checks nothing else. By default a runtime found neither in the repository nor among those that the release ships
-    may exist in the cluster: then this is a note that the checks which need it could not be made. `--runtimes closed`
-    says that there are no others but those of `[tool.trainlint.cluster]`.
+    in the job's namespace. Admission refuses a job whose runtime is missing, refused, or applied later, and checks
+    nothing else. By default a runtime that is neither in the repository nor shipped with the release may exist in the
+    cluster: then this is a note that the checks which need it were skipped. With `--runtimes closed` there are no other
+    runtimes but those in `[tool.trainlint.cluster]`.
 
     Source: Kubeflow Trainer 2.0 and later, validation of TrainJobs.
     """
@@ -44,39 +52,39 @@ def runtime_not_found(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
         return
     if job.runtime_name.is_(""):
         if facts.empty_runtime_name:
-            yield job.runtime_name.finding(f"no {kind} has an empty name", field="spec.runtimeRef")
+            yield job.runtime_name.finding(f"the name of the {kind} is empty", field="spec.runtimeRef")
     elif job.runtime_missing:
         yield job.runtime_name.finding(
-            f"there is no {kind} {job.runtime_name} when this job is applied",
-            help="define the runtime before the job, or name one that the release ships",
+            f"{kind} {job.runtime_name} does not exist when this job is applied",
+            help="define a valid one before the job, or list it under runtimes in [tool.trainlint.cluster]",
             field="spec.runtimeRef",
         )
     else:
         yield job.runtime_name.finding(
-            f"{kind} {job.runtime_name} is not in this repository: what depends on it is not checked",
-            help="name the cluster's runtimes in the settings, or add its manifest",
+            f"{kind} {job.runtime_name} is not in this repository: checks that need it are skipped",
+            help="add its manifest, or list it under runtimes in [tool.trainlint.cluster]",
             severity=Severity.NOTE,
         )
 
 
 @rule("TJ102", "unsupported-runtime-kind")
 def unsupported_runtime_kind(job: TrainJob) -> Iterator[Finding]:
-    """runtimeRef names a group or kind that is no runtime of the Trainer's.
+    """runtimeRef names an unknown group or kind of runtime.
 
     The group must be trainer.kubeflow.org and the kind ClusterTrainingRuntime or TrainingRuntime, spelled exactly; both
-    may be left out, an empty text is refused. A TrainJob without `spec` has no runtime at all.
+    may be left out, an empty string is refused. A TrainJob without `spec` has no runtime at all.
 
     Source: Kubeflow Trainer 2.0 and later, the TrainJob's webhook.
     """
     if job.partial:
         return
     if job.spec.is_absent:
-        yield job.spec.finding("a TrainJob needs a spec", help="name its runtime in spec.runtimeRef.name")
+        yield job.spec.finding("the TrainJob has no spec", help="name its runtime in spec.runtimeRef.name")
     if job.runtime_group.known_and(lambda group: group != GROUP):
-        yield job.runtime_group.finding(f"no runtime has the group {str(job.runtime_group)!r}", help=f"write {GROUP}")
+        yield job.runtime_group.finding(f"unknown group of runtimes {str(job.runtime_group)!r}", help=f"write {GROUP}")
     if job.runtime_kind.known_and_not_in(RUNTIME_KINDS):
         yield job.runtime_kind.finding(
-            f"there is no runtime of kind {str(job.runtime_kind)!r}",
+            f"unknown kind of runtime {str(job.runtime_kind)!r}",
             help=did_you_mean(str(job.runtime_kind), RUNTIME_KINDS) or f"write {' or '.join(RUNTIME_KINDS)}",
         )
 
@@ -85,7 +93,7 @@ def unsupported_runtime_kind(job: TrainJob) -> Iterator[Finding]:
 def deprecated_runtime(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The job's runtime is labelled as deprecated.
 
-    A ClusterTrainingRuntime with the label trainer.kubeflow.org/support: deprecated will go in a later release; the
+    A later release will remove a ClusterTrainingRuntime with the label trainer.kubeflow.org/support: deprecated; the
     API server answers with a warning.
 
     Source: Kubeflow Trainer 2.1 and later, validation of TrainJobs.
@@ -93,8 +101,8 @@ def deprecated_runtime(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]
     if job.runtime and _deprecated(job.runtime, facts):
         yield job.runtime_name.finding(
             f"the runtime {job.runtime_name} is deprecated",
-            help="move to another runtime",
-            related=job.runtime.support.field.relate("it is labelled here"),
+            help="use another runtime",
+            related=job.runtime.support.field.relate("the label is here"),
         )
 
 
@@ -105,10 +113,10 @@ def _deprecated(runtime: Runtime, facts: KubeflowFacts) -> bool:
 
 @rule("TJ111", "runtime-without-initializer")
 def runtime_without_initializer(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
-    """The job has an initializer and its runtime none to run it.
+    """The job has an initializer, and its runtime has no job or container that runs it.
 
     `initializer.dataset`, even an empty one, needs a job `dataset-initializer` with a container of that name in the
-    runtime; `initializer.model` likewise. From 2.3 that container must mount a volume called `initializer`.
+    runtime; `initializer.model` likewise. From 2.3 on that container must mount a volume called `initializer`.
 
     Source: Kubeflow Trainer 2.0 and later, jobset plugin.
     """
@@ -121,8 +129,8 @@ def runtime_without_initializer(job: TrainJob, facts: KubeflowFacts) -> Iterator
             lacks = _initializer_lacks(jobs.get(name), name, mounts=facts.initializer_mounts)
             if lacks:
                 yield initializer.finding(
-                    f"the runtime {job.runtime_name} has no {lacks}, which initializer.{key} needs",
-                    help=f"remove initializer.{key}, or use a runtime that has it",
+                    f"initializer.{key} needs a {lacks}, which the runtime {job.runtime_name} does not have",
+                    help=f"remove initializer.{key}, or use a runtime that runs it",
                     field="spec.runtimeRef",
                     at_key=True,
                 )
@@ -135,10 +143,10 @@ def _initializer_lacks(job: MergedJob | None, name: str, *, mounts: bool) -> str
     if containers is None or initial is None:
         return ""
     if name not in containers and name not in initial:
-        return f"container {name} in its job {name}"
+        return f"container {name} in the job {name}"
     mounted = job.mounts(name)
     if mounts and not any(mount.is_(INITIALIZER_MOUNT) or mount.unknown for mount in mounted):
-        return f"mount of a volume {INITIALIZER_MOUNT} in its container {name}"
+        return f"volume {INITIALIZER_MOUNT} mounted in the container {name}"
     return ""
 
 
@@ -146,7 +154,7 @@ def _initializer_lacks(job: MergedJob | None, name: str, *, mounts: bool) -> str
 def patch_of_unknown_job(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """An override or patch names a job that the runtime does not have.
 
-    From 2.3 such a patch is taken and adds a job of that name to the JobSet.
+    From 2.3 on such a patch is accepted, and adds a job of that name to the JobSet.
 
     Source: Kubeflow Trainer 2.0, 2.1 and 2.2, jobset plugin.
     """
@@ -155,7 +163,7 @@ def patch_of_unknown_job(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findin
         if jobs is not None and patch.job.known_and_not_in(jobs):
             yield patch.job.finding(
                 f"the runtime {job.runtime_name} has no job {patch.job}",
-                help=did_you_mean(str(patch.job), jobs) or f"it has {some_of(jobs)}",
+                help=did_you_mean(str(patch.job), jobs) or f"write {one_of(jobs)}",
                 field=f"spec.{facts.overrides_field}",
             )
 
@@ -164,7 +172,7 @@ def patch_of_unknown_job(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findin
 def job_overridden_twice(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """Two overrides have the same target job.
 
-    2.0 takes a job as target once, over all entries of podSpecOverrides.
+    In 2.0 a job may be the target of one entry of podSpecOverrides only.
 
     Source: Kubeflow Trainer 2.0, jobset plugin.
     """
@@ -175,10 +183,10 @@ def job_overridden_twice(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findin
         name = patch.job.known
         if name is not None and name in seen:
             yield patch.job.finding(
-                f"{name} is the target of an earlier override",
-                help="put both into one entry",
+                f"job {name} is the target of an earlier override, too",
+                help="merge the two entries",
                 field=f"spec.{facts.overrides_field}",
-                related=seen[name].field.relate("the first one"),
+                related=seen[name].field.relate("the first one is here"),
             )
         elif name is not None:
             seen[name] = patch.job
@@ -186,10 +194,10 @@ def job_overridden_twice(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findin
 
 @rule("TJ114", "patched-env")
 def patched_env(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
-    """An override or patch sets the environment of a container that the Trainer fills.
+    """An override or patch sets env of a container whose env the Trainer sets.
 
-    The environment of `node`, `dataset-initializer` and `model-initializer` comes from `spec.trainer.env` and
-    `spec.initializer`; patches may set that of other containers only.
+    The variables of `node`, `dataset-initializer` and `model-initializer` come from `spec.trainer.env` and
+    `spec.initializer`; patches may set env of other containers only.
 
     Source: Kubeflow Trainer 2.0 and later, jobset plugin.
     """
@@ -200,7 +208,7 @@ def patched_env(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
                 if container.get("name").text().is_(*STEP_CONTAINERS.values()) and container.get("env").items():
                     yield container.get("env").finding(
                         f"a patch must not set env of the container {container.get('name').written}",
-                        help="set it in spec.trainer.env, or in the initializer's env",
+                        help=f"set it in {_ENV_OF[container.get('name').written]}",
                         field=f"spec.{facts.overrides_field}",
                         at_key=True,
                     )
@@ -208,9 +216,9 @@ def patched_env(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
 
 @rule("TJ115", "patch-manager")
 def patch_manager(job: TrainJob) -> Iterator[Finding]:
-    """The manager of a runtime patch is no domain and path.
+    """The manager of a runtime patch must have the form domain/path.
 
-    It says who wrote the patch: a DNS name, `/` and a path, such as example.com/me.
+    It says who wrote the patch, such as example.com/me.
 
     Source: Kubeflow Trainer 2.2 and later, jobset plugin.
     """
@@ -218,17 +226,17 @@ def patch_manager(job: TrainJob) -> Iterator[Finding]:
         manager = patch.get("manager").text()
         if manager.known_and(lambda text: names.domain_path(text) != ""):
             yield manager.finding(
-                f"the manager {manager!s} is no domain and path",
-                help="write example.com/NAME",
+                f"manager {str(manager)!r} must have the form domain/path",
+                help="write something like example.com/NAME",
                 field="spec.runtimePatches.manager",
             )
 
 
 @rule("TJ116", "nameless-pull-secret")
 def nameless_pull_secret(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
-    """A patch holds a pull secret without a name for pods that have pull secrets, and the webhook crashes on it.
+    """A patch adds a pull secret without a name to pods that have pull secrets, and the webhook crashes on it.
 
-    Patches are merged by name; where that fails the webhook goes on without the merged runtime and crashes, which
+    Pull secrets are merged by name; where that fails the webhook goes on without the merged runtime and crashes, which
     refuses the job with an internal error that names no field.
 
     Source: Kubeflow Trainer 2.1 and later, merging of patches before the jobset plugin.
@@ -241,15 +249,16 @@ def nameless_pull_secret(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findin
         for item in (item for later in lists[1:] for item in later.items()):
             if item.is_mapping and (item.get("name").is_absent or item.get("name").text().is_("")):
                 yield item.finding(
-                    f"a nameless pull secret cannot be merged with those of {merged.name}", help="name the secret"
+                    f"a pull secret without a name cannot be merged with those of job {merged.name}",
+                    help="add its name",
                 )
 
 
 @rule("TJ121", "injection-target-missing")
 def injection_target_missing(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
-    """The runtime's envInjection names a job or container that is not there.
+    """The runtime's envInjection names a job or container that the runtime does not have.
 
-    Every job on such a runtime is refused, while the runtime itself is taken.
+    Every job on such a runtime is refused, while the runtime itself is accepted.
 
     Source: Kubeflow Trainer 2.3, torch plugin.
     """
@@ -264,9 +273,9 @@ def injection_target_missing(job: TrainJob, facts: KubeflowFacts) -> Iterator[Fi
             if container.known is not None and _lacks_container(jobs.get(name), container.known):
                 yield job.runtime_name.finding(
                     f"the runtime injects PET_* into container {container} of job {name}, which does not exist",
-                    help="mend the runtime's envInjection",
+                    help="fix envInjection of the runtime, or use another runtime",
                     field="spec.runtimeRef",
-                    related=container.field.relate("it is named here"),
+                    related=container.field.relate("the name is here"),
                 )
 
 
@@ -279,22 +288,22 @@ def _lacks_container(job: MergedJob | None, name: str) -> bool:
 
 @rule("TJ131", "mpi-num-proc-word")
 def mpi_num_proc_word(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
-    """numProcPerNode is a word on an MPI runtime, which needs a number.
+    """numProcPerNode is a word where the runtime runs MPI, which needs a number.
 
     Source: Kubeflow Trainer 2.0 and 2.1, mpi plugin.
     """
     words = job.num_proc_per_node.text()
     if job.runs_policy("mpi") and facts.integer_mpi_processes and words.known is not None:
         yield words.finding(
-            f"MPI needs a number of processes, not {str(words)!r}", help="write a number without quotes"
+            f"numProcPerNode must be a number with MPI, not {str(words)!r}", help="write a number without quotes"
         )
 
 
 @rule("TJ132", "mpi-launcher-missing")
 def mpi_launcher_missing(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
-    """Several nodes on an MPI runtime whose launcher is a node and whose jobs are not both there.
+    """Several MPI nodes with the launcher as a node need both the launcher and the node job.
 
-    With `runLauncherAsNode` more than one node needs a job `launcher` and a job `node` in the runtime.
+    With `runLauncherAsNode`, numNodes above 1 needs a job `launcher` and a job `node` in the runtime.
 
     Source: Kubeflow Trainer 2.0 and later, mpi plugin.
     """
@@ -305,13 +314,13 @@ def mpi_launcher_missing(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findin
     if lacking and job.runtime.ml_policy.at("mpi", "runLauncherAsNode").boolean().is_(True):
         yield job.num_nodes.finding(
             f"numNodes must be 1: the runtime {job.runtime_name} has no job {' and no job '.join(lacking)}",
-            help="use a runtime with the jobs launcher and node",
+            help="set numNodes: 1, or use a runtime with the jobs launcher and node",
         )
 
 
 @rule("TJ133", "mpi-reserved-env")
 def mpi_reserved_env(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
-    """An environment variable of Open MPI that the controller sets is set by hand.
+    """The job sets an environment variable of Open MPI that the controller sets itself.
 
     Source: Kubeflow Trainer 2.3, mpi plugin.
     """
@@ -331,7 +340,7 @@ def _env_names(job: TrainJob, reserved: Collection[str]) -> Iterator[Value[str]]
 
 @rule("TJ141", "xgboost-reserved-env")
 def xgboost_reserved_env(job: TrainJob) -> Iterator[Finding]:
-    """An environment variable of XGBoost's tracker that the controller sets is set by hand.
+    """The job sets an environment variable of XGBoost's tracker that the controller sets itself.
 
     Source: Kubeflow Trainer 2.2 and later, xgboost plugin.
     """
@@ -350,15 +359,15 @@ def flux_processes(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     procs = job.num_proc_per_node.integer()
     if job.runs_policy("flux") and facts.flux_counts_job and procs.below(1):
         yield procs.finding(
-            f"Flux needs at least 1 process per node, not {procs}", help="set numProcPerNode to 1 or more"
+            f"numProcPerNode must be at least 1 with Flux, not {procs}", help="set numProcPerNode to 1 or more"
         )
 
 
 @rule("TJ152", "flux-installer")
 def flux_installer(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
-    """The pods of a Flux runtime hold an init container called flux-installer.
+    """The pods of a Flux runtime have an init container called flux-installer.
 
-    The controller adds one of that name itself.
+    The controller adds a container of that name itself.
 
     Source: Kubeflow Trainer 2.2 and later, flux plugin.
     """
@@ -368,8 +377,8 @@ def flux_installer(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
         own = job.holds(container)
         at = container.get("name") if own else job.runtime_name.field
         yield at.finding(
-            f"the init container {FLUX_INSTALLER} is the controller's own",
-            help="rename yours",
+            f"an init container must not be called {FLUX_INSTALLER}: the controller adds one",
+            help="rename it",
             field="spec.trainer.initContainers",
             related=() if own else container.get("name").relate("the runtime has it here"),
         )
@@ -378,10 +387,10 @@ def flux_installer(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
 
 @rule("TJ161", "volcano-queue")
 def volcano_queue(job: TrainJob) -> Iterator[Finding]:
-    """The queue for Volcano is an empty text.
+    """The name of Volcano's queue is empty.
 
     The annotation scheduling.volcano.sh/queue-name of the runtime's template, of the job (2.1) or of its patches (from
-    2.2) names the queue; leave it out for the default queue.
+    2.2 on) names the queue; leave it out for the default queue.
 
     Source: Kubeflow Trainer 2.1 and later, volcano plugin.
     """
@@ -389,7 +398,7 @@ def volcano_queue(job: TrainJob) -> Iterator[Finding]:
         queue = job.queue.field
         own = job.holds(queue)
         yield (queue if own else job.runtime_name.field).finding(
-            f"{QUEUE_ANNOTATION} names no queue",
+            f"the annotation {QUEUE_ANNOTATION} is empty",
             help="name a queue, or remove the annotation",
             field=f"spec.annotations[{QUEUE_ANNOTATION}]",
             related=() if own else queue.relate("the runtime has it here"),
@@ -400,9 +409,9 @@ def volcano_queue(job: TrainJob) -> Iterator[Finding]:
 def volcano_priority_class(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The priority class of the runtime's pods must exist in the cluster.
 
-    With Volcano the webhook looks up the class of each job's pods, until it meets one of Kubernetes' own
-    (system-cluster-critical, system-node-critical). Which classes a cluster has can be said in
-    `[tool.trainlint.cluster]`, `priority-classes`; without that this is a note.
+    With Volcano the webhook looks up the class of each job's pods, up to the first that is one of Kubernetes' own
+    (system-cluster-critical, system-node-critical). List the cluster's classes under `priority-classes` in
+    `[tool.trainlint.cluster]`; without such a list this is a note.
 
     Source: Kubeflow Trainer 2.1 and later, volcano plugin.
     """
@@ -415,10 +424,12 @@ def volcano_priority_class(job: TrainJob, facts: KubeflowFacts) -> Iterator[Find
             unsure = job.priority_classes is None
             yield job.runtime_name.finding(
                 f"the runtime's priority class {name} {'must exist' if unsure else 'does not exist'} in the cluster",
-                help="list the cluster's classes in [tool.trainlint.cluster] priority-classes",
+                help="list the cluster's classes under priority-classes in [tool.trainlint.cluster]"
+                if unsure
+                else did_you_mean(str(name), job.priority_classes or ()) or "use a runtime without it, or create it",
                 severity=Severity.NOTE if unsure else None,
                 field="spec.templateSpec.priorityClassName",
-                related=name.field.relate("it is named here"),
+                related=name.field.relate("the name is here"),
             )
 
 
@@ -432,10 +443,10 @@ def _webhook_looks(runtime: Runtime, facts: KubeflowFacts) -> bool:
 
 @rule("TJ201", "runtime-replicas")
 def runtime_replicas(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Finding]:
-    """A job of the runtime that a TrainJob's step goes into has not one replica.
+    """The runtime job that runs a TrainJob's step must have exactly one replica.
 
-    Nodes come from the parallelism of the one job, which numNodes sets. It concerns jobs that are labelled as trainer,
-    dataset-initializer or model-initializer, in 2.0 also a job called launcher.
+    Nodes are the pods of this one job, whose number numNodes sets. The rule looks at jobs that are labelled as trainer,
+    dataset-initializer or model-initializer, in 2.0 also at a job called launcher.
 
     Source: Kubeflow Trainer 2.0 and later, the runtimes' webhook; the label webhook-validation: disabled skips it from
     2.3.
@@ -445,15 +456,17 @@ def runtime_replicas(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Finding
     for job in runtime.jobs:
         launcher = facts.launcher_replicas and job.name.is_("launcher")
         if (launcher or job.ancestor.is_(*STEP_CONTAINERS)) and job.replicas.known_and(lambda count: count != 1):
-            yield job.replicas.finding(f"the job {job.name} must have 1 replica", help="set numNodes for more nodes")
+            yield job.replicas.finding(
+                f"job {job.name} must have 1 replica", help="set replicas: 1, and numNodes for more nodes"
+            )
 
 
 @rule("TJ202", "runtime-container")
 def runtime_container(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Finding]:
-    """A job of the runtime lacks the container that a TrainJob's step goes into.
+    """A job of the runtime lacks the container that runs a TrainJob's step.
 
     The job labelled as trainer needs a container `node`, the ones labelled as dataset-initializer and model-initializer
-    a container of that name. 2.0 took such a runtime, and image, command and arguments of its jobs went nowhere.
+    a container of that name. 2.0 accepts such a runtime, and image, command and arguments of its jobs have no effect.
 
     Source: Kubeflow Trainer 2.1 and later, the runtimes' webhook; the label webhook-validation: disabled skips it from
     2.3.
@@ -469,8 +482,8 @@ def runtime_container(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Findin
         if not any(name.unknown for name in called):
             at = called[0].field if called else listed
             yield at.finding(
-                f"the job {job.name} has no container {wanted}, where {job.ancestor} goes",
-                help=f"name the main container {wanted}",
+                f"job {job.name} has no container {wanted} to run the step {job.ancestor}",
+                help=f"call its main container {wanted}",
                 field=listed.field_path,
             )
 
@@ -479,7 +492,7 @@ def runtime_container(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Findin
 def deprecated_runtime_manifest(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Finding]:
     """A ClusterTrainingRuntime is labelled as deprecated.
 
-    The API server answers with a warning to it, and to each TrainJob that names it.
+    The API server answers with a warning, also to each TrainJob that uses it.
 
     Source: Kubeflow Trainer 2.1 and later, the ClusterTrainingRuntime's webhook.
     """

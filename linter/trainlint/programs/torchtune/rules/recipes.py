@@ -24,7 +24,7 @@ from trainlint.programs.torchtune.facts import (
     unreleased_component,
 )
 from trainlint.programs.torchtune.omegaconf import Node
-from trainlint.programs.torchtune.program import ConfigFile, Settings
+from trainlint.programs.torchtune.program import ConfigFile, RecipeSettings
 from trainlint.reading.document import Alias, Scalar
 from trainlint.reading.values import Field
 from trainlint.rule import rule
@@ -71,7 +71,7 @@ def _written_in(root: Field) -> Iterator[Field]:
 
 
 @rule("TT302", "unresolved-interpolation")
-def unresolved_interpolation(settings: Settings) -> Iterator[Finding]:
+def unresolved_interpolation(settings: RecipeSettings) -> Iterator[Finding]:
     """A `${…}` names nothing, or a value is still to be given.
 
     `${output_dir}` stands for the value of that key, counted from the top of the config (`${.key}` from the section it
@@ -90,7 +90,7 @@ def unresolved_interpolation(settings: Settings) -> Iterator[Finding]:
 
 
 @rule("TT303", "unknown-component")
-def unknown_component(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
+def unknown_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A `_component_` names nothing that can be imported.
 
     The value is a dotted path from an installed package on: no relative path, no file, no text with spaces. torchtune
@@ -104,8 +104,7 @@ def unknown_component(settings: Settings, facts: TorchtuneFacts) -> Iterator[Fin
     """
     for section in settings.components:
         component = section.get("_component_")
-        path = component.value
-        if path.unknown or not component.own:
+        if component.unknown or not component.own:
             continue
         text = component.text().known
         if text is None:
@@ -161,7 +160,7 @@ def _severity(section: Node | None) -> Severity:
 
 
 @rule("TT304", "unknown-parameter")
-def unknown_parameter(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
+def unknown_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A section has a key that its component does not take.
 
     Every key beside `_component_` is passed to the component by name, null ones too, and what it does not take raises
@@ -222,7 +221,7 @@ def _almost_parameters(section: Node, name: str, unknown: list[str], unset: list
             )
 
 
-def _parameter_help(settings: Settings, section: Node, key: str, unset: list[str]) -> str:
+def _parameter_help(settings: RecipeSettings, section: Node, key: str, unset: list[str]) -> str:
     if settings.job and key in LORA_PARAMETERS and section.key == "model":
         if "model.lora_attn_modules" in settings.overridden:
             return "a full fine-tune was chosen: only with command: [tune, run] and one node is LoRA chosen by the args"
@@ -242,7 +241,7 @@ _PACKAGES = ("torchtune", "torch.", "bitsandbytes.")
 
 
 @rule("TT305", "missing-parameter")
-def missing_parameter(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
+def missing_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A section lacks a parameter that its component requires.
 
     `tune validate` lets it pass, since recipes pass some parameters themselves (the optimizer's params, the dataset's
@@ -270,7 +269,7 @@ def missing_parameter(settings: Settings, facts: TorchtuneFacts) -> Iterator[Fin
 
 
 @rule("TT306", "missing-setting")
-def missing_setting(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
+def missing_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The recipe reads a setting that the config does not have.
 
     Recipes read most settings without a default, so that a config from which one was removed (also by `~key` on the
@@ -307,7 +306,7 @@ def _is_misspelt(key: str, section: Node, facts: TorchtuneFacts) -> bool:
 
 
 @rule("TT307", "section-without-component")
-def section_without_component(settings: Settings) -> Iterator[Finding]:
+def section_without_component(settings: RecipeSettings) -> Iterator[Finding]:
     """A section that the recipe builds has no `_component_`.
 
     Model, tokenizer, dataset, optimizer, loss, checkpointer and the like are built from their `_component_`; a mapping
@@ -333,7 +332,7 @@ def section_without_component(settings: Settings) -> Iterator[Finding]:
 
 
 @rule("TT308", "unsupported-dtype")
-def unsupported_dtype(settings: Settings) -> Iterator[Finding]:
+def unsupported_dtype(settings: RecipeSettings) -> Iterator[Finding]:
     """The dtype is not one that the recipe trains in.
 
     torchtune knows bf16, fp32, fp64 and fp16 by these names alone (not bfloat16, not an enum's name such as
@@ -342,18 +341,17 @@ def unsupported_dtype(settings: Settings) -> Iterator[Finding]:
     Source: get_dtype and the constructors of the recipes, torchtune 0.4.0 to 0.6.1.
     """
     dtype = settings.at("dtype")
-    value = dtype.value
     if settings.recipe is None or not settings.reads("dtype"):
         return
-    if value.wrong_type:
+    if dtype.wrong_type:
         yield settings.refusal(dtype, message="dtype must be a name", help=f"write one of {', '.join(DTYPES[:2])}")
-    elif value.known_and_not_in(DTYPES):
+    elif dtype.known_and_not_in(DTYPES):
         yield settings.refusal(
             dtype,
-            message=f"{value} is no dtype of torchtune",
-            help=_DTYPE_WORDS.get(str(value).lower().rpartition(".")[2], f"write one of {', '.join(DTYPES[:2])}"),
+            message=f"{dtype.known} is no dtype of torchtune",
+            help=_DTYPE_WORDS.get(str(dtype.known).lower().rpartition(".")[2], f"write one of {', '.join(DTYPES[:2])}"),
         )
-    elif value.is_("fp16") and settings.checks("fp16"):
+    elif dtype.is_("fp16") and settings.checks("fp16"):
         yield settings.refusal(
             dtype, message=f"{settings.recipe.name} refuses to train in fp16", help="use bf16, or fp32"
         )
@@ -371,7 +369,7 @@ _DTYPE_WORDS = {
 
 
 @rule("TT309", "activation-offloading")
-def activation_offloading(settings: Settings) -> Iterator[Finding]:
+def activation_offloading(settings: RecipeSettings) -> Iterator[Finding]:
     """Activation offloading is on without what it needs.
 
     Recipes that offload activations raise unless activation checkpointing is on as well, and unless they train on CUDA.
@@ -403,7 +401,7 @@ def activation_offloading(settings: Settings) -> Iterator[Finding]:
 
 
 @rule("TT310", "optimizer-in-backward")
-def optimizer_in_backward(settings: Settings) -> Iterator[Finding]:
+def optimizer_in_backward(settings: RecipeSettings) -> Iterator[Finding]:
     """The optimizer steps in the backward pass, with gradient accumulation or clipping beside it.
 
     With `optimizer_in_bwd` each gradient is used up at once, so that there is nothing to accumulate or clip: the full
@@ -416,7 +414,7 @@ def optimizer_in_backward(settings: Settings) -> Iterator[Finding]:
     if not in_backward.truth().is_(True):
         return
     clipping, steps = settings.at("clip_grad_norm"), settings.at("gradient_accumulation_steps")
-    if settings.checks("in-backward-clip") and clipping.given and not clipping.value.unknown:
+    if settings.checks("in-backward-clip") and clipping.given and not clipping.unknown:
         yield settings.refusal(
             clipping,
             in_backward,
@@ -433,7 +431,7 @@ def optimizer_in_backward(settings: Settings) -> Iterator[Finding]:
 
 
 @rule("TT311", "tensor-parallel")
-def tensor_parallel(settings: Settings) -> Iterator[Finding]:
+def tensor_parallel(settings: RecipeSettings) -> Iterator[Finding]:
     """Tensor parallelism is on without what it needs.
 
     full_finetune_distributed splits a model over tensor_parallel_dim processes: it raises without a
@@ -467,7 +465,7 @@ def tensor_parallel(settings: Settings) -> Iterator[Finding]:
 
 
 @rule("TT312", "unsupported-compile")
-def unsupported_compile(settings: Settings) -> Iterator[Finding]:
+def unsupported_compile(settings: RecipeSettings) -> Iterator[Finding]:
     """The recipe refuses to compile the model.
 
     Quantization-aware training raises with `compile: True`; single-device recipes raise with it on an NPU.
@@ -485,7 +483,7 @@ def unsupported_compile(settings: Settings) -> Iterator[Finding]:
 
 
 @rule("TT313", "left-padding-collator")
-def left_padding_collator(settings: Settings) -> Iterator[Finding]:
+def left_padding_collator(settings: RecipeSettings) -> Iterator[Finding]:
     """The collate function pads on the left, which recipes that train refuse.
 
     Source: _setup_data of the fine-tuning recipes, torchtune 0.4.0 to 0.6.1 (qat_distributed since 0.5.0).
@@ -500,7 +498,7 @@ def left_padding_collator(settings: Settings) -> Iterator[Finding]:
 
 
 @rule("TT314", "packed-dataset")
-def packed_dataset(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
+def packed_dataset(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A dataset is packed that cannot be.
 
     `packed: True` joins samples up to the tokenizer's max_seq_len; where that is null, as in most shipped configs, the
@@ -528,7 +526,7 @@ def packed_dataset(settings: Settings, facts: TorchtuneFacts) -> Iterator[Findin
 
 
 @rule("TT315", "unmatched-lora-target", severity=Severity.WARNING)
-def unmatched_lora_target(settings: Settings) -> Iterator[Finding]:
+def unmatched_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
     """A name in lora_attn_modules matches no layer and is passed over in silence.
 
     torchtune puts LoRA on q_proj, k_proj, v_proj and output_proj; the output projection is not called o_proj here as it
@@ -548,7 +546,7 @@ def unmatched_lora_target(settings: Settings) -> Iterator[Finding]:
 
 
 @rule("TT316", "no-lora-target")
-def no_lora_target(settings: Settings) -> Iterator[Finding]:
+def no_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
     """lora_attn_modules is empty.
 
     The builders of LoRA models ask for one attention module at least and raise on an empty list, also where
@@ -557,13 +555,13 @@ def no_lora_target(settings: Settings) -> Iterator[Finding]:
     Source: the LoRA builders of torchtune 0.4.0 to 0.6.1.
     """
     for targets in _lora_targets(settings):
-        if targets.own and targets.value.wrong_type and not targets.elements and not targets.entries:
+        if targets.own and targets.wrong_type and not targets.elements and not targets.entries:
             yield targets.field.finding(
                 "lora_attn_modules is empty", help=f"name one at least of {', '.join(LORA_TARGETS)}"
             )
 
 
-def _lora_targets(settings: Settings) -> Iterator[Node]:
+def _lora_targets(settings: RecipeSettings) -> Iterator[Node]:
     for section in settings.components:
         path = section.get("_component_").text().known or ""
         targets = section.get("lora_attn_modules")
@@ -572,7 +570,7 @@ def _lora_targets(settings: Settings) -> Iterator[Node]:
 
 
 @rule("TT317", "lora-on-tied-output", severity=Severity.WARNING)
-def lora_on_tied_output(settings: Settings) -> Iterator[Finding]:
+def lora_on_tied_output(settings: RecipeSettings) -> Iterator[Finding]:
     """LoRA is to go on an output layer that is the embedding itself.
 
     llama3_2 1B and 3B and qwen2_5 up to 3B have no output layer of their own. `apply_lora_to_output: True` passes
@@ -591,7 +589,7 @@ def lora_on_tied_output(settings: Settings) -> Iterator[Finding]:
 
 
 @rule("TT318", "ppo-batches")
-def ppo_batches(settings: Settings) -> Iterator[Finding]:
+def ppo_batches(settings: RecipeSettings) -> Iterator[Finding]:
     """The batch sizes of PPO do not divide one another.
 
     batch_size must be a multiple of forward_batch_size and of ppo_batch_size, ppo_batch_size one of
@@ -615,7 +613,7 @@ def ppo_batches(settings: Settings) -> Iterator[Finding]:
 
 
 @rule("TT319", "quantizer-missing")
-def quantizer_missing(settings: Settings) -> Iterator[Finding]:
+def quantizer_missing(settings: RecipeSettings) -> Iterator[Finding]:
     """Quantization-aware training has no quantizer.
 
     The recipe asks for it before anything is trained. The shipped configs have a section `quantizer` with the component
@@ -629,7 +627,7 @@ def quantizer_missing(settings: Settings) -> Iterator[Finding]:
 
 
 @rule("TT320", "unknown-model-type")
-def unknown_model_type(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
+def unknown_model_type(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The checkpointer's model_type is not one that torchtune knows.
 
     It decides how weights are renamed, and is the name of a family in capitals (LLAMA3_2, QWEN2); several families
@@ -650,7 +648,7 @@ def unknown_model_type(settings: Settings, facts: TorchtuneFacts) -> Iterator[Fi
 
 
 @rule("TT321", "unread-setting", severity=Severity.WARNING)
-def unread_setting(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
+def unread_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A setting that no recipe reads has no effect.
 
     torchtune adds any key that a config or the command line gives and never asks whether something reads it: with
@@ -677,12 +675,12 @@ def unread_setting(settings: Settings, facts: TorchtuneFacts) -> Iterator[Findin
             yield node.field.finding(f"no recipe of torchtune reads {key}", help=f'did you mean "{hint}"?', at_key=True)
 
 
-def _is_shipped(settings: Settings, key: str) -> bool:
+def _is_shipped(settings: RecipeSettings, key: str) -> bool:
     return not settings.root.entries[key].own
 
 
 @rule("TT322", "not-a-number")
-def not_a_number(settings: Settings) -> Iterator[Finding]:
+def not_a_number(settings: RecipeSettings) -> Iterator[Finding]:
     """A setting that recipes count with is no number.
 
     batch_size, epochs, gradient_accumulation_steps, max_steps_per_epoch and seed, and the optimizer's lr, are used as
@@ -697,7 +695,7 @@ def not_a_number(settings: Settings) -> Iterator[Finding]:
 
 
 @rule("TT323", "profiler-component")
-def profiler_component(settings: Settings, facts: TorchtuneFacts) -> Iterator[Finding]:
+def profiler_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The profiler section names another component than the recipes take.
 
     Recipes compare the name with that of their own profiler and raise at any other. Write
@@ -714,7 +712,7 @@ def profiler_component(settings: Settings, facts: TorchtuneFacts) -> Iterator[Fi
 
 
 @rule("TT324", "config-as-a-key")
-def config_as_a_key(settings: Settings) -> Iterator[Finding]:
+def config_as_a_key(settings: RecipeSettings) -> Iterator[Finding]:
     """A config has a key `config`, which tune run uses itself.
 
     The parser keeps the path of the config under that name, and refuses a config that has it too. Rename the key.
@@ -727,7 +725,7 @@ def config_as_a_key(settings: Settings) -> Iterator[Finding]:
 
 
 @rule("TT325", "unknown-device")
-def unknown_device(settings: Settings) -> Iterator[Finding]:
+def unknown_device(settings: RecipeSettings) -> Iterator[Finding]:
     """The device is not one that torch knows.
 
     A device is cuda, cpu, xpu, mps or npu, with an index after a colon or without; `gpu` is none. It is the first thing
