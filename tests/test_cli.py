@@ -203,7 +203,7 @@ def test_colour_only_where_it_is_wanted(bad: Path, monkeypatch: pytest.MonkeyPat
 def test_as_a_module_and_in_a_narrow_encoding(bad: Path) -> None:
     bad.write_text(BAD.replace("tune}", "tune}  # 😀") + "# ü\n", encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "trainlint", "bad.yaml"],
+        [sys.executable, "-m", "trainlint", "--target", "kubeflow-trainer=2.3", "bad.yaml"],
         capture_output=True,
         env={"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PATH": "", "SYSTEMROOT": "C:\\Windows"},
         check=False,

@@ -9,7 +9,7 @@ import pytest
 from trainlint.reading.document import documents, of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.text import Text
-from trainlint.reading.values import Absent, Field, Known, Unknown, WrongType, is_template, spelled
+from trainlint.reading.values import Absent, Field, Known, Unknown, Value, WrongType, is_template, spelled
 
 
 def root(content: str, dialect: Dialect = Dialect.KUBERNETES) -> Field:
@@ -68,7 +68,7 @@ def test_what_is_read(written: str, kind: str, value: object) -> None:
 @pytest.mark.parametrize(("content", "state"), [("", Absent), ("~", Absent), ("${V}", Unknown), ("{{ v }}", Unknown)])
 @pytest.mark.parametrize("kind", ["text", "integer", "number", "boolean", "scalar", "texts"])
 def test_what_is_not_there_yet(content: str, state: type, kind: str) -> None:
-    read = getattr(root(f"v: {content}").get("v"), kind)()
+    read: Value[str] = getattr(root(f"v: {content}").get("v"), kind)()
     assert isinstance(read, state)
     assert (read.absent, read.given, read.unknown) == (state is Absent, state is not Absent, state is Unknown)
     assert isinstance(read.map(str), state)

@@ -10,7 +10,7 @@ from trainlint.programs.torchtune.omegaconf import Node, split_key
 from trainlint.reading.document import Unparsable, documents
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.text import Text
-from trainlint.reading.values import UNKNOWN, Absent, Field, Known, Unknown, Value, is_template
+from trainlint.reading.values import Absent, Field, Known, Unknown, Value, is_template
 from trainlint.repository.shell import Word
 
 
@@ -173,7 +173,7 @@ def _value(arg: Arg) -> Node | None:
     written = arg.text.partition("=")[2]
     node = Node(arg.field, None, "")
     if not arg.value_known:
-        node.plain = UNKNOWN
+        node.plain = f"{{{{ {written} }}}}"
     elif "max_filename" in arg.key:
         node.plain = written
     elif written != "None":

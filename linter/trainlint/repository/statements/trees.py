@@ -222,7 +222,7 @@ class _Toml:
                 for _ in range(1 + many):
                     if self.next()[1] != "]":
                         raise Broken("not TOML", start)
-                here = self.open(path, many=many)
+                here = self.enter(path, many=many)
                 self.line_ends()
             else:
                 self.pair(here, kind, text, start, end)
@@ -251,7 +251,7 @@ class _Toml:
                 return path
             kind, text, start, end = self.next()
 
-    def open(self, path: list[Leaf], *, many: bool) -> Table:
+    def enter(self, path: list[Leaf], *, many: bool) -> Table:
         """The table of a header."""
         here = self.root
         for step in path[:-1]:
