@@ -1,13 +1,13 @@
 # make lint PATHS=…   lint a repository (the demo, when nothing is named)
 # make test           everything that CI runs
 # make bench          how long one staged file takes
-# make snapshots      write anew what is reported on each bad fixture
-# make docs           the snapshots, and from them the rule pages, and the outputs shown in README.md
+# make snapshots      update the report beside each bad fixture
+# make docs           update the snapshots, the rule pages and the outputs in README.md
 # make whats-new      list the releases of the trainers that are newer than those known
 # make facts PROGRAM=axolotl RELEASE=0.22.0 [FROM=FILE DATE=2026-12-24]
-#                     add a release, its package from the registry or the file; without RELEASE, read all known again
+#                     add a release from the registry or a file; without RELEASE, read all known ones again
 # make confirm PROGRAM=axolotl
-#                     list what is claimed of the newest known release and not confirmed yet
+#                     list the claims about the newest known release that are not confirmed yet
 
 PYTHON ?= python3
 PATHS ?= fixtures/demo

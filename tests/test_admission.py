@@ -99,7 +99,7 @@ def test_field_of_another_release(tmp_path: Path) -> None:
     assert first.message == "spec has no field podTemplateOverrides, it is one of Kubeflow Trainer 2.1"
     assert first.help == "write runtimePatches, which has another shape"
     (notice,) = report.notices
-    assert notice.startswith("1 refused document would be accepted by kubeflow-trainer 2.1:")
+    assert notice.startswith("kubeflow-trainer 2.1 would accept 1 refused document:")
     assert 'kubeflow-trainer = "2.1"' in notice
     assert "--target kubeflow-trainer=2.1" in notice
 

@@ -261,7 +261,7 @@ def test_a_fault_of_ours_is_one_line_and_the_other_files_are_checked(
     assert found(report) == [("b.yaml", 6, "TT102")]
     assert report.crashed
     (notice,) = report.notices
-    assert "a.yaml: not wholly checked: internal error at test_engine.py" in notice
+    assert "a.yaml: not completely checked: internal error at test_engine.py" in notice
     assert "\n" not in notice
 
 

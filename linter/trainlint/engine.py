@@ -1,4 +1,4 @@
-"""Runs the stages: discover, read, recognise, rules, suppress, report."""
+"""Runs the stages in order: discover, read, recognise, rules, suppress, report."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class Workspace:
         )
 
     def target(self, program: Program, subject: Subject) -> Target:
-        """The releases that a subject is judged by."""
+        """The releases whose verdict on a subject is given."""
         named = self.settings.targets.get(program.name)
         return named or program.load().default_target(subject, self.surroundings)
 
     def findings(self, program: Program, subject: Subject, release: str, rules: Iterable[Rule]) -> list[Finding]:
-        """What one known release says: what holds in every alternative of the subject."""
+        """The findings in one known release that hold in every alternative of the subject."""
         module = program.load()
         facts = module.facts(release)
         return _common_to_all(
@@ -76,7 +76,7 @@ class Workspace:
         )
 
     def accepts(self, program: Program, subject: Subject, release: str) -> bool:
-        """No rule that speaks for the subject's own program calls it an error."""
+        """No rule of the subject's own program finds an error."""
         rules = [rule for rule in rules_of(program.rules) if rule.program in (None, program.name)]
         found = self.findings(program, subject, release, rules)
         return not any(f.level is Severity.ERROR and f.program == program.name for f in found)
@@ -100,7 +100,7 @@ class Run:
         self._recognised = 0
 
     def lint(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None = None) -> Report:
-        """Check everything and say what came of it."""
+        """Check everything; returns the report."""
         findings: list[Finding] = []
         texts: dict[str, Text] = {}
         discovered = 0
@@ -134,7 +134,7 @@ class Run:
         )
 
     def subjects(self, paths: Sequence[Path], program: str) -> Iterator[tuple[Surroundings, Subject, InForce]]:
-        """Each subject of one program in these files and folders, with each choice of releases that it is judged by."""
+        """Each subject of one program in these files and folders, with each version that is targeted."""
         for candidate, source in self._sources(paths, None):
             workspace = self._workspace(candidate.workspace)
             for owner, subject in workspace.recogniser.subjects(source):
@@ -149,7 +149,7 @@ class Run:
         return self.settings_of(workspace_of(folder, folder))
 
     def settings_of(self, workspace: Path) -> Settings:
-        """The settings in force in a workspace: the options over its file, or over the one that was named."""
+        """The settings of a workspace: those of its file, or of the named one, overridden by the options."""
         file = self.overrides.config or (None if self.overrides.isolated else settings_file(workspace))
         settings = read_settings(file, VOCABULARY) if file else Settings()
         return self.overrides.over(replace(settings, base=settings.base or workspace))
@@ -192,7 +192,7 @@ class Run:
         return self._workspaces[root]
 
     def _guarded(self, candidate: Candidate, source: Source) -> Iterator[Finding]:
-        """The findings of a file; a fault of ours ends this file's, not the run."""
+        """The findings of a file; an exception in trainlint ends the check of this file, not the run."""
         try:
             self._parsed += bool(source.documents or source.trouble)
             self._recognised += bool(self._workspace(candidate.workspace).recogniser.subjects(source))
@@ -203,7 +203,7 @@ class Run:
             if os.environ.get("TRAINLINT_DEBUG"):
                 raise
             self._crashed = True
-            self._notice(f"{source.path}: not wholly checked: {fault(error)}")
+            self._notice(f"{source.path}: not completely checked: {fault(error)}")
 
     def _findings(self, candidate: Candidate, source: Source) -> Iterator[Finding]:
         workspace = self._workspace(candidate.workspace)
@@ -225,7 +225,7 @@ class Run:
         yield from _run_rules(rules, [file], "trainlint" if templated else owner.name)
 
     def _unused(self, candidate: Candidate, path: str, comments: Suppressed) -> Iterator[Finding]:
-        """Comments that suppress nothing, unless what they name was not looked for in this run."""
+        """Findings on comments that suppress nothing, except those that name rules which this run leaves out."""
         idle = list(comments.unused())
         if not idle:
             return
@@ -242,7 +242,7 @@ class Run:
             yield from _run_rules(looked_for, [UnusedSuppression(path, suppression, kept, unknown)], "trainlint")
 
     def _verdicts(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[Finding]:
-        """What every targeted release says of a subject; equal findings become one that names its releases."""
+        """The findings on a subject in all targeted releases; equal ones become one that names its releases."""
         rules = list(selected(rules_of(program.rules), workspace.settings.select, workspace.settings.ignore))
         merged: dict[tuple[object, ...], Finding] = {}
         for in_force in self._releases(workspace, program, subject):
@@ -259,7 +259,7 @@ class Run:
             self._try_other_releases(workspace, program, subject)
 
     def _try_other_releases(self, workspace: Workspace, program: Program, subject: Subject) -> None:
-        """Where no one chose a release: which other one, whose fields a refused subject has, would accept it."""
+        """Where no release is chosen: count another release that has the refused subject's fields and accepts it."""
         target = workspace.target(program, subject)
         if target.origin != "default":
             return
@@ -271,8 +271,8 @@ class Run:
         for program, accepted in self._accepted_elsewhere.items():
             release, count = max(reversed(accepted.items()), key=lambda item: item[1])
             self._notice(
-                f"{count} refused document{'s' if count > 1 else ''} would be accepted by {program} {release}: if that "
-                f'is what you run, set {program} = "{release}" in [tool.trainlint.targets] or pass '
+                f"{program} {release} would accept {count} refused document{'s' if count > 1 else ''}: if you use "
+                f'that release, set {program} = "{release}" in [tool.trainlint.targets] or pass '
                 f"--target {program}={release}"
             )
 
@@ -293,7 +293,7 @@ class Run:
             yield in_force
 
     def _path_from_root(self, path: str) -> str:
-        """A path from the root of its repository, so that it is the same from whichever folder the run starts."""
+        """A path from the root of its repository: the same wherever the run starts."""
         absolute = Path(os.path.abspath(path))
         root = self._roots.get(absolute.parent)
         if root is None:
@@ -312,7 +312,7 @@ class Run:
 
 
 def _merge_duplicates(findings: Sequence[Finding]) -> list[Finding]:
-    """Each finding once: what two subjects say of one place is one mistake, with the related places of both."""
+    """Each finding once: equal findings on two subjects become one, with the related places of both."""
     found: dict[Finding, Finding] = {}
     for finding in findings:
         alone = replace(finding, related=())
@@ -322,7 +322,7 @@ def _merge_duplicates(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def fault(error: Exception) -> str:
-    """One line on a fault of trainlint itself: what, and where in its code."""
+    """One line on an exception in trainlint itself: what, and where in its code."""
     import traceback
 
     frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -334,7 +334,7 @@ def fault(error: Exception) -> str:
 def _run_rules(
     rules: Iterable[Rule], views: Views, program: str, release: str | None = None, facts: object = None
 ) -> Iterator[Finding]:
-    """What the rules say of those views that they look at, with what rule, program and release settle."""
+    """The findings of rules on the views that they look at, completed with rule, program and release."""
     for rule in rules:
         for view in views:
             if isinstance(view, rule.subject):
@@ -349,7 +349,7 @@ def _run_rules(
 
 
 def _common_to_all(alternatives: Sequence[list[Finding]]) -> list[Finding]:
-    """The findings of the first alternative that each of the others makes at the same place, too."""
+    """The findings of the first alternative that all others have at the same place too."""
     if len(alternatives) < 2:
         return list(alternatives[0]) if alternatives else []
     others = [{(f.rule, f.span, f.level) for f in findings} for findings in alternatives[1:]]

@@ -58,7 +58,10 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A change that mends a finding; `safe` ones keep what the program does today."""
+    """A change that fixes a finding; a `safe` one keeps what the program does today.
+
+    `title` says what is written where; a finding's help says why or how, in other words.
+    """
 
     title: str
     edits: tuple[Edit, ...]
@@ -69,8 +72,8 @@ class Fix:
 class Finding:
     """One thing that is wrong at one place.
 
-    A rule yields it with what it knows; the engine stamps rule, name, program, release and severity where the rule
-    left them open. `field` is the path as the program spells it, `yaml_path` the true one.
+    A rule fills in what it knows; the engine adds rule, name, program, release and, unless the rule gave one, the
+    severity. `field` is the path as the program spells it, `yaml_path` the true one.
     """
 
     message: str
@@ -89,7 +92,7 @@ class Finding:
     suppressed: str | None = dataclasses.field(default=None, compare=False)
     baselined: bool = dataclasses.field(default=False, compare=False)
     fingerprint: str = dataclasses.field(default="", compare=False)
-    """By this the finding is known again: fingerprints.py says what it is made of."""
+    """Identifies the finding in later runs; fingerprints.py says what it is made of."""
     content: str = dataclasses.field(default="", compare=False)
     """The fingerprint without the path: the same when the file is moved."""
 
@@ -100,11 +103,11 @@ class Finding:
 
     @property
     def level(self) -> Severity:
-        """The severity, which the engine has settled by the time a finding is reported."""
+        """The severity; every reported finding has one."""
         return self.severity or Severity.ERROR
 
     def stamped(self, *, rule: str, name: str, severity: Severity, program: str, version: str | None) -> Finding:
-        """This finding with what its rule, its program and the release in force settle."""
+        """This finding with its rule, its program, its release and a severity."""
         return replace(
             self,
             rule=rule,
@@ -131,8 +134,14 @@ def nearest(word: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:
 
 
 def some_of(words: Iterable[object], limit: int = 5) -> str:
-    """A list of allowed values for a message, capped: `a, b, c, … (12 in all)`."""
+    """A list of values for a message, capped: `a, b, c, … (12 in all)`."""
     listed = [str(word) for word in words]
     if len(listed) <= limit:
         return ", ".join(listed)
     return f"{', '.join(listed[:limit])}, … ({len(listed)} in all)"
+
+
+def choice_of(words: Iterable[object], limit: int = 5) -> str:
+    """What may be written, for a help: `a`, `a or b`, `one of a, b, c`; capped as `some_of` does."""
+    listed = [str(word) for word in words]
+    return " or ".join(listed) if len(listed) < 3 else f"one of {some_of(listed, limit)}"

@@ -1,9 +1,9 @@
-"""Whose document it is: the one place that weighs what the programs say of it.
+"""Which program owns a document.
 
-Each program claims a document by what a file of its own looks like. A claim falls where the document has a key that is
-another program's, or that of a tool which trainlint does not know further. Of the claims that stand the strongest wins
-(a program's own words over keys that only it has together, and those over names that it shares); where two are equal,
-nobody owns the document.
+Each program claims a document that looks like a file of its own. A claim is dropped where the document has a key of
+another program or of another tool. Of the remaining claims the strongest wins (a program's own words, then a
+combination of keys that only it has, then names that it shares); where two are equally strong, nobody owns the
+document.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 Recognised = list[tuple[Program, "Subject"]]
 
 OWN_WORDS = 4
-"""From this strength on no key speaks against a claim: the document has words that only this program has."""
+"""A claim of at least this strength is never dropped: the document has words that only this program has."""
 
 
 class Sign(NamedTuple):
-    """Keys that together, at the top of a document, show that it is some other tool's."""
+    """Top-level keys that together show that a document belongs to another tool."""
 
     keys: frozenset[str]
     unless: frozenset[str] = frozenset()
-    """They show nothing where one of these is there too."""
+    """With one of these keys the sign does not count."""
 
 
 STRANGERS: dict[str, tuple[Sign, ...]] = {
@@ -44,11 +44,11 @@ STRANGERS: dict[str, tuple[Sign, ...]] = {
     "example scripts of accelerate": (Sign(frozenset({"checkpointing_steps"})), Sign(frozenset({"with_tracking"}))),
     "other trainers": (Sign(frozenset({"trainer_type"})),),
 }
-"""Tools that trainlint does not check, by what their files look like."""
+"""Tools that trainlint does not check, with the signs of their files."""
 
 
 class Recogniser:
-    """The subjects of one repository's files, each document looked at once."""
+    """The subjects in one repository's files; each document is recognised once."""
 
     def __init__(self, repository: Repository) -> None:
         self.repository = repository
@@ -56,7 +56,7 @@ class Recogniser:
         self._of_program: dict[str, list[Subject]] = {}
 
     def subjects(self, source: Source) -> Recognised:
-        """What the programs recognise in a file, document by document."""
+        """The subjects in a file, document by document, each with its program."""
         if source.path not in self._of_source:
             programs = programs_of(source)
             self._of_source[source.path] = [
@@ -65,7 +65,7 @@ class Recogniser:
         return self._of_source[source.path]
 
     def subjects_of(self, program: str) -> Sequence[Subject]:
-        """What a program recognises in the workspace's YAML files, by path and document."""
+        """The subjects of one program in the workspace's YAML files, by path and document."""
         if program not in self._of_program:
             self._of_program[program] = [
                 subject
@@ -78,24 +78,24 @@ class Recogniser:
 
 
 def marks(content: str) -> tuple[str, ...]:
-    """The names of the programs whose marker a text holds."""
+    """The names of the programs whose marker is in a text."""
     return tuple(program.name for program in marked(content))
 
 
 def programs_of(source: Source) -> list[Program]:
-    """The programs that a file's text speaks of."""
+    """The programs whose marker is in a file."""
     return [PROGRAMS[name] for name in source.marks]
 
 
 def owner_of_broken(source: Source) -> Program | None:
-    """The program whose file this is, although it cannot be read to its end."""
+    """The program that owns a file which cannot be read to its end."""
     content = source.text.content if source.text is not None else ""
     owners = [program for program in programs_of(source) if program.owns_broken(content)]
     return owners[0] if owners else None
 
 
 def is_templated(source: Source) -> bool:
-    """The file is a template of its program's: something fills it in first."""
+    """The file is a template."""
     owner = owner_of_broken(source)
     return (
         owner is not None and source.text is not None and any(mark in source.text.content for mark in owner.templates)
@@ -103,7 +103,7 @@ def is_templated(source: Source) -> bool:
 
 
 def recognised(document: Document, programs: Iterable[Program]) -> Recognised:
-    """What a document holds of these programs: its owner's subjects, and the commands of any."""
+    """The subjects of these programs in a document: those of its owner, and the commands of any program."""
     claims = [(program, subject) for program in programs for subject in program.load().recognise(document)]
     standing = [program for program, subject in claims if subject.owns_document and _stands(program, subject)]
     strongest = max((program.strength for program in standing), default=0)
@@ -116,7 +116,7 @@ def recognised(document: Document, programs: Iterable[Program]) -> Recognised:
 
 
 def _stands(program: Program, subject: Subject) -> bool:
-    """The claim holds: nothing at the top of the document, or of the section, speaks of another program."""
+    """The claim is not dropped: no top-level key of the document or of the section belongs to another program."""
     if program.strength >= OWN_WORDS:
         return True
     root = Field.root(subject.field.document, subject.field.dialect)

@@ -1,4 +1,4 @@
-"""What each TrainJob will really start, and where each value comes from: `trainlint resolve`."""
+"""`trainlint resolve`: what each TrainJob starts, and where each value comes from."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONTAINER_KEYS = ("image", "command", "args", "env", "envFrom", "resources", "po
 
 @dataclass(frozen=True)
 class Resolved:
-    """One TrainJob with one definition of its runtime, in one release; `built` is None where that is not known."""
+    """One TrainJob with one definition of its runtime, in one release; `built` is None where it is not known."""
 
     job: TrainJob
     built: BuiltJob | None
@@ -36,7 +36,7 @@ class Resolved:
 
 
 def resolve(paths: Sequence[Path], overrides: Overrides) -> list[Resolved]:
-    """Build every TrainJob in these files and folders, in order; a patch of kustomize's is none.
+    """Build every TrainJob in these files and folders, in order; kustomize patches are not jobs.
 
     Raises MissingPath for a path that does not exist and SettingsError for settings that cannot be used.
     """
@@ -128,7 +128,7 @@ def _env(env: BuiltValue, built: BuiltJob) -> Json:
 
 
 def plain(part: BuiltValue) -> Json:
-    """A part as plain data; what the manifests do not tell is null."""
+    """A part as plain data; an unknown value is null."""
     content = part.content
     if isinstance(content, dict):
         amounts = content.items() if "limits" in content or "requests" in content else ()
@@ -152,7 +152,7 @@ def _origin(part: BuiltValue, built: BuiltJob) -> Json:
 
 
 def as_text(found: Sequence[Resolved]) -> str:
-    """A block for each job: its pods, their containers, and behind each value where it comes from."""
+    """A block for each job: its pods and containers, with the file and line of each value."""
     return "\n".join("".join(f"{line}\n" for line in _lines(item)) for item in found)
 
 
@@ -162,9 +162,9 @@ def _lines(item: Resolved) -> Iterator[str]:
     runtime = f"{job.runtime_kind} {job.runtime_name}"
     yield f"{span.path}:{span.line}: TrainJob {job.name} with {runtime}, Kubeflow Trainer {item.release}"
     if not item.admitted:
-        yield "  refused at admission: trainlint check says why"
+        yield "  refused at admission (run trainlint check)"
     if built is None:
-        yield "  its runtime is not known, so neither is what it starts"
+        yield "  what it starts is not known, because its runtime is not"
         return
     if built.stops:
         yield f"  starts nothing: {built.stops[1]}"
@@ -202,7 +202,7 @@ def _shown(part: BuiltValue) -> str:
 
 
 def _source(source: BuiltValue) -> str:
-    """Where a variable's value is taken from: `(secretKeyRef token)`."""
+    """The source of a variable's value: `(secretKeyRef token)`."""
     for key, ref in source.entries():
         words = [str(value) for _, value in ref.entries() if str(value)]
         return f"({' '.join([key, *words])})"
@@ -210,7 +210,7 @@ def _source(source: BuiltValue) -> str:
 
 
 def _behind(part: BuiltValue, built: BuiltJob) -> str:
-    """`  # jobs.yaml:7`, the place that gave a value."""
+    """The place of a value: `  # jobs.yaml:7`."""
     shipped = part.owner is Owner.RUNTIME and built.runtime.shipped
     place = "the shipped runtime" if shipped else f"{part.place.span.path}:{part.place.span.line}"
     return f"  # {'made from ' if part.made else ''}{place}"
@@ -223,7 +223,7 @@ _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 def canonical(text: str) -> str | None:
-    """A quantity as Kubernetes writes it back: 1000m is 1, 1024Mi is 1Gi; None for a text that is none.
+    """A quantity as Kubernetes writes it: 1000m is 1, 1024Mi is 1Gi; None for a text that is not a quantity.
 
     Source: Quantity.CanonicalizeBytes of k8s.io/apimachinery.
     """

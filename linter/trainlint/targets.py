@@ -1,4 +1,4 @@
-"""What a run judges by: the releases of each program, and what the cluster is known to hold."""
+"""What a run assumes: the releases of each program, and the contents of the cluster."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from trainlint.findings import did_you_mean
 
 
 class TargetError(ValueError):
-    """A target that names no program, or no version of one."""
+    """A target with an unknown program or an invalid version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The releases of a program whose verdict is given, and where that choice came from.
+    """The releases of a program whose verdict is given, and where that choice comes from.
 
     `origin` is `default`, `option`, or the place of a setting or pin (`pyproject.toml`, `requirements.txt:3`).
     """
@@ -26,9 +26,9 @@ class Target:
 
 @dataclass(frozen=True)
 class Cluster:
-    """What the cluster is known to hold: `[tool.trainlint.cluster]` and `runtimes`. None where nothing was said.
+    """The known contents of the cluster: `[tool.trainlint.cluster]` and `runtimes`. None where nothing is known.
 
-    `closed` says that the repository and the release's shipped runtimes are all the runtimes there are.
+    `closed`: there are no other runtimes than those in the repository and those that the release ships.
     """
 
     runtimes: frozenset[str] | None = None
@@ -41,15 +41,15 @@ def parse_target(
 ) -> dict[str, Target]:
     """`PROGRAM=VERSION[,VERSION…]` as a target.
 
-    `verdict_only` are names that follow another program's release. Raises TargetError for an unknown program or a text
-    that is no version.
+    `verdict_only` are names without a target of their own, with the program whose target counts. Raises TargetError for
+    an unknown program or an invalid version.
     """
     program, equals, listed = option.partition("=")
     versions = [version.strip().lstrip("v") for version in listed.split(",") if version.strip()]
     if not equals or not versions:
         raise TargetError(f"{option!r} is not a target: write PROGRAM=VERSION, such as kubeflow-trainer=2.3")
     if program in verdict_only:
-        raise TargetError(f"{program} has no target of its own: it follows {verdict_only[program]}")
+        raise TargetError(f"{program} has no target of its own: name that of {verdict_only[program]}")
     if program not in programs:
         hint = did_you_mean(program, programs)
         raise TargetError(f"unknown program {program!r}{f', {hint}' if hint else ''}; known: {', '.join(programs)}")

@@ -1,24 +1,24 @@
-"""Text that a file or its name holds, made safe to print: nothing in it can steer a terminal or hide."""
+"""Text from a file or its name, made safe to print: it can neither control a terminal nor hide."""
 
 from __future__ import annotations
 
 
 def visible(text: str, encoding: str = "utf-8") -> str:
-    r"""The text with all that does not print, or that the encoding lacks, spelled out (`\x1b`, `\u202e`, `\n`)."""
+    r"""The text; characters that do not print or that the encoding lacks are escaped (`\x1b`, `\u202e`, `\n`)."""
     if text.isprintable() and _encodable(text, encoding):
         return text
     return "".join(visible_character(character, encoding) for character in text)
 
 
 def visible_character(character: str, encoding: str) -> str:
-    """One character, spelled out where it does not print or the encoding lacks it."""
+    """One character, escaped where it does not print or the encoding lacks it."""
     if character.isprintable() and _encodable(character, encoding):
         return character
     return character.encode("unicode_escape").decode("ascii")
 
 
 def columns(text: str) -> int:
-    """How many terminal columns printable text takes: two for a wide character, none for a combining one."""
+    """The terminal columns of printable text: two for a wide character, none for a combining one."""
     if text.isascii():
         return len(text)
     from unicodedata import category, east_asian_width

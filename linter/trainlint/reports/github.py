@@ -22,7 +22,7 @@ def render(report: Report, options: RenderOptions) -> str:
 def _command(finding: Finding, options: RenderOptions) -> str:
     span = finding.span
     properties: dict[str, object] = {"file": options.from_root(finding.path), "line": span.line}
-    # GitHub takes columns only where the annotation is within one line.
+    # GitHub accepts columns only for an annotation within one line.
     if span.end_line == span.line:
         properties |= {"col": span.column, "endLine": span.end_line, "endColumn": span.end_column}
     else:

@@ -3,16 +3,16 @@
 Keys of the object, all of them always there:
 
 - `version`: of this format, 1; new keys do not change it. `tool`: `name` and `version`.
-- `findings`: in the order of file and place. Suppressed and baselined ones are left out unless they are asked for.
+- `findings`: in the order of file and place, without suppressed and baselined ones unless these are asked for.
 - `files`: how many were `discovered`, `parsed` and `recognised`.
-- `targets`: for each program the `versions` that were judged, and where that choice came `from`.
+- `targets`: for each program the `versions` whose verdict is given, and where that choice comes `from`.
 - `notices`: remarks on the run itself. `summary`: how many `error`, `warning`, `note`, `suppressed`, `baselined`.
 
 Keys of a finding:
 
 - `rule`, `name`, `severity`, `program`, `programVersions`, `message`, `help` (may be empty);
-- `path` as the user would write it, `document` (index among the file's non-empty documents), `field` as the program
-  spells it, `yamlPath` the true path;
+- `path` as the user would write it, `document` (index among the file's non-empty documents), `field` (the path as the
+  program spells it), `yamlPath` (the path in the document);
 - `line`, `column`, `endLine`, `endColumn`: from 1, columns count characters, the end is exclusive;
 - `related`: objects of `message`, `path` and the four numbers;
 - `fix`: null, or `title`, `safe` and `edits`: objects of the four numbers and `replacement`;

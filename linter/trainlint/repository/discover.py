@@ -1,4 +1,4 @@
-"""Paths to the YAML files worth opening, and the workspace that each belongs to."""
+"""Finds the YAML files to open, and the workspace of each."""
 
 from __future__ import annotations
 
@@ -25,15 +25,12 @@ _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", ".tox", ".nox"})
 
 
 class MissingPath(ValueError):
-    """A path on the command line does not exist."""
+    """A named path does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A file to look at: its path, the workspace that it belongs to, and how it was come upon.
-
-    `path` is what the user named and led to it, `start` the workspace of that.
-    """
+    """A file to check, with its workspace; `path` is the named path that led to it, `start` that path's workspace."""
 
     file: Path
     workspace: Path
@@ -47,10 +44,10 @@ class Candidate:
 
 
 def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
-    """The files that the paths mean, each once: a file as it is, a folder's YAML files.
+    """The files of the named paths, each once: a file itself, a folder's YAML files.
 
-    In a git work tree these are the tracked and the untracked but not ignored ones; elsewhere, and below a folder that
-    git ignores, a walk that follows no link to a folder.
+    In a git work tree these are the tracked files and the untracked ones that are not ignored; elsewhere, and below a
+    folder that git ignores, all files below, without links to folders.
 
     Raises MissingPath.
     """
@@ -74,24 +71,24 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
 
 
 def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> Iterator[Path]:
-    """The files of a folder with one of these suffixes, in the order of their paths."""
+    """The files below a folder with one of these suffixes, in the order of their paths."""
     listed = _git_files(folder, suffixes)
     yield from sorted(_walk(folder, suffixes) if listed is None else listed)
 
 
 def files_in(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> list[Path]:
-    """The files of a folder itself with one of these suffixes, in the order of their paths."""
+    """The files directly in a folder with one of these suffixes, in the order of their paths."""
     names = sorted(name for name in os.listdir(folder) if name.lower().endswith(tuple(suffixes)))
     return [folder / name for name in names if os.path.isfile(folder / name)]
 
 
 def workspace_of(folder: Path, top: Path) -> Path:
-    """The nearest folder upward with settings or `.git`, else `top`: the path that the user named."""
+    """The nearest folder upward with settings or `.git`, else `top`, the folder that the user named."""
     return _Workspaces().of(folder, top)
 
 
 def is_workspace(folder: Path) -> bool:
-    """The folder holds settings or `.git`."""
+    """The folder contains settings or `.git`."""
     return os.path.exists(folder / ".git") or settings_file(folder) is not None
 
 
@@ -117,7 +114,7 @@ def _has_table(project: Path) -> bool:
 
 
 def repository_root(folder: Path) -> Path:
-    """The nearest folder upward that holds `.git`, else the folder itself."""
+    """The nearest folder upward with `.git`, else the folder itself."""
     return next((parent for parent in (folder, *folder.parents) if os.path.exists(parent / ".git")), folder)
 
 
@@ -138,7 +135,7 @@ class _Workspaces:
 
 
 def _git_files(folder: Path, suffixes: Sequence[str]) -> list[Path] | None:
-    """What git lists below a folder; None outside a work tree, without git, or when git ignores the folder itself."""
+    """The files that git lists below a folder; None outside a work tree, without git, or if git ignores the folder."""
     if not any(os.path.exists(parent / ".git") for parent in (folder.absolute(), *folder.absolute().parents)):
         return None
     # A repository's own configuration could name a program to run as its file system monitor.
@@ -186,7 +183,7 @@ class Excluder:
         self._spec: GitIgnoreSpec | None = None
 
     def excludes(self, path: Path, *, folder: bool = False) -> bool:
-        """Some pattern matches the file (or the folder, if it is one), or a folder on its way."""
+        """A pattern matches the file (or folder), or a folder above it."""
         if not self.patterns:
             return False
         if self._spec is None:
