@@ -1,7 +1,13 @@
 # make lint PATHS=…   lint a repository (the demo, when nothing is named)
 # make test           everything that CI runs
+# make hostile        only the repositories that are made to do harm
+# make dist           source distribution and wheel, built by what .ci/build.txt pins
+# make audit          zizmor and actionlint on workflows and Action, pip-audit on what is installed (needs a network)
+# make locks          write .ci/build.txt and .ci/audit.txt anew
 # make bench          how long one staged file takes
+# make mutate SEED=…  invert 60 random conditions, one at a time, and list those that no test notices
 # make snapshots      update the report beside each bad fixture
+# make limit-cases    update the generated cases of the limits, and list the limits that need one by hand
 # make docs           update the snapshots, the rule pages and the outputs in README.md
 # make whats-new      list the releases of the trainers that are newer than those known
 # make facts PROGRAM=axolotl RELEASE=0.22.0 [FROM=FILE DATE=2026-12-24]
@@ -12,6 +18,7 @@
 PYTHON ?= python3
 PATHS ?= fixtures/demo
 PYTEST_ARGS ?=
+SEED ?= 1
 
 VENV := .venv
 ifeq ($(OS),Windows_NT)
@@ -25,6 +32,7 @@ INSTALLED := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 WHEELHOUSE := $(VENV)/wheelhouse/.filled
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 MULTITOOL_VERSION := 5.7.0
 MULTITOOL := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)
 
@@ -32,7 +40,7 @@ MULTITOOL := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)
 NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export NODE_EXTRA_CA_CERTS
 
-.PHONY: help lint test test-sdist test-minimum-versions bench snapshots docs facts confirm whats-new sarif-validator clean
+.PHONY: help lint test test-sdist test-minimum-versions hostile bench snapshots limit-cases docs facts confirm whats-new sarif-validator mutate dist audit locks clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -95,11 +103,41 @@ test-minimum-versions:
 	cd .cache/minimum && $(PIP) install --constraint minimum.txt --editable '../..[test]' && cat minimum.txt
 	.cache/minimum/$(BIN)/python -m pytest $(PYTEST_ARGS)
 
+hostile: $(DEV) $(WHEELHOUSE)
+	$(BIN)/python -m pytest tests/hostile $(PYTEST_ARGS)
+
+dist:
+	rm -rf dist .cache/build
+	$(PYTHON) -m venv .cache/build
+	.cache/build/$(notdir $(BIN))/python -m pip --disable-pip-version-check --quiet install --require-hashes --no-deps --requirement .ci/build.txt
+	.cache/build/$(notdir $(BIN))/python -m build --no-isolation --outdir dist
+
+audit:
+	rm -rf .cache/audit
+	$(PYTHON) -m venv .cache/audit
+	.cache/audit/$(notdir $(BIN))/python -m pip --disable-pip-version-check --quiet install --require-hashes --no-deps --requirement .ci/audit.txt
+	.cache/audit/$(notdir $(BIN))/zizmor --no-progress .
+	go run $(ACTIONLINT)
+	.cache/audit/$(notdir $(BIN))/pip-audit --strict --progress-spinner off .
+	.cache/audit/$(notdir $(BIN))/pip-audit --strict --progress-spinner off --disable-pip --require-hashes --requirement .ci/build.txt --requirement .ci/audit.txt
+
+locks:
+	rm -rf .cache/locks
+	$(PYTHON) -m venv .cache/locks
+	.cache/locks/$(notdir $(BIN))/python -m pip --disable-pip-version-check --quiet install uv
+	for name in build audit; do .cache/locks/$(notdir $(BIN))/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command 'make locks' .ci/$$name.in --output-file .ci/$$name.txt || exit; done
+
 bench: $(BENCH)
 	$(BIN)/python benchmarks/staged.py
 
+mutate: $(DEV)
+	$(BIN)/python tools/mutate.py --seed $(SEED)
+
 snapshots: $(DEV)
 	$(BIN)/python tools/snapshots.py
+
+limit-cases: $(DEV)
+	$(BIN)/python tools/limit_cases.py
 
 docs: snapshots
 	$(BIN)/python tools/docs.py

@@ -184,7 +184,7 @@ def test_key_lists_by_release() -> None:
         ("fsdp_activation_checkpointing_offload: true", "1.14.0", [("FS001", 8, Severity.WARNING)]),
         ("fsdp_activation_checkpointing_offload: true", "1.15.0", [("FS012", 8, Severity.ERROR)]),
         ("fsdp_activation_checkpointing_offload: true", "9.9", [("FS012", 8, Severity.ERROR)]),
-        ("fsdp_activation_checkpointing_offload: true", "0.20", []),
+        ("fsdp_activation_checkpointing_offload: true", "0.19", []),
     ],
 )
 def test_verdicts_follow_the_release(
@@ -198,8 +198,9 @@ def test_the_known_release_of_a_version() -> None:
     """The same one, else the nearest of its minor release; none for one older than all that are known."""
     assert PROGRAM.in_force("0.30.0").releases == ("0.30.1",)
     assert PROGRAM.in_force("0.32").releases == ("0.32.1",)
-    assert PROGRAM.in_force("0.20").releases == ()
-    assert PROGRAM.in_force("0.20").notice
+    assert PROGRAM.in_force("0.20").releases == ("0.20.3",)
+    assert PROGRAM.in_force("0.19").releases == ()
+    assert PROGRAM.in_force("0.19").notice
 
 
 def test_a_broken_file_is_an_error(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from trainlint.reading.document import documents
 from trainlint.reading.text import Text
 from trainlint.settings import Overrides
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import Limit, limits_of
+from trainlint.training.limits import Limit, limits_of, terms_of
 
 BASE = """\
 base_model: a/b
@@ -126,24 +126,29 @@ def test_releases_differ(tmp_path: Path) -> None:
     assert said == {"0.12.2": ["FS412"], "0.13.2": [], "0.21.0": ["FS412"]}
 
 
+DERIVED = {"attention", "packing_attention", "staged_nf4", "inference"}
+
+
+def is_setting(name: str) -> bool:
+    """Some release has the setting; of a section whose keys it knows, also the key."""
+    known = declarations("axolotl")
+    section, _, key = name.partition(".")
+    if section not in {*known.keys_of_any("AxolotlInputConfig"), *known.keys_of_any("plugin_args"), "fsdp"}:
+        return section == "fsdp_version"
+    kinds = {k for r in RELEASES if (f := known.fields("AxolotlInputConfig", r).get(section)) for k in f.types}
+    keys = {key for kind in kinds if kind in known.tables for key in known.keys_of_any(kind)}
+    return not key or not keys or key in keys or f"fsdp_{key}" in keys
+
+
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.when)
 def test_limits_are_well_formed(limit: Limit) -> None:
-    """Declarations are known ones, conditions parse, and the place is named in the condition."""
-    reading = config("")
-    assert limit.holds(reading.converted if limit.converted else reading) is False
+    """Releases are known ones, names are settings of one, so is the place, and a plain file is not refused."""
     assert {limit.since, limit.until} - {""} <= set(RELEASES)
     assert any(limit.applies_to(release, RELEASES) for release in RELEASES)
-
-
-def test_each_limit_can_hold_in_its_releases() -> None:
-    """No name in a condition is one that no release knows."""
-    known = declarations("axolotl")
-    names = known.keys_of_any("AxolotlInputConfig") | known.keys_of_any("plugin_args") | {"fsdp", "inference"}
-    derived = {"attention", "packing_attention", "staged_nf4", "fsdp_version", "revision_of_model"}
-    for limit in LIMITS:
-        for word in limit.when.split():
-            keys = word.lstrip("!").split("=")[0].rstrip("?!").split(">")[0].split("<")[0].split("~")[0].split("#")[0]
-            assert {key.split(".")[0] for key in keys.split("|")} <= names | derived, limit.when
+    named = {name for word in terms_of(limit.when) for name in word.names} - DERIVED
+    assert [name for name in {*named, *limit.at.split("|")} if name and not is_setting(name)] == []
+    reading = config("")
+    assert limit.holds(reading.converted if limit.converted else reading) is False
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from trainlint.programs.kubeflow.build import BuiltJob
-from trainlint.programs.kubeflow.built_value import BuiltValue, Owner, merge
+from trainlint.programs.kubeflow.built_value import UNKNOWN, BuiltValue, Owner, merge
 from trainlint.programs.kubeflow.facts.crds import shipped_runtimes
 from trainlint.programs.kubeflow.facts.release import RELEASES
 from trainlint.programs.kubeflow.objects import Runtime, TrainJob
@@ -95,8 +95,21 @@ def test_merge(base: Json, patch: Json, merged: Json) -> None:
     assert plain(merge(part(base), part(patch))) == merged
 
 
+def test_a_test_on_what_is_not_known_is_false() -> None:
+    """As with a Value; a boolean is no number."""
+    value = part({"a": "x", "b": True, "c": 1, "d": []})
+    assert value.get("a").is_("y", "x")
+    assert value.get("a").known_and_not_in(("y",))
+    assert not value.get("b").is_(1)
+    assert value.get("c").is_(1)
+    assert (value.get("d").empty, value.get("d").absent, value.get("e").absent) == (True, False, True)
+    for other in (value.get("e"), value.get("d"), value.get("a").derive(UNKNOWN)):
+        assert not other.is_("x", 1)
+        assert not other.known_and_not_in(("y",))
+
+
 @pytest.mark.parametrize("name", [{"a": "b"}, ["a"]])
-def test_items_that_no_key_tells_apart_are_unclear(name: Json) -> None:
+def test_items_that_no_key_tells_apart_are_unknown(name: Json) -> None:
     """A name of a wrong type is for admission to refuse: what the merge would come to is not known."""
     merged = merge(part({"containers": [{"name": "node"}]}), part({"containers": [{"name": name}]}))
     assert merged.get("containers").unknown
@@ -139,7 +152,7 @@ def test_torch_sets_nothing_without_a_trainer() -> None:
     assert env_of(built({"runtimeRef": {"name": "team"}}, runtime({"torch": {}}))) == {}
 
 
-def test_a_generated_name_makes_addresses_unclear() -> None:
+def test_a_generated_name_makes_addresses_unknown() -> None:
     """What holds the job's name is not told; its length is."""
     job = built({"runtimeRef": {"name": "team"}, "trainer": {}}, runtime({"torch": {}}), name=None)
     assert env_of(job)["PET_MASTER_ADDR"] is None
@@ -218,7 +231,7 @@ def test_flux_wraps_the_command() -> None:
     assert [part.name for part in pods.init_containers] == ["flux-installer"]
 
 
-def test_templates_are_unclear() -> None:
+def test_templates_are_unknown() -> None:
     """What a template fills in is neither there nor missing."""
     spec: dict[str, Json] = {"runtimeRef": {"name": "team"}, "trainer": {"image": "{{ .Values.image }}", "numNodes": 2}}
     container = built(spec, runtime({"torch": {}})).jobs[0].container("node")

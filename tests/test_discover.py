@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -130,3 +131,33 @@ def test_a_new_folder_named_in_a_work_tree(tmp_path: Path) -> None:
     assert names(tmp_path / "new", base=tmp_path) == ["new/b.yaml", "new/deep/C.YML"]
     assert names(tmp_path / "new/deep", base=tmp_path) == ["new/deep/C.YML"]
     assert names(tmp_path, base=tmp_path) == ["new/b.yaml", "new/deep/C.YML", "old/a.yaml", "old/d.yaml"]
+
+
+@pytest.mark.parametrize("name", ["[a]", "a[!b]", "*", "?x", ":x", ":(icase)x", "!x", "a b", "-x", "ü", r"a\b", "a:b"])
+@pytest.mark.skipif(os.name == "nt", reason="names that Windows has not")
+def test_git_lists_a_folder_of_any_name(tmp_path: Path, name: str) -> None:
+    git(tmp_path, "init", "-q")
+    write(
+        tmp_path, f"{name}/a.yaml", f"{name}/deep/b.yaml", f"{name}/ignored.yaml", "a/c.yaml", "ab/d.yaml", "x/e.yaml"
+    )
+    (tmp_path / ".gitignore").write_text("ignored.yaml\nbuild\n", encoding="utf-8")
+    assert names(tmp_path / name, base=tmp_path) == [f"{name}/a.yaml", f"{name}/deep/b.yaml"]
+    write(tmp_path, f"{name}/build/f.yaml")
+    assert names(tmp_path / name / "build", base=tmp_path) == [f"{name}/build/f.yaml"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="making symbolic links takes rights on Windows")
+def test_git_lists_a_linked_folder_of_the_work_tree(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    write(tmp_path, "real/a.yaml", "real/ignored.yaml")
+    (tmp_path / ".gitignore").write_text("ignored.yaml\n", encoding="utf-8")
+    (tmp_path / "link").symlink_to("real")
+    assert names(tmp_path / "link", base=tmp_path) == ["link/a.yaml"]
+
+
+def test_without_git_all_files_are_walked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(tmp_path, "init", "-q")
+    write(tmp_path, "a.yaml", "ignored.yaml")
+    (tmp_path / ".gitignore").write_text("ignored.yaml\n", encoding="utf-8")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert names(tmp_path, base=tmp_path) == ["a.yaml", "ignored.yaml"]

@@ -70,7 +70,8 @@ def test_every_text_is_shown(module: str) -> None:
 
 @pytest.mark.parametrize("case", cases("good"), ids=_name)
 def test_good(case: Case) -> None:
-    """Nothing at all is found."""
+    """Nothing at all is found, and everything was looked at."""
+    assert not judged(case)[0].crashed
     assert [(f.rule, f.span.line, f.message) for f in judged(case)[0].active] == []
 
 

@@ -29,7 +29,7 @@ def test_the_manifest_is_valid(tmp_path: Path) -> None:
 
 def test_the_manifest_offers_staged_files_and_whole_repository() -> None:
     assert list(HOOKS) == ["trainlint", "trainlint-all"]
-    assert HOOKS["trainlint"]["entry"] == "trainlint check --force-exclude"
+    assert HOOKS["trainlint"]["entry"] == "python -I -m trainlint check --force-exclude"
     assert HOOKS["trainlint"].get("pass_filenames", True)
     assert not HOOKS["trainlint-all"]["pass_filenames"]
     # Two processes would find the definitions twice, and print their reports into each other.

@@ -18,7 +18,7 @@ from trainlint.reading.document import documents
 from trainlint.reading.text import Text
 from trainlint.settings import Overrides
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import Limit, limits_of
+from trainlint.training.limits import Limit, limits_of, terms_of
 
 BASE = """\
 model_name_or_path: a/b
@@ -106,16 +106,17 @@ def test_templates_are_left_alone(tmp_path: Path) -> None:
     assert found(tmp_path, text) == []
 
 
+DERIVED = {"evaluates", "zero3", "transformers_4_53", "image_pixels_swapped", "video_pixels_swapped"}
+
+
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.when)
 def test_limits_are_well_formed(limit: Limit) -> None:
-    """Declarations are known ones, conditions parse, and their names are arguments."""
+    """Releases are known ones, names are arguments of one, so is the place, and a plain file is not refused."""
     reading = config()
-    assert limit.holds(reading) is False
     assert {limit.since, limit.until} - {""} <= set(RELEASES)
+    assert any(limit.applies_to(release, RELEASES) for release in RELEASES)
     known = declarations("llamafactory")
-    names = {name for table in tables.TRAINING_TABLES for name in known.keys_of_any(table)}
-    names |= set(reading.arguments.facts.fields)
-    derived = {"evaluates", "zero3", "transformers_4_53", "image_pixels_swapped", "video_pixels_swapped"}
-    for word in limit.when.split():
-        keys = word.lstrip("!").split("=")[0].rstrip("?!").split(">")[0].split("<")[0].split("~")[0].split("#")[0]
-        assert set(keys.split("|")) <= names | derived
+    arguments = {name for table in tables.TRAINING_TABLES for name in known.keys_of_any(table)}
+    named = {name for word in terms_of(limit.when) for name in word.names} - DERIVED
+    assert {*named, *limit.at.split("|")} <= arguments | set(reading.arguments.facts.fields)
+    assert limit.holds(reading) is False

@@ -200,7 +200,7 @@ spec:
     spec: {}
 """
     (tmp_path / "job.yaml").write_text(f"{runtime}---\n{job}", encoding="utf-8")
-    assert "starts nothing: a Flux runtime needs spec.trainer.numNodes" in _shown(tmp_path)
+    assert "starts nothing: the controller crashes on a Flux runtime without spec.trainer.numNodes" in _shown(tmp_path)
 
 
 def test_two_definitions_of_a_runtime_are_both_shown(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from click.testing import CliRunner
@@ -17,9 +18,11 @@ from trainlint.programs.kubeflow.objects import TrainJob
 from trainlint.programs.table import PROGRAMS, Program
 from trainlint.report import Report
 from trainlint.reports import render
-from trainlint.rule import rule, selected
+from trainlint.rule import rule, rules_of, selected
 
 RULES = all_rules()
+
+each_program = pytest.mark.parametrize("program", PROGRAMS.values(), ids=lambda program: program.name)
 
 
 def test_codes_names_and_families() -> None:
@@ -35,7 +38,23 @@ def test_every_rule_set_belongs_to_a_program() -> None:
     assert used | {OWN_RULES} == {r.module for r in RULES}
 
 
-@pytest.mark.parametrize("program", PROGRAMS.values(), ids=lambda program: program.name)
+@each_program
+def test_rules_ask_for_the_facts_of_their_program(program: Program) -> None:
+    module = program.load()
+    facts = module.facts(module.in_force("999").label)
+    for known in rules_of(program.rules):
+        if known.takes_facts:
+            wanted = list(get_type_hints(known.check).values())[1]
+            assert isinstance(facts, wanted), f"{known.code} asks for {wanted.__name__}"
+
+
+@each_program
+def test_rules_speak_for_a_program_that_gives_verdicts_on_the_files(program: Program) -> None:
+    speakers = {None, program.name, *program.verdicts, "trainlint"}
+    assert {known.program for known in rules_of(program.rules)} <= speakers
+
+
+@each_program
 def test_every_text_with_a_marker_has_one_of_its_words(program: Program) -> None:
     fixtures = Path(__file__).resolve().parent.parent / "fixtures"
     texts = [file.read_bytes().decode("latin-1") for file in fixtures.rglob("*.y*ml")]

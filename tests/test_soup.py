@@ -18,9 +18,11 @@ from trainlint.reading.values import Field
 from trainlint.settings import Overrides
 from trainlint.targets import Target
 from trainlint.training.declarations import declarations
+from trainlint.training.limits import Limit, limits_of, terms_of
 
 CONFIG = "base: acme/tiny-lm\ndata:\n  train: a.jsonl\ntraining:\n  epochs: 1\n"
 RELEASES = declarations("soup").names
+LIMITS = [limit for section in limits_of("soup").values() for limit in section]
 
 
 def is_config(text: str, name: str = "any.yaml") -> bool:
@@ -102,9 +104,30 @@ def test_page_lists_the_presets() -> None:
             assert key in rule.documentation
 
 
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.when)
+def test_limits_are_well_formed(limit: Limit) -> None:
+    """Releases are known ones, and each of them has the settings of the condition, one of which is the place."""
+    assert {limit.since, limit.until} - {""} <= set(RELEASES)
+    named = {name for word in terms_of(limit.when) for name in word.names}
+    in_force = [release for release in RELEASES if limit.applies_to(release, RELEASES)]
+    assert in_force
+    for release in in_force:
+        assert [name for name in {*named, *limit.at.split("|")} if not is_setting(name, release)] == []
+
+
+def is_setting(name: str, release: str) -> bool:
+    """A release has the setting."""
+    fields, field = facts_of(release).fields, None
+    table = fields("SoupConfig")
+    for key in name.split("."):
+        field = table.get(key)
+        table = next((fields(kind) for kind in field.types if fields(kind)), {}) if field else {}
+    return field is not None
+
+
 @pytest.mark.parametrize("release", RELEASES)
 def test_plain_config_meets_no_limit(release: str) -> None:
-    """Every condition can be read, and a config that sets nothing meets none."""
+    """A config that sets nothing meets none."""
     (document,) = documents("soup.yaml", Text(CONFIG))
     facts = facts_of(release)
     config = SoupConfig(Field.root(document, Dialect.PYYAML), facts)

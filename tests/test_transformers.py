@@ -258,3 +258,19 @@ def test_between_two_releases(tmp_path: Path) -> None:
 def test_older_than_known(tmp_path: Path) -> None:
     """Nothing is said of a release that is older than the oldest known."""
     assert _findings(tmp_path, {"args.yaml": BASE + "fsdp: full_shrad\n"}, "transformers=4.30") == []
+
+
+@pytest.mark.parametrize(
+    ("release", "severity"),
+    [
+        ("4.37.2", Severity.WARNING),
+        ("4.38.2", Severity.ERROR),
+        ("4.44.2", Severity.ERROR),
+        ("4.45.2", Severity.WARNING),
+    ],
+)
+def test_the_search_for_a_batch_size_with_sharding(tmp_path: Path, release: str, severity: Severity) -> None:
+    """Refused from 4.38 to 4.44; before and after, every process searches for itself."""
+    text = BASE + "fsdp: full_shard auto_wrap\nauto_find_batch_size: true\n"
+    found = _findings(tmp_path, {"args.yaml": text}, f"transformers={release}")
+    assert [f.severity for f in found if f.rule == "FS046"] == [severity]

@@ -18,9 +18,10 @@ from pathlib import Path
 
 from trainlint.engine import Run, fault
 from trainlint.findings import Severity
-from trainlint.reports import FORMATS, RenderOptions, render
+from trainlint.reports import FORMATS, RenderOptions, render, without_secrets
 from trainlint.reports.escape import visible
-from trainlint.repository.discover import MissingPath, repository_root
+from trainlint.repository.bounds import PathError, leads_out
+from trainlint.repository.discover import repository_root
 from trainlint.settings import Overrides, SettingsError
 
 MAX_SUMMARY = 900_000
@@ -70,7 +71,7 @@ def main(env: Mapping[str, str] = os.environ) -> int:
         target = _free(inputs.sarif_file, workspace)
         run = Run(Overrides(fail_on=inputs.fail_on, config=inputs.config))
         settings = run.settings_for(inputs.paths)
-        report = run.lint(inputs.paths)
+        report = without_secrets(run.lint(inputs.paths))
         options = RenderOptions(root=repository_root(Path.cwd()), fail_on=settings.fail_on)
         notices = "".join(f"trainlint: {visible(notice)}\n" for notice in report.notices)
         told = notices + render("text", report, options)
@@ -86,7 +87,7 @@ def main(env: Mapping[str, str] = os.environ) -> int:
         if inputs.format == "github":
             print(render("github", report, options), end="")
     except Exception as error:
-        wrong_use = isinstance(error, (_Unusable, MissingPath, SettingsError))
+        wrong_use = isinstance(error, (_Unusable, PathError, SettingsError))
         code, told = 2, f"trainlint: {visible(str(error) if wrong_use else fault(error))}\n"
         _print_inert(told)
     findings = str(sum(1 for _ in report.active)) if report is not None and sarif else ""
@@ -121,8 +122,8 @@ def _free(sarif_file: str, workspace: Path) -> Path:
 def _leads_out(folder: Path, workspace: Path) -> bool:
     """The folder is in the workspace by its name, but not after links are resolved."""
     named = Path(os.path.abspath(folder))
-    real, root = Path(os.path.realpath(folder)), Path(os.path.realpath(workspace))
-    return any(named.is_relative_to(w) for w in (workspace, root)) and not real.is_relative_to(root)
+    roots = (Path(os.path.abspath(workspace)), Path(os.path.realpath(workspace)))
+    return any(named.is_relative_to(root) for root in roots) and leads_out(workspace, folder)
 
 
 def _write(target: Path, document: str) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from trainlint.findings import Finding
 from trainlint.report import Report
+from trainlint.repository.bounds import leads_out
+from trainlint.repository.discover import repository_root
 from trainlint.settings import SettingsError
 
 VERSION = 2
@@ -56,7 +58,12 @@ def read(file: Path) -> Baseline:
         raise SettingsError(f"{file}: not a baseline of version {VERSION}; write it with --write-baseline") from None
 
 
-def apply(report: Report, known: Baseline, exists: Callable[[str], bool] = os.path.exists) -> Report:
+def _is_there(path: str) -> bool:
+    """A row's file exists, or is outside the repository, where nothing is looked up: rows come from the repository."""
+    return leads_out(repository_root(Path.cwd()), Path(path)) or os.path.exists(path)
+
+
+def apply(report: Report, known: Baseline, exists: Callable[[str], bool] = _is_there) -> Report:
     """The report with its baselined findings marked.
 
     Each row matches one finding of its fingerprint, or, where the row's file no longer exists (it was moved), one of

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -16,6 +18,7 @@ from trainlint.settings import RUNTIMES, Overrides, SettingsError
 from trainlint.targets import Target, TargetError
 
 if TYPE_CHECKING:
+    from trainlint.engine import Run
     from trainlint.report import Report
     from trainlint.settings import Settings
 
@@ -32,10 +35,16 @@ class _DefaultsToCheck(click.Group):
             args = ["check", *args]
         return super().parse_args(ctx, args)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Read the options of the group."""
+        with _plain_errors():
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; an unexpected exception is exit 2, never 1, which means findings."""
         try:
-            return super().invoke(ctx)
+            with _plain_errors():
+                return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except Exception as error:
@@ -48,6 +57,18 @@ class _DefaultsToCheck(click.Group):
             from trainlint.engine import fault
 
             _stop(fault(error))
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Options may hold the names of files (`trainlint *`): what click says of them is printed as one line, too."""
+    try:
+        yield
+    except click.ClickException as error:
+        from trainlint.reports.escape import visible
+
+        error.message = visible(error.message)  # type: ignore[misc]
+        raise
 
 
 @click.group(cls=_DefaultsToCheck, context_settings={"help_option_names": ["-h", "--help"]})
@@ -120,7 +141,9 @@ def _severity(_: click.Context, __: click.Parameter, value: str | None) -> Sever
 )
 @click.option("--write-baseline", is_flag=True, help="Write the findings to the baseline file and exit 0.")
 @click.option("--fix", is_flag=True, help="Fix files in place where that is safe.")
+@click.option("--show-files", is_flag=True, help="Show which program owns each file, and its release.")
 @click.option("--show-suppressed", is_flag=True, help="Also report suppressed findings.")
+@click.option("--show-values", is_flag=True, help="Do not mask values that look like secrets.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour the text.")
 def check(
     paths: tuple[Path, ...],
@@ -140,12 +163,15 @@ def check(
     baseline: Path | None,
     write_baseline: bool,
     fix: bool,
+    show_files: bool,
     show_suppressed: bool,
+    show_values: bool,
     color: str,
 ) -> None:
     """Check files and folders (default: the current folder); - reads standard input."""
     from trainlint.engine import Run
-    from trainlint.repository.discover import MissingPath
+    from trainlint.reports import without_secrets
+    from trainlint.repository.bounds import PathError
 
     if isolated and config is not None:
         raise click.UsageError("--config and --isolated exclude each other.")
@@ -171,6 +197,9 @@ def check(
         stdin = (stdin_filename or Path("stdin.yaml"), sys.stdin.buffer.read())
     elif not named:
         named = [Path()]
+    if show_files:
+        _show_files(Run(overrides), named, format_)
+        return
     try:
         run = Run(overrides)
         settings = run.settings_for([*named, *([stdin[0]] if stdin else [])])
@@ -181,18 +210,32 @@ def check(
             from trainlint import baseline as known
 
             report = known.apply(report, known.read(baseline))
-    except (MissingPath, SettingsError) as error:
+    except (PathError, SettingsError) as error:
         _stop(str(error))
-    for notice in report.notices:
-        click.echo(f"trainlint: {notice}", err=True)
+    told = report if show_values else without_secrets(report)
+    for notice in told.notices:
+        _say(notice)
     if write_baseline:
         _write_baseline(report, baseline)
         sys.exit(2 if report.crashed else 0)
-    _write(report, settings, output, color, show_suppressed)
+    _write(told, settings, output, color, show_suppressed, show_values)
     if report.crashed:
         sys.exit(2)
     if report.fails(settings.fail_on) and not exit_zero:
         sys.exit(1)
+
+
+def _show_files(run: Run, paths: list[Path], format_: str | None) -> None:
+    from trainlint.repository.bounds import PathError
+    from trainlint.show_files import as_json, as_text
+
+    if format_ not in (None, "text", "json"):
+        raise click.UsageError("--show-files is shown as text or json.")
+    try:
+        found = list(run.files(paths))
+    except (PathError, SettingsError) as error:
+        _stop(str(error))
+    _print(as_json(found) if format_ == "json" else as_text(found))
 
 
 def _write_baseline(report: Report, file: Path | None) -> None:
@@ -204,7 +247,7 @@ def _write_baseline(report: Report, file: Path | None) -> None:
         count = baseline.write(file, report)
     except OSError as error:
         _stop(f"{file}: cannot be written: {error.strerror}")
-    click.echo(f"trainlint: {file} holds {count} finding{'' if count == 1 else 's'}", err=True)
+    _say(f"{file} holds {count} finding{'' if count == 1 else 's'}")
 
 
 def _fix(report: Report) -> int:
@@ -215,22 +258,28 @@ def _fix(report: Report) -> int:
     except OSError as error:
         _stop(f"{error.filename}: cannot be changed: {error.strerror}")
     if count:
-        click.echo(f"trainlint: fixed {count} finding{'' if count == 1 else 's'}", err=True)
+        _say(f"fixed {count} finding{'' if count == 1 else 's'}")
     return count
 
 
-def _write(report: Report, settings: Settings, output: Path | None, color: str, show_suppressed: bool) -> None:
+def _write(
+    report: Report, settings: Settings, output: Path | None, color: str, show_suppressed: bool, show_values: bool
+) -> None:
     from trainlint.reports import RenderOptions, render
     from trainlint.repository.discover import repository_root
 
     document = RenderOptions(
-        show_suppressed=show_suppressed, root=repository_root(Path.cwd()), fail_on=settings.fail_on
+        show_suppressed=show_suppressed,
+        show_values=show_values,
+        root=repository_root(Path.cwd()),
+        fail_on=settings.fail_on,
     )
     terminal = RenderOptions(
         color=_is_colored(color),
         links=_is_colored(color) and sys.stdout.isatty(),
         encoding=sys.stdout.encoding or "utf-8",
         show_suppressed=show_suppressed,
+        show_values=show_values,
     )
     if output is None or str(output) == "-":
         _print(render(settings.format, report, terminal if settings.format in ("text", "concise") else document))
@@ -256,8 +305,15 @@ def _print(text: str) -> None:
     click.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=False, color=True)
 
 
+def _say(message: str) -> None:
+    """One line on standard error, whatever is in the message."""
+    from trainlint.reports.escape import visible
+
+    click.echo(f"trainlint: {visible(message)}", err=True)
+
+
 def _stop(message: str) -> NoReturn:
-    click.echo(f"trainlint: {message}", err=True)
+    _say(message)
     sys.exit(2)
 
 
@@ -308,16 +364,24 @@ def explain(rule: str) -> None:
 )
 @click.option("--runtimes", type=click.Choice(RUNTIMES), help=_RUNTIMES_HELP)
 @click.option("--isolated", is_flag=True, help="Ignore all settings files.")
+@click.option("--show-values", is_flag=True, help="Do not mask values that look like secrets.")
 def show_resolved(
-    paths: tuple[Path, ...], format_: str, targets: dict[str, Target], runtimes: str | None, isolated: bool
+    paths: tuple[Path, ...],
+    format_: str,
+    targets: dict[str, Target],
+    runtimes: str | None,
+    isolated: bool,
+    show_values: bool,
 ) -> None:
     """Show what each TrainJob starts: pods, images, commands, environment, and the file and line of each value."""
-    from trainlint.repository.discover import MissingPath
+    from trainlint.repository.bounds import PathError
     from trainlint.resolve import as_json, as_text, resolve
 
     overrides = Overrides(targets=targets, runtimes=runtimes, isolated=isolated)
     try:
         found = resolve(list(paths) or [Path()], overrides)
-    except (MissingPath, SettingsError) as error:
+    except (PathError, SettingsError) as error:
         _stop(str(error))
-    _print(as_json(found) if format_ == "json" else as_text(found))
+    encoding = sys.stdout.encoding or "utf-8"
+    told = as_json(found, show_values=show_values) if format_ == "json" else ""
+    _print(told or as_text(found, show_values=show_values, encoding=encoding))

@@ -6,6 +6,7 @@ import dataclasses
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 
 class Severity(enum.Enum):
@@ -85,6 +86,14 @@ class Finding:
     severity: Severity | None = None
     program: str = ""
     program_versions: tuple[str, ...] = ()
+    releases: str = ""
+    """The releases in words where naming each would be too long: `since 0.20.0`, `0.16.0 to 1.16.0`."""
+    refused_by_some: bool = False
+    """An error in the releases that are named, and a warning since others may be meant that do not refuse."""
+    stated: str = ""
+    """How the release is known: `chosen`, `stated`, `range`, `unknown` or `not stated`."""
+    stated_at: str = ""
+    """Where it is stated: `requirements.txt:3`; empty where nothing states it."""
     rule: str = ""
     name: str = ""
     related: tuple[Related, ...] = ()
@@ -118,6 +127,21 @@ class Finding:
         )
 
 
+class Details(TypedDict, total=False):
+    """What a finding says besides its message; the place, the rule and the engine settle what is left out.
+
+    `field` where the program spells the place otherwise; `at_key` when the key is wrong, not the value.
+    """
+
+    help: str
+    severity: Severity | None
+    field: str | None
+    program: str
+    related: tuple[Related, ...]
+    fix: Fix | None
+    at_key: bool
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`did you mean "x"?` for the nearest of the known words, else an empty text."""
     match = nearest(word, known)
@@ -141,7 +165,12 @@ def some_of(words: Iterable[object], limit: int = 5) -> str:
     return f"{', '.join(listed[:limit])}, … ({len(listed)} in all)"
 
 
-def choice_of(words: Iterable[object], limit: int = 5) -> str:
+def one_of(words: Iterable[object], limit: int = 5) -> str:
     """What may be written, for a help: `a`, `a or b`, `one of a, b, c`; capped as `some_of` does."""
     listed = [str(word) for word in words]
     return " or ".join(listed) if len(listed) < 3 else f"one of {some_of(listed, limit)}"
+
+
+def shortened(text: str, limit: int = 40) -> str:
+    """A text for a message, cut where it is long."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterable
@@ -9,6 +10,8 @@ from pathlib import Path
 
 from trainlint.findings import Edit, Finding
 from trainlint.report import Report
+from trainlint.repository.bounds import inside
+from trainlint.repository.discover import workspace_of
 
 
 def apply(report: Report) -> int:
@@ -19,7 +22,7 @@ def apply(report: Report) -> int:
     """
     by_file: dict[str, list[Finding]] = {}
     for finding in report.active:
-        if finding.fix is not None and finding.fix.safe:
+        if finding.fix is not None and finding.fix.safe and finding.fix.edits:
             by_file.setdefault(finding.path, []).append(finding)
     fixed = 0
     for path, findings in by_file.items():
@@ -50,8 +53,12 @@ def _touch(one: Edit, other: Edit) -> bool:
 
 
 def _replace(file: Path, data: bytes) -> None:
-    """Replace a file's content, through a link if it is one; the mode stays."""
-    target = Path(os.path.realpath(file))
+    """Replace a file's content, through a link within the workspace if it is one; the mode stays."""
+    folder = Path(os.path.abspath(file)).parent
+    real = inside(workspace_of(folder, folder), file)
+    if real is None:
+        raise OSError(errno.EXDEV, "a link that leads out of the workspace", str(file))
+    target = Path(real)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:

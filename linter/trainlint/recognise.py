@@ -1,14 +1,17 @@
 """Which program owns a document.
 
 Each program claims a document that looks like a file of its own. A claim is dropped where the document has a key of
-another program or of another tool. Of the remaining claims the strongest wins (a program's own words, then a
-combination of keys that only it has, then names that it shares); where two are equally strong, nobody owns the
-document.
+another program or of another tool, is the log of a run, or is composed by Hydra. Of the remaining claims the strongest
+wins (a program's own words, then a combination of keys that only it has, then names that it shares); where two are
+equally strong, nobody owns the document. A document without a claim belongs to the program to which a command of the
+repository passes it. Settings for a file win over all that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from trainlint.programs.table import PROGRAMS, Program, marked
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from trainlint.repository.files import Repository, Source
 
 Recognised = list[tuple[Program, "Subject"]]
+
+NONE = "none"
+"""What settings say of a file that is no program's."""
 
 OWN_WORDS = 4
 """A claim of at least this strength is never dropped: the document has words that only this program has."""
@@ -42,27 +48,52 @@ STRANGERS: dict[str, tuple[Sign, ...]] = {
         Sign(frozenset({"model", "dataset"}), unless=frozenset({"model_name_or_path"})),
     ),
     "example scripts of accelerate": (Sign(frozenset({"checkpointing_steps"})), Sign(frozenset({"with_tracking"}))),
+    "Hydra": (Sign(frozenset({"hydra"})),),
     "other trainers": (Sign(frozenset({"trainer_type"})),),
 }
 """Tools that trainlint does not check, with the signs of their files."""
 
 
+_RUN_LOGS = re.compile(
+    r"(?:^|/)(?:wandb/(?:offline-)?run-[^/]+/|mlruns/|lightning_logs/|\.hydra/|checkpoint-\d+/|\.git/)"
+    r"|(?:^|/)hparams\.ya?ml$"
+)
+"""Where tools write down what a run was started with: nobody starts from there."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a program says of a document: a subject in it, and by which evidence.
+
+    `lost` says why the claim does not count; it is empty for one that does.
+    """
+
+    program: Program
+    subject: Subject
+    evidence: str
+    lost: str = ""
+
+
 class Recogniser:
     """The subjects in one repository's files; each document is recognised once."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, program_of: Callable[[str], str | None] = lambda path: None) -> None:
         self.repository = repository
-        self._of_source: dict[str, Recognised] = {}
+        self._program_of = program_of
+        self._claims: dict[str, list[Claim]] = {}
         self._of_program: dict[str, list[Subject]] = {}
+
+    def claims(self, source: Source) -> list[Claim]:
+        """What the programs say of a file, document by document."""
+        if source.path not in self._claims:
+            self._claims[source.path] = [
+                claim for document in source.documents for claim in self._document_claims(document, source)
+            ]
+        return self._claims[source.path]
 
     def subjects(self, source: Source) -> Recognised:
         """The subjects in a file, document by document, each with its program."""
-        if source.path not in self._of_source:
-            programs = programs_of(source)
-            self._of_source[source.path] = [
-                found for document in source.documents for found in recognised(document, programs)
-            ]
-        return self._of_source[source.path]
+        return [(claim.program, claim.subject) for claim in self.claims(source) if not claim.lost]
 
     def subjects_of(self, program: str) -> Sequence[Subject]:
         """The subjects of one program in the workspace's YAML files, by path and document."""
@@ -75,6 +106,36 @@ class Recogniser:
                 if owner.name == program
             ]
         return self._of_program[program]
+
+    def _document_claims(self, document: Document, source: Source) -> Iterator[Claim]:
+        chosen = self._program_of(source.path)
+        programs = programs_of(source)
+        if chosen is not None:
+            yield from _chosen(document, programs, chosen)
+            return
+        named_only = source.path.endswith(".json")
+        claims = [] if named_only else list(claimed(document, programs))
+        reason = run_log(source.path, document)
+        if reason:
+            claims = [replace(claim, lost=reason) if claim.subject.owns_document else claim for claim in claims]
+        elif not any(claim.subject.owns_document for claim in claims):
+            claims.extend(self._named(document, programs))
+        yield from claims
+
+    def _named(self, document: Document, programs: Iterable[Program]) -> Iterator[Claim]:
+        """The claims to a document that a command of the repository hands to a program."""
+        from trainlint.repository.invocations import names_document, repository_invocations
+
+        for program in programs:
+            module = program.load()
+            for reader in module.readers:
+                for invocation in repository_invocations(self.repository, reader.command):
+                    name = reader.file(invocation)
+                    if name and names_document(self.repository, invocation, name, document):
+                        place = f"{invocation.document.path}:{invocation.field.span.line}"
+                        for subject in module.adopt(document):
+                            yield Claim(program, subject, f"{invocation.name} reads it ({place})")
+                        return
 
 
 def marks(content: str) -> tuple[str, ...]:
@@ -96,33 +157,74 @@ def owner_of_broken(source: Source) -> Program | None:
 
 def is_templated(source: Source) -> bool:
     """The file is a template."""
-    owner = owner_of_broken(source)
-    return (
-        owner is not None and source.text is not None and any(mark in source.text.content for mark in owner.templates)
-    )
+    owner, text = owner_of_broken(source), source.text
+    return owner is not None and text is not None and any(mark in text.content for mark in owner.templates)
 
 
 def recognised(document: Document, programs: Iterable[Program]) -> Recognised:
     """The subjects of these programs in a document: those of its owner, and the commands of any program."""
-    claims = [(program, subject) for program in programs for subject in program.load().recognise(document)]
-    standing = [program for program, subject in claims if subject.owns_document and _stands(program, subject)]
-    strongest = max((program.strength for program in standing), default=0)
-    owners = {program.name for program in standing if program.strength == strongest}
-    return [
-        (program, subject)
-        for program, subject in claims
-        if not subject.owns_document or (owners == {program.name} and _stands(program, subject))
+    return [(claim.program, claim.subject) for claim in claimed(document, programs) if not claim.lost]
+
+
+def claimed(document: Document, programs: Iterable[Program]) -> Iterator[Claim]:
+    """The claims of these programs to a document; dropped ones have a reason."""
+    claims = [
+        Claim(program, subject, program.known_by, _against(program, subject) if subject.owns_document else "")
+        for program in programs
+        for subject in program.load().recognise(document)
     ]
+    standing = [claim.program for claim in claims if claim.subject.owns_document and not claim.lost]
+    strongest = max((program.strength for program in standing), default=0)
+    owners = {program.name: program for program in standing if program.strength == strongest}
+    for claim in claims:
+        if claim.lost or not claim.subject.owns_document or list(owners) == [claim.program.name]:
+            yield claim
+        else:
+            others = " and ".join(owner.title for name, owner in owners.items() if name != claim.program.name)
+            yield replace(claim, lost=f"{others} claims it as well")
 
 
-def _stands(program: Program, subject: Subject) -> bool:
-    """The claim is not dropped: no top-level key of the document or of the section belongs to another program."""
+def run_log(path: str, document: Document) -> str:
+    """Why a document is the log of a run; empty where it is not."""
+    if _RUN_LOGS.search(path):
+        return "it is in a folder of run logs"
+    entries = list(_root(document).entries())
+    if len(entries) > 2 and all(entry.is_mapping and entry.get("value").node is not None for entry in entries):
+        return "every key has a `value`: it is a log of Weights & Biases"
+    return ""
+
+
+def _chosen(document: Document, programs: Sequence[Program], chosen: str) -> Iterator[Claim]:
+    """The claim that settings give; commands in the file still belong to their programs."""
+    for claim in claimed(document, programs):
+        if not claim.subject.owns_document:
+            yield claim
+    if chosen != NONE:
+        program = PROGRAMS[chosen]
+        for subject in program.load().adopt(document):
+            yield Claim(program, subject, "settings say so")
+
+
+def _against(program: Program, subject: Subject) -> str:
+    """Which top-level key of the document or of the section belongs to another program; empty where none does."""
     if program.strength >= OWN_WORDS:
-        return True
+        return ""
     root = Field.root(subject.field.document, subject.field.dialect)
-    theirs = frozenset().union(*(other.keys for other in PROGRAMS.values())) - program.keys
-    signs = [sign for known in STRANGERS.values() for sign in known]
     for keys in ({entry.name for entry in part.entries()} for part in (root, subject.field)):
-        if keys & theirs or any(sign.keys <= keys and not sign.unless & keys for sign in signs):
-            return False
-    return True
+        for other in PROGRAMS.values():
+            theirs = keys & other.keys - program.keys
+            if theirs:
+                return f"{min(theirs)} is {other.title}'s"
+        for name, signs in STRANGERS.items():
+            for sign in signs:
+                if sign.keys <= keys and not sign.unless & keys:
+                    return f"{' and '.join(sorted(sign.keys))} stands in files of {name}"
+    if root.get("defaults").is_sequence:
+        return "defaults is a list: Hydra composes it"
+    return ""
+
+
+def _root(document: Document) -> Field:
+    from trainlint.reading.scalars import Dialect
+
+    return Field.root(document, Dialect.PYYAML)

@@ -32,6 +32,8 @@ class Report:
     targets: Mapping[str, Target] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     texts: Mapping[str, Text] = field(default_factory=dict)
+    masked: bool = False
+    """What looks like a secret is taken out of findings and notices, and hidden in the texts."""
     crashed: bool = False
     """An exception in trainlint itself ended the check of a file; a notice says which."""
 

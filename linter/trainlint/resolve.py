@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,11 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from trainlint.engine import Run
-from trainlint.programs.kubeflow.build import BuiltJob, Pods
+from trainlint.programs.kubeflow.build import BuiltJob
+from trainlint.programs.kubeflow.built_pods import Pods
 from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
 from trainlint.programs.kubeflow.objects import TrainJob
 from trainlint.programs.kubeflow.program import PROGRAM
 from trainlint.programs.kubeflow.quantities import parse_quantity
+from trainlint.reports import escape
+from trainlint.reports.escape import visible_line, visible_path
+from trainlint.reports.masking import shown, shown_value, shown_words
 
 if TYPE_CHECKING:
     from trainlint.settings import Overrides
@@ -38,7 +41,7 @@ class Resolved:
 def resolve(paths: Sequence[Path], overrides: Overrides) -> list[Resolved]:
     """Build every TrainJob in these files and folders, in order; kustomize patches are not jobs.
 
-    Raises MissingPath for a path that does not exist and SettingsError for settings that cannot be used.
+    Raises PathError for a path that is not there or leads out, SettingsError for settings that cannot be used.
     """
     found: list[Resolved] = []
     for surroundings, subject, in_force in Run(overrides).subjects(paths, "kubeflow-trainer"):
@@ -57,9 +60,26 @@ def resolve(paths: Sequence[Path], overrides: Overrides) -> list[Resolved]:
 # as JSON
 
 
-def as_json(found: Sequence[Resolved]) -> str:
-    """One object: `{"version": 1, "jobs": [...]}`."""
-    return json.dumps({"version": 1, "jobs": [_job(item) for item in found]}, indent=2, ensure_ascii=False) + "\n"
+def as_json(found: Sequence[Resolved], *, show_values: bool = False) -> str:
+    """One object: `{"version": 1, "jobs": [...]}`, what looks like a secret masked unless it is to be shown."""
+    jobs = [_job(item) for item in found]
+    return escape.as_json({"version": 1, "jobs": jobs if show_values else [_masked(job) for job in jobs]})
+
+
+def _masked(node: Json) -> Json:
+    """Plain data of a pod without its secrets: values of variables by their names, words of commands by their flags."""
+    if isinstance(node, str):
+        return shown(node)
+    if isinstance(node, list):
+        words = shown_words([item if isinstance(item, str) else "" for item in node])
+        return [word if isinstance(item, str) else _masked(item) for word, item in zip(words, node, strict=True)]
+    if not isinstance(node, dict):
+        return node
+    name, value = node.get("name"), node.get("value")
+    told = {key: _masked(item) for key, item in node.items()}
+    if isinstance(name, str) and isinstance(value, str):
+        told |= {"name": name, "value": shown_value(name, value)}
+    return told
 
 
 def _job(item: Resolved) -> Json:
@@ -151,16 +171,20 @@ def _origin(part: BuiltValue, built: BuiltJob) -> Json:
 # as text
 
 
-def as_text(found: Sequence[Resolved]) -> str:
-    """A block for each job: its pods and containers, with the file and line of each value."""
-    return "\n".join("".join(f"{line}\n" for line in _lines(item)) for item in found)
+def as_text(found: Sequence[Resolved], *, show_values: bool = False, encoding: str = "utf-8") -> str:
+    """A block for each job: its pods and containers, with the file and line of each value.
+
+    Values that look like secrets are masked unless `show_values` is set.
+    """
+    blocks = ([visible_line(line, encoding) for line in _lines(item, show_values)] for item in found)
+    return "\n".join("".join(f"{line}\n" for line in lines) for lines in blocks)
 
 
-def _lines(item: Resolved) -> Iterator[str]:
+def _lines(item: Resolved, show_values: bool) -> Iterator[str]:
     job, built = item.job, item.built
     span = job.field.key_span
     runtime = f"{job.runtime_kind} {job.runtime_name}"
-    yield f"{span.path}:{span.line}: TrainJob {job.name} with {runtime}, Kubeflow Trainer {item.release}"
+    yield f"{visible_path(span.path)}:{span.line}: TrainJob {job.name} with {runtime}, Kubeflow Trainer {item.release}"
     if not item.admitted:
         yield "  refused at admission (run trainlint check)"
     if built is None:
@@ -170,35 +194,39 @@ def _lines(item: Resolved) -> Iterator[str]:
         yield f"  starts nothing: {built.stops[1]}"
         return
     for pods in built.jobs:
-        yield from _pod_lines(pods, built)
+        yield from _pod_lines(pods, built, show_values)
 
 
-def _pod_lines(pods: Pods, built: BuiltJob) -> Iterator[str]:
-    count = _shown(pods.count)
+def _pod_lines(pods: Pods, built: BuiltJob, show_values: bool) -> Iterator[str]:
+    count = _shown(pods.count, True)
     yield f"  {pods.name}: {count} {'pod' if count == '1' else 'pods'}{_behind(pods.count, built)}"
     if pods is built.trainer and built.processes.given:
-        yield f"    processes per node: {_shown(built.processes)}{_behind(built.processes, built)}"
+        yield f"    processes per node: {_shown(built.processes, True)}{_behind(built.processes, built)}"
     for container in [*pods.init_containers, *pods.containers]:
         yield f"    {container.name or '?'}"
         for key in ("image", "command", "args"):
             part = container.get(key)
             if part.given:
-                yield f"      {key}: {_shown(part)}{_behind(part, built)}"
+                yield f"      {key}: {_shown(part, show_values)}{_behind(part, built)}"
         for env in container.get("env").items():
             value = env.get("value")
-            text = _shown(value) if value.given or env.get("valueFrom").absent else _source(env.get("valueFrom"))
-            yield f"      env {_shown(env.get('name'))}={text}{_behind(value if value.given else env, built)}"
+            name, text = _shown(env.get("name"), True), _source(env.get("valueFrom"))
+            if value.given or env.get("valueFrom").absent:
+                text = _shown(value, show_values, name)
+            yield f"      env {name}={text}{_behind(value if value.given else env, built)}"
         for kind in ("limits", "requests"):
             for name, amount in container.at("resources", kind).entries():
                 yield f"      {kind} {name}: {canonical(str(amount)) or '?'}{_behind(amount, built)}"
 
 
-def _shown(part: BuiltValue) -> str:
+def _shown(part: BuiltValue, show_values: bool, name: str | None = None) -> str:
     if part.unknown:
         return "?"
     if isinstance(part.content, list):
-        return " ".join("?" if item.unknown else shlex.quote(str(item)) for item in part.content)
-    return str(part)
+        words = ["" if item.unknown else str(item) for item in part.content]
+        told = words if show_values else shown_words(words)
+        return " ".join("?" if i.unknown else shlex.quote(w) for i, w in zip(part.content, told, strict=True))
+    return str(part) if show_values else shown_value(name, str(part))
 
 
 def _source(source: BuiltValue) -> str:

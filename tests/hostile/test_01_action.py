@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from checkout import JOB
 
+from checkout import JOB
 from external import run
 from github_runner import DEFAULTS, STEPS, Runner, log_of
 

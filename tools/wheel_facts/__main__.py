@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -73,7 +74,8 @@ def read(program: Program, version: str, packages: Packages) -> tuple[str, Relea
     """The day of a release and its facts; raises Missing or Unreadable."""
     package = Package(packages.package(program, version), program.package)
     release = program.read(package)
-    lost = [table for table in program.essential if not release.tables.get(table)]
+    found = [name for name, table in release.tables.items() if table]
+    lost = [names for names in program.essential if not any(re.fullmatch(names, name) for name in found)]
     if lost:
         raise Unreadable(f"{program.distribution} {version}: nothing found for {', '.join(lost)}")
     release.values |= {

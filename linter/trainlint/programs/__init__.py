@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 from trainlint.targets import Cluster, Target
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from trainlint.reading.document import Document
     from trainlint.reading.values import Field
     from trainlint.releases import InForce
     from trainlint.repository.files import Repository
+    from trainlint.repository.invocations import Command, Invocation
 
 Views = Sequence[object]
 """Typed views of one subject and of what it needs from other files; the rules look at them together."""
@@ -41,8 +40,27 @@ F = TypeVar("F")
 Kind = TypeVar("Kind")
 
 
+@dataclass(frozen=True)
+class FileReader:
+    """A command that hands a file to a program: as the value of an option, or as a word of its own."""
+
+    command: Command
+    option: str = ""
+    suffixes: tuple[str, ...] = (".yaml", ".yml")
+
+    def file(self, invocation: Invocation) -> str | None:
+        """The name of the file that an invocation of the command hands over."""
+        if self.option:
+            return invocation.flag(self.option).known
+        words = (word.known or "" for word in invocation.words)
+        return next((word for word in words if word.endswith(self.suffixes)), None)
+
+
 class ProgramModule(Generic[S, F]):
     """What the engine asks of a program; `S` is the type of its subjects, `F` that of a release's facts."""
+
+    readers: ClassVar[tuple[FileReader, ...]] = ()
+    """The commands that hand a file to this program, whatever it looks like."""
 
     def recognise(self, document: Document) -> Sequence[S]:
         """The subjects in a document; empty where it does not look like a file of this program.
@@ -50,6 +68,10 @@ class ProgramModule(Generic[S, F]):
         recognise.py decides whether another program has the better claim.
         """
         raise NotImplementedError
+
+    def adopt(self, document: Document) -> Sequence[S]:
+        """A document that is known to be this program's file, whatever it looks like."""
+        return self.recognise(document)
 
     def alternatives(self, subject: S, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The views that the rules look at, with those from other files, which `surroundings` gives.
@@ -71,30 +93,20 @@ class ProgramModule(Generic[S, F]):
         """The known releases that stand in for a version."""
         raise NotImplementedError
 
-    def other_releases(self, subject: S, release: str) -> Sequence[str]:
-        """The releases with a field of the subject that the given release does not have, the newest last."""
-        return ()
-
 
 class WheelProgram(ProgramModule[S, F]):
     """A program that is released as a Python package: its releases are in its JSON file, a repository pins it."""
 
     name: ClassVar[str]
-    distribution: ClassVar[str] = ""
-    """The name of the package, if it is not that of the program."""
 
     def default_target(self, subject: S, surroundings: Surroundings) -> Target:
-        """The release that the repository pins, else the newest known one."""
-        from trainlint.repository.pins import target_from_pins
-        from trainlint.training.declarations import declarations
+        """The releases that the repository states, or that may be meant where it states none."""
+        from trainlint.training.meant import known_releases, target
 
-        path = self.pinned_near(subject, surroundings)
-        return target_from_pins(
-            surroundings.repository, path, self.distribution or self.name, declarations(self.name).names
-        )
+        return target(surroundings.repository, self.stated_near(subject, surroundings), known_releases(self.name))
 
-    def pinned_near(self, subject: S, surroundings: Surroundings) -> str:
-        """The path of the file whose nearest pin counts."""
+    def stated_near(self, subject: S, surroundings: Surroundings) -> str:
+        """The path of the file whose nearest statement counts."""
         return subject.field.document.path
 
     def in_force(self, version: str) -> InForce:
@@ -110,8 +122,8 @@ class Surroundings:
 
     repository: Repository
     cluster: Cluster
-    targets: Mapping[str, Target]
-    """The targets in options and settings, by program."""
+    named_target: Callable[[str, str], Target | None]
+    """The target that an option or a setting names for a program and a file."""
     _subjects: Callable[[str], Sequence[Subject]]
     _judge: Callable[[str, Subject, str], bool]
     _admitted: dict[tuple[int, str], bool] = field(default_factory=dict)

@@ -31,6 +31,8 @@ class Program:
     """One of these words is in every text with the marker; a search for them is fast."""
     marker: str
     """A regular expression: a file without a match is not a file of this program."""
+    known_by: str
+    """How its files are recognised, in words."""
     keys: frozenset[str] = frozenset()
     """Top-level keys that show that a file belongs to this program."""
     strength: int = 0
@@ -108,10 +110,14 @@ def _soup() -> ProgramModule[Any, Any]:
 
 _KUBEFLOW_RULES = "trainlint.programs.kubeflow.rules"
 _KUBEFLOW_MODULES = (
-    "torch_plugin",
-    "admission",
     "yaml_dialect",
+    "structure",
+    "webhooks",
+    "torch_plugin",
     "jobset",
+    "containers",
+    "volumes",
+    "scheduling",
     "pods",
     "unusable_runtime",
     "no_effect",
@@ -136,6 +142,7 @@ PROGRAMS: dict[str, Program] = {
             tuple(f"{_KUBEFLOW_RULES}.{module}" for module in _KUBEFLOW_MODULES),
             ("trainer.kubeflow.org",),
             r"trainer\.kubeflow\.org",
+            "`apiVersion: trainer.kubeflow.org/…`",
             keys=frozenset({"apiVersion"}),
             strength=4,
             sure=True,
@@ -153,6 +160,7 @@ PROGRAMS: dict[str, Program] = {
             ("trainlint.programs.accelerate.rules", _FSDP_RULES),
             ("distributed_type", "compute_environment"),
             r"(?m:^(?:[ \t{]*[\"']|-[ \t]+)?(?:distributed_type|compute_environment)[\"']?[ \t]*:)",
+            "`distributed_type`, `compute_environment`",
             keys=frozenset({"compute_environment"}),
             strength=4,
             sure=True,
@@ -164,6 +172,7 @@ PROGRAMS: dict[str, Program] = {
             tuple(f"{_TORCHTUNE_RULES}.{module}" for module in ("recipes", "commands", "jobs")),
             ("_component_", "tune"),
             r"\b_component_[\"']?[ \t]*:|\btune\W+run\b|\btorchtune-",
+            "`_component_`, or a `tune run` command",
             strength=4,
             sure=r"(?m:^[ \t-]*[\"']?_component_[\"']?[ \t]*:)",
             templates=("{{", "{%"),
@@ -176,6 +185,7 @@ PROGRAMS: dict[str, Program] = {
             ("trainlint.programs.axolotl.rules", _FSDP_RULES),
             ("base_model", "micro_batch_size"),
             r"\b(base_model|micro_batch_size)[\"']?\s*:",
+            "`base_model`, with datasets, an adapter or a batch size",
             keys=frozenset({"base_model", "base_model_config", "micro_batch_size"}),
             strength=3,
         ),
@@ -186,6 +196,7 @@ PROGRAMS: dict[str, Program] = {
             ("trainlint.programs.soup.rules",),
             ("base", "training", "soup"),
             r"(?m:^[\"']?(?:base|training)[\"']?[ \t]*:)|\bsoup(?:_cli)?\b",
+            "`base` and `data`, or a `soup train` command",
             strength=3,
             reads_commands=True,
         ),
@@ -196,6 +207,7 @@ PROGRAMS: dict[str, Program] = {
             ("trainlint.programs.llamafactory.rules", _TRANSFORMERS_RULES, _FSDP_RULES),
             ("model_name_or_path",),
             r"\bmodel_name_or_path[\"']?\s*:",
+            "`model_name_or_path`, with `finetuning_type`, `stage` or `template`",
             keys=frozenset({"model_name_or_path", "cutoff_len", "finetuning_type", "stage"}),
             strength=2,
         ),
@@ -206,6 +218,7 @@ PROGRAMS: dict[str, Program] = {
             (_TRANSFORMERS_RULES, "trainlint.programs.trl.rules", _FSDP_RULES),
             _ARGUMENT_WORDS,
             _ARGUMENTS,
+            "the same, with a model and a dataset, or what only TRL has",
             keys=frozenset({"model_name_or_path"}),
             strength=1,
             several_readers=True,
@@ -217,6 +230,7 @@ PROGRAMS: dict[str, Program] = {
             (_TRANSFORMERS_RULES, _FSDP_RULES),
             _ARGUMENT_WORDS,
             _ARGUMENTS,
+            "names of training arguments",
             keys=frozenset({"model_name_or_path"}),
             several_readers=True,
         ),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -13,6 +14,22 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+
+
+Stretch = tuple[int, int]
+"""Characters of a text: the first, and the one after the last."""
+
+MASK = "***"
+
+
+def cut(content: str, start: int, end: int, hidden: Iterable[Stretch]) -> str:
+    """The characters from `start` to `end`, those of the hidden stretches, which are in order, replaced."""
+    parts, at = [], start
+    for first, last in hidden:
+        if last > at and first < end:
+            parts += [content[at : max(first, at)], MASK]
+            at = min(last, end)
+    return "".join([*parts, content[at:end]])
 
 
 class Undecodable(ValueError):
@@ -29,10 +46,27 @@ class Text:
     Lines end at LF, CRLF or a single CR, as in editors and git; U+2028, U+2029 and NEL do not end a line.
     """
 
-    def __init__(self, content: str, encoding: str = "utf-8", mark: bytes = b"") -> None:
+    def __init__(
+        self, content: str, encoding: str = "utf-8", mark: bytes = b"", hidden: Sequence[Stretch] = ()
+    ) -> None:
         self.content = content
+        self.hidden = hidden
+        """What is not to be shown of it: in order, apart, each within one line."""
         self._encoding = encoding
         self._mark = mark
+
+    def hiding(self, hidden: Sequence[Stretch]) -> Text:
+        """The same text, of which some is not to be shown."""
+        return Text(self.content, self._encoding, self._mark, hidden)
+
+    def shown(self, start: int, end: int) -> str:
+        """The characters from `start` to `end` as they may be shown."""
+        return cut(self.content, start, end, self.hidden_within(start, end))
+
+    def hidden_within(self, start: int, end: int) -> Sequence[Stretch]:
+        """The hidden stretches that have characters from `start` to `end`."""
+        first = bisect_left(self.hidden, start + 1, key=lambda stretch: stretch[1])
+        return self.hidden[first : bisect_left(self.hidden, end, key=lambda stretch: stretch[0])]
 
     def encoded(self, content: str) -> bytes:
         """Other content as bytes in the encoding of this text, with its byte order mark."""

@@ -10,11 +10,14 @@ import enum
 import math
 import re
 from collections.abc import Callable, Collection, Iterator
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from trainlint.findings import Finding, Fix, Related, Severity, Span
+from trainlint.findings import Details, Finding, Related, Span
 from trainlint.reading.document import Alias, Document, Mapping, Node, Scalar, Sequence, target_of
 from trainlint.reading.scalars import Dialect, Plain, value_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -395,30 +398,20 @@ class Field:
             end_line, end_column = text.position(node.end)
         return Span(self.document.path, line, column, end_line, end_column)
 
-    def finding(
-        self,
-        message: str,
-        *,
-        help: str = "",
-        severity: Severity | None = None,
-        field: str | None = None,
-        program: str = "",
-        related: tuple[Related, ...] = (),
-        fix: Fix | None = None,
-        at_key: bool = False,
-    ) -> Finding:
-        """A finding at this place; `field`: another spelling of the path, `at_key`: the key is wrong."""
+    def finding(self, message: str, **details: Unpack[Details]) -> Finding:
+        """A finding at this place; the details are those of `Details`."""
+        field = details.get("field")
         return Finding(
             message=message,
-            span=self.key_span if at_key else self.span,
+            span=self.key_span if details.get("at_key") else self.span,
             document=self.document.index,
             field=self.field_path if field is None else field,
             yaml_path=self.yaml_path,
-            help=help,
-            severity=severity,
-            program=program,
-            related=self.related + related,
-            fix=fix,
+            help=details.get("help", ""),
+            severity=details.get("severity"),
+            program=details.get("program", ""),
+            related=self.related + details.get("related", ()),
+            fix=details.get("fix"),
         )
 
     def relate(self, message: str) -> tuple[Related, ...]:
@@ -529,29 +522,9 @@ class Value(Generic[T]):
             return self
         return other if isinstance(other, Value) else Known(self.field, other)
 
-    def finding(
-        self,
-        message: str,
-        *,
-        help: str = "",
-        severity: Severity | None = None,
-        field: str | None = None,
-        program: str = "",
-        related: tuple[Related, ...] = (),
-        fix: Fix | None = None,
-        at_key: bool = False,
-    ) -> Finding:
+    def finding(self, message: str, **details: Unpack[Details]) -> Finding:
         """A finding at this place; see Field.finding."""
-        return self.field.finding(
-            message,
-            help=help,
-            severity=severity,
-            field=field,
-            program=program,
-            related=related,
-            fix=fix,
-            at_key=at_key,
-        )
+        return self.field.finding(message, **details)
 
     def __str__(self) -> str:
         return str(self.known) if isinstance(self, Known) else self.field.written

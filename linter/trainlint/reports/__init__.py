@@ -34,12 +34,13 @@ class RenderOptions:
     `color` and `links` (to rule pages) are for terminals; `encoding` and `width` (in columns) belong to the stream of
     the text report. `show_suppressed` adds suppressed and baselined findings to text, concise, json, gitlab and junit
     (github never has them, sarif always). sarif, github and gitlab write paths relative to `root`, the repository's
-    root. Findings below `fail_on` do not fail a junit test.
+    root. Findings below `fail_on` do not fail a junit test. `show_values` does not mask what looks like a secret.
     """
 
     color: bool = False
     links: bool = False
     show_suppressed: bool = False
+    show_values: bool = False
     root: Path = Path()
     version: str = __version__
     fail_on: Severity = Severity.ERROR
@@ -67,7 +68,17 @@ def render(name: str, report: Report, options: RenderOptions | None = None) -> s
     """
     module, function = FORMATS[name]
     renderer = cast("Callable[[Report, RenderOptions], str]", getattr(import_module(f"{__name__}.{module}"), function))
-    return renderer(report, options or RenderOptions())
+    options = options or RenderOptions()
+    return renderer(report if options.show_values else without_secrets(report), options)
+
+
+def without_secrets(report: Report) -> Report:
+    """The report as it may be shown to anybody."""
+    if report.masked or not (report.texts or report.notices):
+        return report
+    from trainlint.reports.masking import masked
+
+    return masked(report)
 
 
 def rule_page(code: str) -> str:

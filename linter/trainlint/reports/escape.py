@@ -1,20 +1,57 @@
-"""Text from a file or its name, made safe to print: it can neither control a terminal nor hide."""
+"""Text from a file or its name, made safe to print: it can neither control a terminal or a CI system nor hide.
+
+Source of the commands of CI systems: actions/runner, `src/Runner.Common/ActionCommand.cs` (`::` at the start
+of a line, blanks apart, and `##[` anywhere in it); microsoft/azure-pipelines-agent, `src/Agent.Sdk/CommandPlugin.cs`
+(`##vso[`); TeamCity documentation, "Service Messages" (`##teamcity[`).
+"""
 
 from __future__ import annotations
 
+import json
+import re
+
+_COMMAND = re.compile(r"#(?=#(?:vso|teamcity)?\[)", re.IGNORECASE)
+_SPELLED = r"\x23"
+
 
 def visible(text: str, encoding: str = "utf-8") -> str:
-    r"""The text; characters that do not print or that the encoding lacks are escaped (`\x1b`, `\u202e`, `\n`)."""
-    if text.isprintable() and _encodable(text, encoding):
-        return text
-    return "".join(visible_character(character, encoding) for character in text)
+    r"""The text; characters that do not print or that the encoding lacks are escaped (`\x1b`, `\u202e`, `\n`).
+
+    So is the first character of a command that may be anywhere in a line.
+    """
+    if not (text.isprintable() and _encodable(text, encoding)):
+        text = "".join(_character(character, encoding) for character in text)
+    return _COMMAND.sub(lambda _: _SPELLED, text)
 
 
-def visible_character(character: str, encoding: str) -> str:
-    """One character, escaped where it does not print or the encoding lacks it."""
-    if character.isprintable() and _encodable(character, encoding):
-        return character
-    return character.encode("unicode_escape").decode("ascii")
+def visible_line(text: str, encoding: str = "utf-8") -> str:
+    r"""The same for a whole line: a runner's command at its start is escaped as `\x3a:`."""
+    shown = visible(text, encoding)
+    return shown.replace(":", r"\x3a", 1) if shown.lstrip().startswith("::") else shown
+
+
+def visible_path(path: str, encoding: str = "utf-8") -> str:
+    """The same for a path: with `./` in front it is no command."""
+    shown = visible(path, encoding)
+    return f"./{shown}" if shown.lstrip().startswith("::") else shown
+
+
+def visible_cells(text: str, encoding: str) -> list[str]:
+    """The printed form of each character of a text."""
+    cells = [_character(character, encoding) for character in text]
+    for found in _COMMAND.finditer(text):
+        cells[found.start()] = _SPELLED
+    return cells
+
+
+def as_json(document: object) -> str:
+    """A document as indented JSON in ASCII, without text that a CI system reads as a command."""
+    return _COMMAND.sub(lambda _: r"\u0023", json.dumps(document, indent=2)) + "\n"
+
+
+def as_xml(document: str) -> str:
+    """An XML document without text that a CI system reads as a command; parsed, it is unchanged."""
+    return re.sub(r"(?m)^(\s*):(?=:)", r"\1&#58;", _COMMAND.sub("&#35;", document))
 
 
 def columns(text: str) -> int:
@@ -27,6 +64,12 @@ def columns(text: str) -> int:
         0 if category(character) in ("Mn", "Me") else 2 if east_asian_width(character) in ("W", "F") else 1
         for character in text
     )
+
+
+def _character(character: str, encoding: str) -> str:
+    if character.isprintable() and _encodable(character, encoding):
+        return character
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def _encodable(text: str, encoding: str) -> bool:

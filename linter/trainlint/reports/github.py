@@ -21,7 +21,8 @@ def render(report: Report, options: RenderOptions) -> str:
 
 def _command(finding: Finding, options: RenderOptions) -> str:
     span = finding.span
-    properties: dict[str, object] = {"file": options.from_root(finding.path), "line": span.line}
+    path = "".join(map(_visible_but_line_ends, options.from_root(finding.path)))
+    properties: dict[str, object] = {"file": path, "line": span.line}
     # GitHub accepts columns only for an annotation within one line.
     if span.end_line == span.line:
         properties |= {"col": span.column, "endLine": span.end_line, "endColumn": span.end_column}
@@ -34,6 +35,10 @@ def _command(finding: Finding, options: RenderOptions) -> str:
     command = f"::{_COMMANDS[finding.level]} {listed}::{_data(message)}"
     # A file name that is not UTF-8 holds lone surrogates.
     return command.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _visible_but_line_ends(character: str) -> str:
+    return character if character in "\r\n" else visible(character)
 
 
 def _data(text: str) -> str:

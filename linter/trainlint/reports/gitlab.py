@@ -5,11 +5,10 @@ Source: GitLab documentation, "Code Quality report format": an array of issues w
 
 from __future__ import annotations
 
-import json
-
 from trainlint.findings import Severity
 from trainlint.report import Report
 from trainlint.reports import RenderOptions
+from trainlint.reports.escape import as_json
 
 _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE: "info"}
 
@@ -30,4 +29,4 @@ def render(report: Report, options: RenderOptions) -> str:
                 },
             }
         )
-    return json.dumps(issues, indent=2) + "\n"
+    return as_json(issues)

@@ -5,12 +5,14 @@ Keys of the object, all of them always there:
 - `version`: of this format, 1; new keys do not change it. `tool`: `name` and `version`.
 - `findings`: in the order of file and place, without suppressed and baselined ones unless these are asked for.
 - `files`: how many were `discovered`, `parsed` and `recognised`.
-- `targets`: for each program the `versions` whose verdict is given, and where that choice comes `from`.
+- `targets`: for each program the `versions` that it was checked for, where they come `from`, and how they are `known`.
 - `notices`: remarks on the run itself. `summary`: how many `error`, `warning`, `note`, `suppressed`, `baselined`.
 
 Keys of a finding:
 
 - `rule`, `name`, `severity`, `program`, `programVersions`, `message`, `help` (may be empty);
+- `release`: how it is `known` (`chosen`, `stated`, `range`, `unknown`, `not stated`; empty for trainlint's own rules)
+  and the place that it comes `from`;
 - `path` as the user would write it, `document` (index among the file's non-empty documents), `field` (the path as the
   program spells it), `yamlPath` (the path in the document);
 - `line`, `column`, `endLine`, `endColumn`: from 1, columns count characters, the end is exclusive;
@@ -22,7 +24,6 @@ Keys of a finding:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -30,6 +31,7 @@ from trainlint.findings import Finding, Severity, Span
 from trainlint.reading.text import Text
 from trainlint.report import Report
 from trainlint.reports import RenderOptions
+from trainlint.reports.escape import as_json
 
 Json: TypeAlias = "bool | int | str | Sequence[Json] | Mapping[str, Json] | None"
 
@@ -48,7 +50,7 @@ def render(report: Report, options: RenderOptions) -> str:
             "recognised": report.files.recognised,
         },
         "targets": {
-            program: {"versions": list(target.versions), "from": target.origin}
+            program: {"versions": list(target.versions), "from": target.origin, "known": target.how.value}
             for program, target in report.targets.items()
         },
         "notices": list(report.notices),
@@ -58,7 +60,7 @@ def render(report: Report, options: RenderOptions) -> str:
             "baselined": report.baselined,
         },
     }
-    return json.dumps(document, indent=2) + "\n"
+    return as_json(document)
 
 
 def _finding(finding: Finding, report: Report, options: RenderOptions) -> Json:
@@ -68,6 +70,7 @@ def _finding(finding: Finding, report: Report, options: RenderOptions) -> Json:
         "severity": finding.level.value,
         "program": finding.program,
         "programVersions": list(finding.program_versions),
+        "release": {"known": finding.stated, "from": finding.stated_at},
         "message": finding.message,
         "help": finding.help,
         "path": finding.path,
@@ -93,7 +96,7 @@ def _numbers(span: Span) -> dict[str, Json]:
 
 
 def _fix(finding: Finding, text: Text | None) -> Json:
-    if finding.fix is None or text is None:
+    if finding.fix is None or not finding.fix.edits or text is None:
         return None
     return {
         "title": finding.fix.title,

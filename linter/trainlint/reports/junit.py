@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from trainlint.findings import Finding
 from trainlint.report import Report
 from trainlint.reports import RenderOptions
-from trainlint.reports.escape import visible
+from trainlint.reports.escape import as_xml, visible, visible_line, visible_path
 from trainlint.reports.text import annotation, footer
 
 
@@ -34,7 +34,7 @@ def render(report: Report, options: RenderOptions) -> str:
         element.set("skipped", _number_of(element, "skipped"))
     ElementTree.indent(root)
     document: bytes = ElementTree.tostring(root, encoding="us-ascii", xml_declaration=True)
-    return document.decode("ascii") + "\n"
+    return as_xml(document.decode("ascii")) + "\n"
 
 
 def _number_of(element: ElementTree.Element, tag: str) -> str:
@@ -66,10 +66,10 @@ def _suite(root: ElementTree.Element, path: str, findings: Sequence[Finding], op
 
 def _details(finding: Finding) -> str:
     span = finding.span
-    lines = [f"{finding.path}:{span.line}:{span.column}: {finding.message}", annotation(finding)]
+    lines = [f"{visible_path(finding.path)}:{span.line}:{span.column}: {finding.message}", annotation(finding)]
     if finding.help:
         lines.append(f"help: {finding.help}")
-    return "\n".join(visible(line) for line in lines if line)
+    return "\n".join(visible_line(line) for line in lines if line)
 
 
 def _reason(finding: Finding) -> str:

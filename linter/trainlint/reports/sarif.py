@@ -6,7 +6,6 @@ limits), and github/codeql-action, `src/fingerprints.ts` (the line hash).
 
 from __future__ import annotations
 
-import json
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from trainlint.findings import Finding, Related, Severity, Span
 from trainlint.reading.text import Text
 from trainlint.report import Report
 from trainlint.reports import PROJECT, RenderOptions, rule_page
+from trainlint.reports.escape import as_json
 from trainlint.reports.text import CONTEXT
 from trainlint.rule import Rule
 
@@ -66,7 +66,7 @@ def render(report: Report, options: RenderOptions) -> str:
             )
         ],
     )
-    return json.dumps(to_json(log), indent=2) + "\n"
+    return as_json(to_json(log))
 
 
 def to_json(node: object) -> Json:
@@ -188,7 +188,9 @@ def _results(
     index = {rule.code: number for number, rule in enumerate(rules)}
     some_suppressed = any(finding.suppressed is not None or finding.baselined for finding in findings)
     hashes = {
-        path: line_hashes(texts[path].content) for path in {finding.path for finding in findings} if path in texts
+        path: line_hashes(texts[path].shown(0, len(texts[path].content)))
+        for path in {finding.path for finding in findings}
+        if path in texts
     }
     for finding in findings:
         text = texts.get(finding.path)
@@ -277,7 +279,7 @@ def _snippet(span: Span, text: Text | None) -> str | None:
         return None
     start = text.line_start(span.line) + span.column - 1
     end = text.line_start(span.end_line) + span.end_column - 1
-    return text.content[start:end] if end - start <= MAX_SNIPPET else None
+    return text.shown(start, end) if end - start <= MAX_SNIPPET else None
 
 
 def _suppressions(finding: Finding) -> list[om.Suppression]:
@@ -287,7 +289,7 @@ def _suppressions(finding: Finding) -> list[om.Suppression]:
 
 
 def _fixes(finding: Finding, text: Text | None, options: RenderOptions) -> list[om.Fix] | None:
-    if finding.fix is None or text is None:
+    if finding.fix is None or not finding.fix.edits or text is None:
         return None
     replacements = []
     for edit in finding.fix.edits:

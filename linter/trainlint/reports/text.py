@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from trainlint.findings import Finding, Severity, Span
 from trainlint.programs.table import PROGRAMS, VERDICT_ONLY, about, title
-from trainlint.reading.text import Text
+from trainlint.reading.text import MASK, Stretch, Text
 from trainlint.report import Report
 from trainlint.reports import RenderOptions, rule_page
-from trainlint.reports.escape import columns, visible, visible_character
+from trainlint.reports.escape import columns, visible, visible_cells, visible_path
 
 CONTEXT = 2
 TAB = "    "
@@ -67,8 +67,8 @@ def annotation(finding: Finding) -> str:
     maker = VERDICT_ONLY.get(finding.program)
     program = PROGRAMS.get(maker or finding.program)
     thing = about(finding.field)
-    verb, plural = _VERDICTS[finding.level]
-    if maker is None and len(finding.program_versions) > 1:
+    verb, plural = _VERDICTS[Severity.ERROR if finding.refused_by_some else finding.level]
+    if maker is None and len(finding.program_versions) > 1 and not finding.releases.startswith("since"):
         verb = plural
     if maker is None and program and program.several_readers and finding.level is Severity.WARNING:
         verb = f"may {plural}"
@@ -80,7 +80,7 @@ def annotation(finding: Finding) -> str:
 
 
 def _release(program: str, finding: Finding) -> str:
-    return f"{title(program)} {_joined(finding.program_versions)}".rstrip()
+    return f"{title(program)} {finding.releases or _joined(finding.program_versions)}".rstrip()
 
 
 def _counted(number: int, noun: str) -> str:
@@ -96,7 +96,7 @@ def _painted(text: str, color: str, options: RenderOptions) -> str:
 
 
 def _place(span: Span, options: RenderOptions) -> str:
-    return f"{visible(span.path, options.encoding)}:{span.line}:{span.column}"
+    return f"{visible_path(span.path, options.encoding)}:{span.line}:{span.column}"
 
 
 def _header(finding: Finding, options: RenderOptions) -> str:
@@ -144,6 +144,10 @@ def _snippet(finding: Finding, text: Text, options: RenderOptions) -> Iterator[s
     def row(number: str, content: str) -> str:
         return f"{_painted(number.rjust(digits), '34', options)} {bar} {content}".rstrip()
 
+    def hidden(number: int) -> list[Stretch]:
+        start = text.line_start(number)
+        return [(a - start, b - start) for a, b in text.hidden_within(start, start + len(text.line(number)))]
+
     yield row("", "")
     before = range(max(1, span.line - CONTEXT), span.line)
     blank = True
@@ -151,12 +155,12 @@ def _snippet(finding: Finding, text: Text, options: RenderOptions) -> Iterator[s
         line = text.line(number)
         blank = blank and not line.strip()
         if not blank:
-            yield row(str(number), _clipped(line, 0, 0, room, options.encoding).text)
+            yield row(str(number), _clipped(line, 0, 0, room, options.encoding, hidden(number)).text)
 
     line = text.line(span.line)
     start = min(span.column - 1, len(line))
     end = span.end_column - 1 if span.end_line == span.line else len(line.rstrip())
-    shown = _clipped(line, start, min(end, len(line)), room, options.encoding)
+    shown = _clipped(line, start, min(end, len(line)), room, options.encoding, hidden(span.line))
     yield row(str(span.line), shown.text)
     color = _COLORS[finding.level]
     caret = "^" * max(shown.width, 1)
@@ -177,13 +181,19 @@ class _Clipped:
     width: int
 
 
-def _clipped(line: str, start: int, end: int, room: int, encoding: str) -> _Clipped:
+def _clipped(line: str, start: int, end: int, room: int, encoding: str, hidden: Sequence[Stretch] = ()) -> _Clipped:
     """The part of a line around its characters `start` to `end` that fits into `room` columns.
 
     Only as many characters are read as could be shown, however long the line is.
     """
     first, last = max(0, start - room), min(len(line), start + room)
-    cells = [TAB if character == "\t" else visible_character(character, encoding) for character in line[first:last]]
+    cells = [
+        TAB if character == "\t" else cell
+        for character, cell in zip(line[first:last], visible_cells(line[first:last], encoding), strict=True)
+    ]
+    for a, b in hidden:
+        inner = range(max(a, first) - first, min(b, last) - first)
+        cells[inner.start : inner.stop] = [MASK, *[""] * (len(inner) - 1)] if inner else []
     widths = [columns(cell) for cell in cells]
     mark, stop = start - first, max(end, start) - first
     if first == 0 and last == len(line) and sum(widths) <= room:

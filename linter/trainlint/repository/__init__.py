@@ -1,1 +1,1 @@
-"""What a repository holds: its files, the commands that they start, and the versions that they pin."""
+"""What a repository holds: its files, the commands that they start, and the releases that they state."""

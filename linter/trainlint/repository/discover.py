@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from trainlint.repository import git
+from trainlint.repository.bounds import PathError, inside, leads_out, read
 
 if TYPE_CHECKING:
     from pathspec.gitignore import GitIgnoreSpec
@@ -24,7 +26,7 @@ FILE_NAMES = ("trainlint.toml", "pyproject.toml")
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", ".tox", ".nox"})
 
 
-class MissingPath(ValueError):
+class MissingPath(PathError):
     """A named path does not exist."""
 
 
@@ -47,13 +49,15 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
     """The files of the named paths, each once: a file itself, a folder's YAML files.
 
     In a git work tree these are the tracked files and the untracked ones that are not ignored; elsewhere, and below a
-    folder that git ignores, all files below, without links to folders.
+    folder that git ignores, all files below, without links to folders. Links out of a workspace are left out.
 
-    Raises MissingPath.
+    Raises MissingPath, and PathError for a path that leads out of its workspace or where git refuses.
     """
     seen: set[str] = set()
     workspaces = _Workspaces()
     for path in paths:
+        # Before it is asked whether anything is there: nobody is to learn that of a place outside.
+        workspaces.hold(path)
         if os.path.isdir(path):
             found: Iterable[Path] = files_below(path)
             top = path
@@ -71,15 +75,26 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
 
 
 def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> Iterator[Path]:
-    """The files below a folder with one of these suffixes, in the order of their paths."""
-    listed = _git_files(folder, suffixes)
-    yield from sorted(_walk(folder, suffixes) if listed is None else listed)
+    """The files below a folder with one of these suffixes, in the order of their paths, without links that lead out.
+
+    Raises PathError where git refuses.
+    """
+    # Not `:(icase)`, with which git lists nothing from inside a folder of which it tracks no file.
+    listed = git.listed(folder, [f"*{_in_any_case(suffix)}" for suffix in suffixes])
+    yield from _kept(folder, sorted(_walk(folder, suffixes) if listed is None else listed))
 
 
 def files_in(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> list[Path]:
     """The files directly in a folder with one of these suffixes, in the order of their paths."""
     names = sorted(name for name in os.listdir(folder) if name.lower().endswith(tuple(suffixes)))
-    return [folder / name for name in names if os.path.isfile(folder / name)]
+    return list(_kept(folder, (folder / name for name in names)))
+
+
+def _kept(folder: Path, files: Iterable[Path]) -> Iterator[Path]:
+    """The regular files, and the links to some within the workspace of the folder."""
+    root = workspace_of(Path(os.path.abspath(folder)), Path(os.path.abspath(folder)))
+    known: dict[str, str | None] = {}
+    return (file for file in files if inside(root, file, known))
 
 
 def workspace_of(folder: Path, top: Path) -> Path:
@@ -93,16 +108,23 @@ def is_workspace(folder: Path) -> bool:
 
 
 def settings_file(folder: Path) -> Path | None:
-    """The settings file of one folder: trainlint.toml, or a pyproject.toml with [tool.trainlint]."""
+    """The settings file of one folder: trainlint.toml, or a pyproject.toml with [tool.trainlint].
+
+    Raises PathError for a trainlint.toml that is a link out of the repository; such a pyproject.toml has no settings.
+    """
     own, project = (folder / name for name in FILE_NAMES)
-    if os.path.isfile(own):
-        return own
-    return project if os.path.isfile(project) and _has_table(project) else None
+    if os.path.lexists(own):
+        root = repository_root(folder)
+        if leads_out(root, own):
+            raise PathError(f"{own}: a link that leads out of the repository {root}")
+        if inside(root, own):
+            return own
+    return project if os.path.lexists(project) and _has_table(project) else None
 
 
 def _has_table(project: Path) -> bool:
     try:
-        data = project.read_bytes()
+        data = read(repository_root(project.parent), project)
         if b"trainlint" not in data:
             return False
         tool = tomllib.loads(data.decode("utf-8-sig")).get("tool")
@@ -115,15 +137,27 @@ def _has_table(project: Path) -> bool:
 
 def repository_root(folder: Path) -> Path:
     """The nearest folder upward with `.git`, else the folder itself."""
-    return next((parent for parent in (folder, *folder.parents) if os.path.exists(parent / ".git")), folder)
+    return git.top(folder) or folder
 
 
 class _Workspaces:
     def __init__(self) -> None:
         self._known: dict[Path, Path | None] = {}
+        self._held: set[Path] = set()
 
     def of(self, folder: Path, top: Path) -> Path:
         return self._marked(folder) or top
+
+    def hold(self, path: Path) -> None:
+        """Raises PathError where a link on the way to a path leads out of the workspace that holds the link."""
+        place = Path(os.path.abspath(path))
+        for link in (place, *place.parents):
+            if link in self._held:
+                return
+            self._held.add(link)
+            holder = self._marked(link.parent) if os.path.islink(link) else None
+            if holder is not None and leads_out(holder, link):
+                raise PathError(f"{path}: a link that leads out of the workspace {holder}")
 
     def _marked(self, folder: Path) -> Path | None:
         if folder not in self._known:
@@ -132,30 +166,6 @@ class _Workspaces:
             else:
                 self._known[folder] = self._marked(folder.parent) if folder.parent != folder else None
         return self._known[folder]
-
-
-def _git_files(folder: Path, suffixes: Sequence[str]) -> list[Path] | None:
-    """The files that git lists below a folder; None outside a work tree, without git, or if git ignores the folder."""
-    if not any(os.path.exists(parent / ".git") for parent in (folder.absolute(), *folder.absolute().parents)):
-        return None
-    # A repository's own configuration could name a program to run as its file system monitor.
-    git = ["git", "-C", str(folder), "-c", "core.fsmonitor=false", "-c", "core.quotePath=false"]
-    # Not `:(icase)`, with which git lists nothing from inside a folder of which it tracks no file.
-    patterns = [f"*{_in_any_case(suffix)}" for suffix in suffixes]
-    try:
-        listing = subprocess.run(
-            [*git, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns],
-            capture_output=True,
-            check=True,
-        ).stdout
-        if not listing:
-            ignored = subprocess.run([*git, "check-ignore", "-q", "."], capture_output=True, check=False)
-            if ignored.returncode != 1:
-                return None
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    files = (folder / os.fsdecode(name) for name in listing.split(b"\0") if name)
-    return [file for file in files if os.path.isfile(file)]
 
 
 def _in_any_case(suffix: str) -> str:
@@ -170,7 +180,7 @@ def _walk(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         for name in names:
             file = Path(root, name)
-            if name.lower().endswith(tuple(suffixes)) and os.path.isfile(file):
+            if name.lower().endswith(tuple(suffixes)):
                 yield file
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
@@ -11,14 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from trainlint.reading.text import Text, Undecodable, decode
+from trainlint.repository.bounds import MAX_BYTES, inside, leads_out, read
 from trainlint.repository.discover import SUFFIXES, Excluder, files_below, files_in
 
 if TYPE_CHECKING:
     from trainlint.reading.document import Document
 
 T = TypeVar("T")
-
-MAX_BYTES = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,43 @@ class Repository:
         """
         key = os.path.abspath(file)
         if key not in self._sources:
-            self._sources[key] = load(file, file.read_bytes(), self._marks)
+            self._sources[key] = load(file, self._read(file), self._marks)
         return self._sources[key]
+
+    def find(self, file: Path) -> Path | None:
+        """A file that some other names, if it is one of the workspace; None where it is none or outside."""
+        return file if inside(self.root, file) else None
+
+    def is_outside(self, path: Path) -> bool:
+        """A path that some file names leads out of the workspace: what is there, if anything, is not known."""
+        return leads_out(self.root, path)
+
+    def has_folder(self, name: str) -> bool:
+        """The workspace holds a folder of this path from its root."""
+        return not leads_out(self.root, self.root / name) and os.path.isdir(self.root / name)
+
+    def text(self, file: Path) -> str:
+        """The text of a file that some other names.
+
+        Raises OSError when it cannot be read or lies outside, and Undecodable when it is no text.
+        """
+        return decode(self._bounded(file)).content
+
+    def _read(self, file: Path) -> bytes:
+        """The bytes of a file of the workspace, one more than MAX_BYTES at most.
+
+        One that was named where nothing marks a workspace may be a link to anywhere: whoever named it meant that.
+        """
+        if not self.whole and os.path.abspath(file) in self._named:
+            real = Path(os.path.realpath(file))
+            return read(real.parent, real)
+        return read(self.root, file)
+
+    def _bounded(self, file: Path) -> bytes:
+        data = self._read(file)
+        if len(data) > MAX_BYTES:
+            raise OSError(errno.EFBIG, f"larger than {MAX_BYTES // 1_000_000} MB", str(file))
+        return data
 
     def documents(self, file: Path, pattern: re.Pattern[str]) -> list[Document]:
         """The documents of one YAML file; a file without a mark must match the pattern.
@@ -154,7 +189,7 @@ class Repository:
         key = os.path.abspath(file)
         if key in self._unmarked:
             return self._unmarked[key]
-        data = file.read_bytes()
+        data = self._read(file)
         if len(data) > MAX_BYTES or not pattern.search(data.decode("latin-1")):
             return _UNMARKED
         try:
@@ -172,7 +207,7 @@ class Repository:
 
         key = os.path.abspath(file)
         if key not in self._scripts:
-            self._scripts[key] = of_text(display_path(file), decode(file.read_bytes()))
+            self._scripts[key] = of_text(display_path(file), decode(self._bounded(file)))
         return self._scripts[key]
 
     def text_of(self, path: str) -> Text | None:
@@ -198,6 +233,18 @@ class Repository:
     def adopt(self, file: Path, data: bytes) -> None:
         """Use other content for a file than that on the disk (standard input)."""
         self._sources[os.path.abspath(file)] = load(file, data, self._marks)
+
+    def holds_above(self, path: str, folders: Sequence[str]) -> bool:
+        """One of these folders stands below a folder that a file is in, up to the workspace's root."""
+        root = os.path.abspath(self.root)
+        folder = os.path.dirname(os.path.abspath(path))
+        while True:
+            if any(os.path.isdir(os.path.join(folder, *name.split("/"))) for name in folders):
+                return True
+            above = os.path.dirname(folder)
+            if folder == root or above == folder or not folder.startswith(os.path.join(root, "")):
+                return False
+            folder = above
 
     def name(self, files: Iterable[Path]) -> None:
         """Add files to the repository that settings or git leave out, because the user named them."""

@@ -6,7 +6,6 @@ block scalar. Words that a shell or a template fills in (`$PRESET`, `$(…)`, `$
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING
 from trainlint.reading.document import Document, Scalar
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Absent, Field, Unknown, Value
-from trainlint.repository.shell import ShellText, Word, commands_of, exec_word
+from trainlint.repository.shell import SHELLS, ShellText, Word, commands_of, exec_word, name_of, script_of
 
 if TYPE_CHECKING:
     from trainlint.repository.files import Repository
@@ -33,7 +32,6 @@ _SCRIPT_KEYS = frozenset(
 _EXEC_KEYS = ("entrypoint", "command", "args", "arguments")
 _FOLDER_KEYS = ("working-directory", "working_directory", "workingDirectory", "workingDir", "working_dir", "workdir")
 _QUOTING_COMMANDS = frozenset("alias cat echo git grep log man pip pip3 printf rg sed type which".split())
-_SHELLS = frozenset("ash bash dash ksh sh zsh".split())
 
 
 @dataclass(frozen=True)
@@ -221,7 +219,7 @@ def named_file(repository: Repository, invocation: Invocation, name: str) -> Pat
     if folder is not None and not posixpath.join(folder, name).startswith(("/", "~")):
         holder = Path(invocation.document.path).absolute().parent
         found = [base / posixpath.normpath(posixpath.join(folder, name)) for base in (repository.root, holder)]
-        files = {file.resolve(): file for file in found if os.path.isfile(file)}
+        files = {file.resolve(): file for file in found if repository.find(file)}
         return files.popitem()[1] if len(files) == 1 else None
     path = posixpath.normpath(posixpath.join(folder or "", name))
     parts = PurePosixPath(path.lstrip("/")).parts
@@ -231,6 +229,15 @@ def named_file(repository: Repository, invocation: Invocation, name: str) -> Pat
         if matches:
             return matches[0] if len(matches) == 1 else None
     return None
+
+
+def may_be_elsewhere(repository: Repository, invocation: Invocation, name: str) -> bool:
+    """Where a word of an invocation names a file, it is, or may be, outside the workspace, and nobody looks there."""
+    path = posixpath.join(invocation.folder or "", name)
+    holder = Path(invocation.document.path).absolute().parent
+    return path.startswith(("/", "~")) or any(
+        repository.is_outside(base / posixpath.normpath(path)) for base in (repository.root, holder)
+    )
 
 
 def names_document(repository: Repository, invocation: Invocation, name: str, document: Document) -> bool:
@@ -310,20 +317,20 @@ class _Finder:
         rest = list(dropwhile(lambda word: re.match(r"[A-Za-z_]\w*=", word.text), words))
         if not rest:
             return
-        if _name(rest[0]) == "cd":
+        if name_of(rest[0]) == "cd":
             self.folder = _joined(self.folder, rest[1]) if len(rest) > 1 else None
             return
-        script = _script_of(rest)
+        script = script_of(rest)
         if script is not None:
             folder, elsewhere = self.folder, self.elsewhere
-            self.elsewhere = elsewhere or _name(rest[0]) not in _SHELLS
+            self.elsewhere = elsewhere or name_of(rest[0]) not in SHELLS
             self.read_script(script.line.inside(script))
             self.folder, self.elsewhere = folder, elsewhere
             return
         for command in self.wanted:
             for start in command.starts:
                 match = _match(words, start)
-                if match and _name(rest[0]) not in _QUOTING_COMMANDS - {start[0]}:
+                if match and name_of(rest[0]) not in _QUOTING_COMMANDS - {start[0]}:
                     first, last = match
                     program = [words[first], *(w for w in words[first + 1 : last] if not w.text.startswith("-"))]
                     found = Invocation(command, words[:first], program, words[last:], self.folder, self.owner)
@@ -338,7 +345,7 @@ def _stage_end(text: ShellText) -> list[Word]:
 
 def _match(words: Sequence[Word], start: tuple[str, ...]) -> tuple[int, int] | None:
     for first, word in enumerate(words):
-        if _name(word) != start[0]:
+        if name_of(word) != start[0]:
             continue
         index = first
         for wanted in start[1:]:
@@ -350,24 +357,6 @@ def _match(words: Sequence[Word], start: tuple[str, ...]) -> tuple[int, int] | N
         else:
             return first, index + 1
     return None
-
-
-def _name(word: Word) -> str:
-    return word.text.lstrip("@-+").rpartition("/")[2]
-
-
-def _script_of(words: Sequence[Word]) -> Word | None:
-    """The shell text that a command passes to a shell (`bash -lc '…'`), another machine or a queue."""
-    for index, word in enumerate(words[:-1]):
-        if index and words[index - 1 :] and re.fullmatch(r"-[a-zA-Z]*c", word.text):
-            if any(_name(before) in _SHELLS for before in words[:index]):
-                return words[index + 1]
-        elif word.text == "--wrap":
-            return words[index + 1]
-    if _name(words[0]) in ("ssh", "eval") and re.search(r"\s", words[-1].text):
-        return words[-1]
-    last = words[-1]
-    return last.part(len("--wrap=")) if last.text.startswith("--wrap=") else None
 
 
 def _joined(folder: str | None, word: Word) -> str | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from trainlint.reading.document import Scalar
 from trainlint.reading.values import Field, Known, Unknown, Value
 
+SHELLS = frozenset("ash bash dash ksh sh zsh".split())
 _MAX_HEREDOCS = 5
 
 
@@ -217,6 +218,26 @@ def commands_of(line: ShellText, *, listed: bool = False, depth: int = 0) -> Ite
     finish()
     if words:
         yield words
+
+
+def name_of(word: Word) -> str:
+    """The program that a word names: without its folder, and without what Make puts before a command."""
+    return word.text.lstrip("@-+").rpartition("/")[2]
+
+
+def script_of(words: Sequence[Word]) -> Word | None:
+    """The shell text that a command hands to a shell (`bash -lc '…'`), to another machine or to a queue."""
+    in_shell = False
+    for before, word, script in zip([None, *words], words[:-1], words[1:], strict=False):
+        in_shell = in_shell or (before is not None and name_of(before) in SHELLS)
+        if in_shell and re.fullmatch(r"-[a-zA-Z]*c", word.text):
+            return script
+        if word.text == "--wrap":
+            return script
+    if name_of(words[0]) in ("ssh", "eval") and re.search(r"\s", words[-1].text):
+        return words[-1]
+    last = words[-1]
+    return last.part(len("--wrap=")) if last.text.startswith("--wrap=") else None
 
 
 def exec_word(item: Field) -> Word | None:

@@ -89,6 +89,8 @@ class FsdpFacts:
 
     words: Mapping[str, Mapping[int, Words]] = field(default_factory=dict)
     """By setting and FSDP version; a version that is missing does not check the setting."""
+    strategy_numbers: bool = False
+    """A strategy is written as a number, and a word is refused."""
     booleans: Mapping[str, Mapping[int, Severity]] = field(default_factory=dict)
     """By setting and FSDP version: the severity of a value that is not a boolean."""
     fsdp1_only: Mapping[str, Severity] = field(default_factory=dict)
@@ -113,6 +115,8 @@ class FsdpFacts:
     """Checkpoint offloading without activation checkpointing, or under FSDP1."""
     class_names: Severity | None = None
     """Layer classes that are not comma-separated names without spaces."""
+    no_class_name: Severity | None = None
+    """TRANSFORMER_BASED_WRAP without layer classes, in a release that does not take them from the model."""
     single_unit: Severity | None = None
     """A model that is one FSDP unit because no wrap policy is given."""
     wrap_setting_not_used: Severity | None = None

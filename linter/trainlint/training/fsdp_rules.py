@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from trainlint.findings import Edit, Finding, Fix, Severity, choice_of, did_you_mean
+from trainlint.findings import Edit, Finding, Fix, Severity, did_you_mean, one_of
 from trainlint.reading.values import Field, Value
 from trainlint.rule import rule
 from trainlint.training.fsdp import FSDP2_ALWAYS, STRATEGIES, FsdpRun, FsdpSetup
@@ -57,7 +57,7 @@ def fsdp_version(setup: FsdpSetup) -> Iterator[Finding]:
         return
     if facts.versions:
         if version.wrong_type or version.known_and_not_in(facts.versions):
-            yield version.finding(f"unknown FSDP version {version}", help=f"write {choice_of(facts.versions)}")
+            yield version.finding(f"unknown FSDP version {version}", help=f"write {one_of(facts.versions)}")
     elif facts.version_not_read and version.known_and_not_in([facts.default_version]):
         yield version.finding(
             f"{version.field.name} is not read: FSDP{facts.default_version} runs",
@@ -72,11 +72,16 @@ def sharding_strategy(setup: FsdpSetup) -> Iterator[Finding]:
 
     FULL_SHARD shards parameters, gradients and optimizer state. SHARD_GRAD_OP keeps the parameters after forward.
     HYBRID_SHARD and HYBRID_SHARD_ZERO2 shard within a machine and copy across machines. NO_SHARD is plain data
-    parallelism. Any other word raises in every worker.
+    parallelism. Any other word raises in every worker. Up to 0.25 accelerate reads the number of a strategy, 1 for
+    FULL_SHARD, and raises at any word.
 
     Source: torch.distributed.fsdp.ShardingStrategy; accelerate, FullyShardedDataParallelPlugin.
     """
-    yield from _unknown_word(setup, "strategy", setup.strategy)
+    word, help = setup.strategy.field.written.upper(), ""
+    if setup.facts.strategy_numbers:
+        stands = {name: f"{number}, which stands for {name}" for number, name in enumerate(STRATEGIES, 1)}
+        help = f"write {stands.get(word) or f'a number from 1 ({STRATEGIES[0]}) to {len(STRATEGIES)}'}"
+    yield from _unknown_word(setup, "strategy", setup.strategy, help)
 
 
 @rule("FS004", "wrap-policy")
@@ -116,7 +121,7 @@ def state_dict_type(setup: FsdpSetup) -> Iterator[Finding]:
     yield from _unknown_word(setup, "state_dict_type", setup.state_dict_type)
 
 
-def _unknown_word(setup: FsdpSetup, setting: str, value: Value[str]) -> Iterator[Finding]:
+def _unknown_word(setup: FsdpSetup, setting: str, value: Value[str], help: str = "") -> Iterator[Finding]:
     version = setup.runs_version
     words = setup.facts.words.get(setting, {}).get(version or 0)
     if not setup.on or words is None:
@@ -128,7 +133,7 @@ def _unknown_word(setup: FsdpSetup, setting: str, value: Value[str]) -> Iterator
         what = f'cannot be "{value.field.written}"' if value.field.written else "must not be empty"
         yield value.finding(
             f"{value.field.name} {what}{where}",
-            help=(not elsewhere and did_you_mean(value.field.written, allowed)) or f"write {choice_of(allowed)}",
+            help=help or (not elsewhere and did_you_mean(value.field.written, allowed)) or f"write {one_of(allowed)}",
             severity=words.otherwise,
         )
 
@@ -198,11 +203,17 @@ def layer_class_names(setup: FsdpSetup) -> Iterator[Finding]:
     The worker raises when it wraps the model.
 
     Write `LlamaDecoderLayer` or `Qwen3DecoderLayer,Qwen3VisionBlock`, or remove the key: then the model's own list
-    (`_no_split_modules`) is used.
+    (`_no_split_modules`) is used. accelerate up to 0.21 does not use that list, so there the key is needed.
 
     Source: accelerate, FullyShardedDataParallelPlugin.set_auto_wrap_policy.
     """
     classes = setup.layer_classes
+    if setup.on and setup.facts.no_class_name and setup.wrap_policy.is_("TRANSFORMER_BASED_WRAP") and classes.absent:
+        yield setup.wrap_policy.finding(
+            "TRANSFORMER_BASED_WRAP needs the model's layer class",
+            help="add transformer_layer_cls_to_wrap, such as LlamaDecoderLayer",
+            severity=setup.facts.no_class_name,
+        )
     if setup.on and setup.facts.class_names and setup.wrap_policy.is_("TRANSFORMER_BASED_WRAP") and classes.wrong_type:
         written = classes.field.written
         if classes.field.is_sequence:

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from trainlint.reading.scalars import Dialect, Plain, plain_value
 from trainlint.reading.values import UNKNOWN
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Data: TypeAlias = "Plain | Sequence[Data] | Mapping[str, Data] | UnknownContent"
 
 
+@runtime_checkable
 class Reading(Protocol):
     """A file as a program reads it: its settings by name."""
 

@@ -14,7 +14,8 @@ from wheel_facts.readers import accelerate, axolotl, llamafactory, soup, transfo
 class Program:
     """A program's distribution, the package in it, its reader, and the tables that must not be empty.
 
-    The docstring of the reader is the `source` in the facts file.
+    The names of the tables are regular expressions, since releases differ. The docstring of the reader is the `source`
+    in the facts file.
     """
 
     distribution: str
@@ -52,7 +53,7 @@ PROGRAMS: Mapping[str, Program] = {
         "soup_cli",
         soup.read,
         ("SoupConfig", "TrainingConfig", "DataConfig"),
-        r"(config|utils|trainer)/.+\.py|commands/train\.py",
+        r"(config|utils)/.+\.py|commands/train\.py",
     ),
     "transformers": Program(
         "transformers",
@@ -65,7 +66,7 @@ PROGRAMS: Mapping[str, Program] = {
         "trl",
         "trl",
         trl.read,
-        ("SFTConfig", "ModelConfig", "ScriptArguments"),
+        ("ModelConfig", "(SFT)?ScriptArguments"),
         r"(commands|scripts|cli)/.+\.py|trainer/\w+config\.py",
     ),
 }

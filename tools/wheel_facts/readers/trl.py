@@ -9,6 +9,9 @@ from wheel_facts.history import Release
 from wheel_facts.package import Package
 from wheel_facts.source import Scope
 
+OLD_NAMES = {"SftScriptArguments": "SFTScriptArguments", "DpoScriptArguments": "DPOScriptArguments"}
+"""How 0.8 called what later releases have under another name."""
+
 
 def read(package: Package) -> Release:
     """TRL: the dataclasses of trainer/, scripts/, experimental/ and utils.py that its parser can be given."""
@@ -28,6 +31,9 @@ def read(package: Package) -> Release:
             configs.setdefault(name, module)
     release = Release()
     for name, module in configs.items():
-        release.tables[name], bases = scope.fields(module, name, stop=configs.keys() - {name})
-        release.values["bases:" + name] = list(bases)
+        table, (fields, bases) = OLD_NAMES.get(name, name), scope.fields(module, name, stop=configs.keys() - {name})
+        if name == "PPOConfig" and not bases:
+            continue  # Up to 0.11 it held no training arguments, and no command was given it.
+        release.tables[table] = fields
+        release.values["bases:" + table] = list(bases)
     return release

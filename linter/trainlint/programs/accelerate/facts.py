@@ -1,8 +1,8 @@
 """How each release of accelerate treats its config file: behaviour here, key lists in accelerate.json.
 
-Source: accelerate 0.27.2 to 1.15.0 as released, modules commands/config/config_args.py, commands/launch.py,
-utils/launch.py, utils/dataclasses.py, parallelism_config.py, accelerator.py and state.py; run in twenty releases with
-the launcher, `Accelerator()` and a model to wrap.
+Source: accelerate 0.20.3 to 1.15.0 as released, modules commands/config/config_args.py, commands/launch.py,
+utils/launch.py, utils/dataclasses.py, parallelism_config.py, accelerator.py and state.py; run in twenty-four releases
+with the launcher, `Accelerator()` and a model to wrap.
 """
 
 from __future__ import annotations
@@ -62,8 +62,18 @@ class AccelerateFacts:
     environments: frozenset[str]
     precisions: frozenset[str]
     dynamo_backends: frozenset[str]
+    launch_options: frozenset[str]
+    """The options of `accelerate launch`, without their dashes."""
     key_spans: Mapping[str, ReleaseSpan]
     """Top-level keys that only some releases know."""
+    strategy_is_a_number: bool = during("..0.25.0")
+    """fsdp_sharding_strategy is read as the number that stands for a strategy; a word is refused."""
+    layer_class_required: bool = during("..0.21.0")
+    """TRANSFORMER_BASED_WRAP needs a layer class; later the model's own list stands in for one."""
+    offload_is_true_alone: bool = during("..0.20.3")
+    """fsdp_offload_params is on for true alone, and off for anything else."""
+    port_is_asked_for: bool = during("0.21.0..")
+    """The launcher looks whether main_process_port is taken."""
     words_in_any_case: bool = during("0.34.2..")
     """Words of enumerations count in any case."""
     unknown_wrap_policy_refused: bool = during("0.34.2..")
@@ -127,6 +137,7 @@ def accelerate_facts(release: str) -> AccelerateFacts:
         environments=known.keys("choices:compute_environment", release),
         precisions=known.keys("choices:mixed_precision", release),
         dynamo_backends=known.keys("choices:dynamo_backend", release),
+        launch_options=known.keys("launch_flags", release),
         key_spans={key: known.span("config", key) for key in any_top - always},
         **behaviour(AccelerateFacts, release),
     )
@@ -156,11 +167,13 @@ def _fsdp_facts(facts: AccelerateFacts) -> FsdpFacts:
                 2: Words(known.keys("choices:fsdp2_state_dict_type", release)),
             },
         },
+        strategy_numbers=facts.strategy_is_a_number,
         booleans={
-            "offload": always,
-            "use_orig_params": {1: refused},
-            "sync_module_states": {1: refused},
-            "forward_prefetch": {1: refused},
+            "offload": {} if facts.offload_is_true_alone else always,
+            **{
+                setting: {1: refused} if _reads(known, PREFIX + setting, release) else {}
+                for setting in ("use_orig_params", "sync_module_states", "forward_prefetch")
+            },
             "ram_efficient_loading": always if facts.ram_loading_read_by_worker else {},
             "activation_checkpointing": always if _reads(known, "fsdp_activation_checkpointing", release) else {},
             "checkpoint_offload": always if _reads(known, "fsdp_activation_checkpointing_offload", release) else {},
@@ -178,6 +191,7 @@ def _fsdp_facts(facts: AccelerateFacts) -> FsdpFacts:
         checkpointing_without_wrap=ignored if facts.fsdp2_checkpoints_by_policy else None,
         checkpoint_offload_alone=refused if _reads(known, "fsdp_activation_checkpointing_offload", release) else None,
         class_names=refused,
+        no_class_name=refused if facts.layer_class_required else None,
         single_unit=ignored,
         wrap_setting_not_used=ignored,
         hybrid_on_one_machine=ignored,

@@ -12,7 +12,7 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, TypeVar
 
-from trainlint.programs import WheelProgram
+from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.accelerate.facts import (
     FALSE_WORDS,
     OLD_PREFETCH,
@@ -354,7 +354,7 @@ def fsdp_setup(config: AccelerateConfig, facts: AccelerateFacts) -> FsdpSetup:
         section=config.fsdp_config,
         sharding=_sharding(config, facts),
         version=_integer(setting("version")),
-        strategy=_Enumeration(STRATEGIES, STRATEGIES, any_case, STRATEGY_MEMBERS).read(setting("sharding_strategy")),
+        strategy=_strategy(setting("sharding_strategy"), facts),
         reshard=_reshard(setting("reshard_after_forward")),
         wrap_policy=_or_absent(setting("auto_wrap_policy"), words(WRAP_POLICIES, ())),
         layer_classes=_or_absent(setting("transformer_layer_cls_to_wrap"), _layer_classes),
@@ -365,7 +365,7 @@ def fsdp_setup(config: AccelerateConfig, facts: AccelerateFacts) -> FsdpSetup:
         sync_module_states=switch(setting("sync_module_states")),
         ram_efficient_loading=switch(setting("cpu_ram_efficient_loading")),
         state_dict_type=_or_absent(setting("state_dict_type"), words(STATE_DICT_TYPES, STATE_DICT_TYPES)),
-        offload=switch(setting("offload_params")),
+        offload=_offload(setting("offload_params"), facts),
         activation_checkpointing=switch(setting("activation_checkpointing")),
         checkpoint_offload=switch(setting("activation_checkpointing_offload")),
         deepspeed=_filled(config.field.get("deepspeed_config")),
@@ -375,10 +375,23 @@ def fsdp_setup(config: AccelerateConfig, facts: AccelerateFacts) -> FsdpSetup:
 
 
 def _prefetch(setting: Callable[[str], Field], facts: AccelerateFacts) -> Field:
-    """The prefetch; in releases that know the old name, that one first."""
-    old = setting(OLD_PREFETCH)
-    known = PREFIX + OLD_PREFETCH in facts.fsdp.keys
-    return old if known and not old.is_absent else setting("backward_prefetch")
+    """The prefetch: under its old name where only that exists; where both exist, the old name wins."""
+    old, new = setting(OLD_PREFETCH), setting("backward_prefetch")
+    known = facts.fsdp.keys
+    return (
+        old if PREFIX + OLD_PREFETCH in known and not (old.is_absent and PREFIX + "backward_prefetch" in known) else new
+    )
+
+
+def _strategy(field: Field, facts: AccelerateFacts) -> Value[str]:
+    if facts.strategy_is_a_number:
+        number = _integer(field)
+        return number.map(lambda value: STRATEGIES[value - 1] if 1 <= value <= len(STRATEGIES) else str(value))
+    return _Enumeration(STRATEGIES, STRATEGIES, facts.words_in_any_case, STRATEGY_MEMBERS).read(field)
+
+
+def _offload(field: Field, facts: AccelerateFacts) -> Value[bool]:
+    return python_text(field).map(lambda text: text.lower() == "true") if facts.offload_is_true_alone else switch(field)
 
 
 def _sharding(config: AccelerateConfig, facts: AccelerateFacts) -> Value[bool]:
@@ -437,7 +450,8 @@ def launched_setups(surroundings: Surroundings) -> Iterator[tuple[Invocation, Fs
 
 def setup_as_checked(config: AccelerateConfig, surroundings: Surroundings) -> FsdpSetup | None:
     """The setup of a file in the release that its own findings are for; None if that is older than all known."""
-    target = surroundings.targets.get("accelerate") or PROGRAM.default_target(config, surroundings)
+    named = surroundings.named_target("accelerate", config.field.document.path)
+    target = named or PROGRAM.default_target(config, surroundings)
     known = PROGRAM.in_force(target.versions[-1]).releases
     return fsdp_setup(config, accelerate_facts(known[-1])) if known else None
 
@@ -446,6 +460,11 @@ class Accelerate(WheelProgram[AccelerateConfig | ListedConfig, AccelerateFacts])
     """The program accelerate: its config files."""
 
     name = "accelerate"
+    readers = (FileReader(LAUNCH, "--config_file"),)
+
+    def adopt(self, document: Document) -> Sequence[AccelerateConfig | ListedConfig]:
+        """A config file, whatever keys it has."""
+        return [AccelerateConfig(Field.root(document, Dialect.PYYAML))]
 
     def recognise(self, document: Document) -> Sequence[AccelerateConfig | ListedConfig]:
         """A mapping with `distributed_type` or `compute_environment` and one or two more keys of such a file."""

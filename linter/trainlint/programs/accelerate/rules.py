@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, choice_of, did_you_mean, some_of
+from trainlint.findings import Finding, Severity, did_you_mean, one_of, some_of
 from trainlint.programs.accelerate.facts import (
     PARALLELISM,
     PREFIX,
@@ -71,10 +71,10 @@ def distributed_type(config: AccelerateConfig, facts: AccelerateFacts) -> Iterat
     kind = config.field.get("distributed_type")
     allowed = facts.sagemaker_types if config.sagemaker else facts.distributed_types
     if kind.node is None:
-        yield kind.finding("distributed_type is missing", help=f"add {choice_of(sorted(allowed))}", at_key=True)
+        yield kind.finding("distributed_type is missing", help=f"add {one_of(sorted(allowed))}", at_key=True)
     elif config.distributed_type.known_and_not_in(allowed):
         word = config.distributed_type
-        help = did_you_mean(str(word), allowed) or f"write {choice_of(sorted(allowed))}"
+        help = did_you_mean(str(word), allowed) or f"write {one_of(sorted(allowed))}"
         if str(word).upper() == "FSDP2":
             help = "write FSDP, and fsdp_version: 2 in fsdp_config"
         yield word.finding(f'unknown distributed type "{word}"', help=help)
@@ -133,7 +133,7 @@ def mixed_precision(config: AccelerateConfig, facts: AccelerateFacts) -> Iterato
             f'unknown mixed precision "{field.written}"',
             help='write "no" with quotes'
             if full
-            else did_you_mean(field.written, facts.precisions) or f"write {choice_of(sorted(facts.precisions))}",
+            else did_you_mean(field.written, facts.precisions) or f"write {one_of(sorted(facts.precisions))}",
         )
 
 
@@ -286,7 +286,7 @@ def ram_loading_without_sync(config: AccelerateConfig, facts: AccelerateFacts) -
     setup = fsdp_setup(config, facts)
     ram = config.setting(PREFIX + "cpu_ram_efficient_loading", facts)
     sync = config.setting(PREFIX + "sync_module_states", facts)
-    if not setup.on or sync.node is None:
+    if not setup.on or sync.node is None or PREFIX + "cpu_ram_efficient_loading" not in facts.fsdp.keys:
         return
     loads = truthy(ram, True).is_(True)
     related = ram.relate("only the first process loads the weights") if ram.node is not None else ()
@@ -332,7 +332,7 @@ def dynamo(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding
             help='write "no" with quotes'
             if unquoted
             else did_you_mean(backend.written, facts.dynamo_backends)
-            or f"write {choice_of(sorted(facts.dynamo_backends))}",
+            or f"write {one_of(sorted(facts.dynamo_backends))}",
         )
     for name in ("dynamo_use_fullgraph", "dynamo_use_dynamic", "dynamo_use_regional_compilation"):
         field = _dynamo_key(section, name, facts)
@@ -369,7 +369,7 @@ def parallelism_value(config: AccelerateConfig, facts: AccelerateFacts) -> Itera
             continue
         field = config.parallelism.get(name)
         if field.node is not None and not field.is_unknown and field.plain not in allowed:
-            yield field.finding(f'{name} cannot be "{field.written}"', help=f"write {choice_of(allowed)}")
+            yield field.finding(f'{name} cannot be "{field.written}"', help=f"write {one_of(allowed)}")
 
 
 @rule("FS112", "parallelism-combination")
@@ -449,6 +449,8 @@ def unread_section_key(config: AccelerateConfig, facts: AccelerateFacts) -> Iter
         for entry in config.field.get(name).entries():
             known = facts.sections[name]
             if entry.name in known or prefix + entry.name in known:
+                continue
+            if name == "deepspeed_config" and entry.name in facts.launch_options:
                 continue
             full = name + "_" + entry.name
             help = f"write {full}" if full in known else did_you_mean(entry.name, known) or "remove it"
@@ -598,16 +600,17 @@ def _repeated(mapping: Field, prefix: str) -> Iterator[Finding]:
 
 
 @rule("FS121", "port-as-text", severity=Severity.WARNING)
-def port_as_text(config: AccelerateConfig) -> Iterator[Finding]:
+def port_as_text(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """main_process_port is text.
 
-    Before it starts anything the first machine checks whether the port is free, which fails for text. Digits are text
-    when they are in quotes, or begin with 0 and contain an 8 or 9.
+    Before it starts anything the first machine checks whether the port is free (since 0.21), which fails for text.
+    Digits are text when they are in quotes, or begin with 0 and contain an 8 or 9.
 
     Source: accelerate, utils.is_port_in_use.
     """
     field = config.field.get("main_process_port")
-    if config.launcher in ("torchrun", "deepspeed") and field.text().known is not None:
+    asked = facts.port_is_asked_for and config.launcher in ("torchrun", "deepspeed")
+    if asked and field.text().known is not None:
         yield field.finding(f'main_process_port "{field.written}" is text', help="write the number without quotes")
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from trainlint.findings import Edit, Finding, Fix, Severity, choice_of, did_you_mean, nearest, some_of
+from trainlint.findings import Edit, Finding, Fix, Severity, did_you_mean, nearest, one_of, some_of
 from trainlint.programs.axolotl.facts import (
     BUILT_IN_ADAPTERS,
     COMPILE_OPTIONS,
@@ -135,7 +135,7 @@ def axolotl_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding
         if entry.name not in COMPILE_OPTIONS:
             yield entry.finding(
                 f"torch_compile_options has no option {entry.name}",
-                help=did_you_mean(entry.name, COMPILE_OPTIONS) or f"write {choice_of(COMPILE_OPTIONS)}",
+                help=did_you_mean(entry.name, COMPILE_OPTIONS) or f"write {one_of(COMPILE_OPTIONS)}",
                 at_key=True,
             )
     rate = config.field.get("learning_rate").text()
@@ -149,7 +149,7 @@ def axolotl_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding
 def _not_a_word(field: Field, words: Iterable[str]) -> Finding:
     return field.finding(
         f'{_label(field)} cannot be "{field.written}"',
-        help=did_you_mean(field.written, words) or f"write {choice_of(words)}",
+        help=did_you_mean(field.written, words) or f"write {one_of(words)}",
     )
 
 
@@ -160,7 +160,7 @@ def _attention_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Find
     if value.known_and(lambda word: word not in facts.attentions and "/" not in word):
         yield _not_a_word(value.field, facts.attentions)
     elif value.wrong_type:
-        yield value.finding("attn_implementation must be a text", help=f"write {choice_of(facts.attentions)}")
+        yield value.finding("attn_implementation must be a text", help=f"write {one_of(facts.attentions)}")
 
 
 def _adapter_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
@@ -217,20 +217,23 @@ def _dataset_types(config: AxolotlConfig) -> Iterator[Finding]:
 def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
     """A required setting is missing.
 
-    A configuration needs `base_model`, `learning_rate`, and one of `datasets` and `pretraining_dataset`.
+    A configuration needs `base_model`, `learning_rate`, and one of `datasets` and `pretraining_dataset`. Where code of
+    the repository names the file, or stores the key into a mapping, it may fill in what is missing: nothing is said.
 
     Source: Axolotl, utils/schemas/config.py and validation.py of each release.
     """
     for name, spec in config.fields.items():
         written = [key for key in (name, *spec.aliases) if config.field.get(key).node is not None]
-        if spec.required and not written and name not in config.overridden:
+        if spec.required and not written and name not in config.overridden and not config.reader.fills(name):
             yield config.field.finding(f"{name} is missing", help=f"add {name}")
     if config.field.get("datasets").is_absent and config.field.get("pretraining_dataset").is_absent:
         place = config.field.get("datasets") if config.field.get("datasets").is_null else config.field
+        if config.reader.fills("datasets"):
+            return
         yield place.finding("datasets is missing: there is nothing to train on", help="add datasets")
 
 
-@rule("FS404", "axolotl-unread-key", severity=Severity.WARNING)
+@rule("FS404", "axolotl-unread-key", severity=Severity.WARNING, ordinary_elsewhere=True)
 def axolotl_unread_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A key is not read.
 
@@ -248,7 +251,11 @@ def axolotl_unread_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[F
     if not custom:
         read = _names(facts.release)
         for entry in config.field.entries():
-            if entry.name not in read and not entry.name.startswith(("_", "x-")):
+            if (
+                entry.name not in read
+                and not entry.name.startswith(("_", "x-"))
+                and not config.reader.defines(entry.name)
+            ):
                 yield from _unread(entry, read, config)
     yield from _unread_inside(config, facts)
 
@@ -573,3 +580,22 @@ def axolotl_offload_clipping(config: AxolotlConfig) -> Iterator[Finding]:
             help="remove max_grad_norm or offload_params",
             related=config.field.get("max_grad_norm").relate("gradients are clipped"),
         )
+
+
+@rule("FS416", "axolotl-duplicate-key", severity=Severity.WARNING)
+def axolotl_duplicate_key(config: AxolotlConfig) -> Iterator[Finding]:
+    """A key is written twice, and the last one counts without a word.
+
+    PyYAML keeps the last of equal keys in a mapping, so that what was written first is lost. Remove the one that is not
+    meant.
+
+    Source: Axolotl, utils/config and cli/config.py of each release, which load with PyYAML's safe_load.
+    """
+    yield from _written_twice(config.field)
+
+
+def _written_twice(field: Field) -> Iterator[Finding]:
+    for entry in (*field.entries(), *field.items()):
+        if entry.entry is not None and entry.entry.duplicates and not entry.use:
+            yield entry.finding(f"{entry.name} is written before: this one counts", at_key=True)
+        yield from _written_twice(entry)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Owner(enum.Enum):
-    """Whose manifest a value stands in."""
+    """Whose manifest a value is from."""
 
     JOB = "job"
     RUNTIME = "runtime"
@@ -80,7 +80,7 @@ POINTERS = frozenset(
 class BuiltValue:
     """One value of what is built: its content, the field that gave it, and whether the controller made it up.
 
-    `made` values stand in no manifest; their place is the field that they follow from. As with a `Value`, a test on
+    `made` values are in no manifest; their place is the field that they follow from. As with a `Value`, a test on
     anything that is not known is false.
     """
 
@@ -112,7 +112,7 @@ class BuiltValue:
 
     @property
     def unknown(self) -> bool:
-        """What is here does not stand in the manifests."""
+        """What is here is not known from the manifests."""
         return self.content is UNKNOWN
 
     @property
@@ -184,7 +184,7 @@ class BuiltValue:
             yield from self.content.items()
 
     def find(self, path: str) -> Iterator[BuiltValue]:
-        """The values at a path such as `ports[].name`, where `[]` stands for every item; absent ones are left out."""
+        """The values at a path such as `ports[].name`, where `[]` means every item; absent ones are left out."""
         step, _, rest = path.partition(".")
         found = self.content.get(step.removesuffix("[]")) if isinstance(self.content, dict) else None
         if found is None:

@@ -1,4 +1,4 @@
-"""A walk of an object against a CRD's structure: what strict decoding and the structure's own checks would refuse.
+"""A walk of an object against a CRD's structure: what strict decoding and the structure's own checks refuse.
 
 A small walker of our own: the general JSON Schema engines know neither pruning, list keys nor quantities, work on plain
 data without places, and take longer for one manifest than the whole of trainlint does.
@@ -19,7 +19,7 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from trainlint.findings import nearest, some_of
+from trainlint.findings import did_you_mean, nearest, one_of, shortened
 from trainlint.programs.kubeflow.quantities import is_quantity
 from trainlint.reading.document import Mapping, Sequence
 from trainlint.reading.values import Field, is_template
@@ -105,7 +105,7 @@ def dotted(path: Path) -> str:
 
 
 class Walk:
-    """What a walk came to: defects, and the places where CEL rules hang, as pairs of place and digest."""
+    """A walk and what it found: defects, and the places that CEL rules look at, as pairs of place and digest."""
 
     def __init__(self, options: WalkOptions) -> None:
         self.options = options
@@ -114,7 +114,7 @@ class Walk:
         self._clean: set[tuple[int, int]] = set()
 
     def check(self, field: Field, structure: SchemaNode) -> None:
-        """Check what stands here and below; nothing for a null, an absence, or what is filled in later.
+        """Check this place and those below; nothing for what is null, absent, or filled in later.
 
         A collection that was found clean is not walked again where an alias repeats it, so that the work is linear in
         what was written.
@@ -202,10 +202,8 @@ class Walk:
             if item.is_null and self.options.rewritten:
                 self._required(item, inner)
             elif item.is_null:
-                help = "fill it in, or remove it"
-                self._add(
-                    DefectKind.WRONG_TYPE, item, inner, f"{_called(item)} must be {_kind(inner)}, it is null", help
-                )
+                help = "write a value, or remove the item"
+                self._add(DefectKind.WRONG_TYPE, item, inner, f"{_called(item)} must be {_kind(inner)}, not null", help)
             self.check(item, inner)
         if not self.options.types_only and inner is not None:
             if structure.list_type == "map":
@@ -214,7 +212,7 @@ class Walk:
                 self._unique(field, structure, ((item, _identity(item)) for item in items))
 
     def _keys(self, item: Field, structure: SchemaNode, inner: SchemaNode) -> tuple[object, ...] | None:
-        """What identifies an entry of a list map, None where that cannot be told."""
+        """What identifies an entry of a list map, None where that is not known."""
         keys: list[object] = []
         for name in structure.list_keys:
             child = item.get(name)
@@ -232,14 +230,14 @@ class Walk:
     def _unique(self, field: Field, structure: SchemaNode, keyed: Iterable[tuple[Field, object]]) -> None:
         """Name the second entry of each kind, as the API server does."""
         seen: dict[object, Field] = {}
-        told: set[object] = set()
+        reported: set[object] = set()
         for item, key in keyed:
-            if key is None or key in told:
+            if key is None or key in reported:
                 continue
             if key not in seen:
                 seen[key] = item
                 continue
-            told.add(key)
+            reported.add(key)
             name = structure.list_keys[0] if structure.list_keys else ""
             at = item.get(name) if name else item
             message = f"{field.name} has a second entry {f'with {name} ' if name else ''}{_short(at.written)}"
@@ -257,7 +255,7 @@ class Walk:
         message = f"{_called(field)} must be {_kind(structure)}, not {given}"
         help = "write a list: `- name: …`" if structure.type == "array" and given == "a mapping" else ""
         if structure.type in ("string", "int-or-string") and given == "a mapping":
-            help = "quote the text if the colon belongs to it"
+            help = "quote it, if the colon is part of the string"
         keys = [
             key
             for key in islice(_first_keys(field), MAX_DEFECTS)
@@ -302,28 +300,28 @@ class Walk:
     def _integer(self, field: Field, structure: SchemaNode, value: int) -> None:
         ranged = structure.format == "int32" or structure.type == "int-or-string"
         if ranged and not _INT32[0] <= value <= _INT32[1]:
-            message = f"{_called(field)} is {value}, beyond 32 bits"
+            message = f"{_called(field)} is {value}, which does not fit into 32 bits"
             unplaced = self.options.ranges_unplaced and structure.type == "integer"
             self.defects.append(Defect(DefectKind.OUT_OF_BOUNDS, field, structure, message, unplaced=unplaced))
             return
         if self.options.types_only:
             return
         if structure.minimum is not None and value < structure.minimum:
-            message = f"{_called(field)} is {value}, it must be at least {structure.minimum}"
+            message = f"{_called(field)} must be at least {structure.minimum}, not {value}"
             self._add(DefectKind.OUT_OF_BOUNDS, field, structure, message)
         elif structure.maximum is not None and value > structure.maximum:
-            message = f"{_called(field)} is {value}, it must be at most {structure.maximum}"
+            message = f"{_called(field)} must be at most {structure.maximum}, not {value}"
             self._add(DefectKind.OUT_OF_BOUNDS, field, structure, message)
 
     def _text(self, field: Field, structure: SchemaNode, value: str, quantity: bool) -> None:
         if quantity:
             text = value.strip() if self.options.rewritten else value
             if not is_quantity(text):
-                self._add(DefectKind.MALFORMED, field, structure, f"{_short(value)} is no quantity", _QUANTITY_HELP)
+                self._add(DefectKind.MALFORMED, field, structure, f"{_short(value)} is not a quantity", _QUANTITY_HELP)
             return
         if structure.format == "date-time" and not _is_date_time(value):
             help = "write it like 2026-01-31T12:00:00Z"
-            self._add(DefectKind.MALFORMED, field, structure, f"{_short(value)} is no date and time", help)
+            self._add(DefectKind.MALFORMED, field, structure, f"{_short(value)} is not a date and time", help)
             return
         if self.options.types_only:
             return
@@ -334,12 +332,13 @@ class Walk:
         elif low is not None and len(value) < low:
             self._add(DefectKind.OUT_OF_BOUNDS, field, structure, f"{_called(field)} must not be empty")
         elif structure.pattern is not None and not _pattern(structure.pattern).search(value):
-            self._add(DefectKind.MALFORMED, field, structure, f"{_short(value)} has not the form of a {field.name}")
+            self._add(
+                DefectKind.MALFORMED, field, structure, f"{_called(field)} {_short(value)} does not match its format"
+            )
         if structure.enum and value not in structure.enum:
             allowed = [word for word in structure.enum if word]
-            close = nearest(value, [str(word) for word in allowed])
-            help = f'did you mean "{close}"?' if close else ""
-            message = f"{_called(field)} is {_short(value)}, it must be one of {some_of(allowed)}"
+            message = f"{_called(field)} must be {one_of(allowed)}, not {_short(value)}"
+            help = did_you_mean(value, [str(word) for word in allowed])
             self._add(DefectKind.NOT_ALLOWED, field, structure, message, help)
 
 
@@ -373,7 +372,7 @@ def _go_writes_empty(structure: SchemaNode) -> bool:
 
 
 def _identity(field: Field) -> object:
-    """What stands here as something to compare, texts told from numbers; None where it is not known."""
+    """The content as something to compare, where "1" and 1 differ; None where it is not known."""
     target = field.target
     if field.is_unknown or (isinstance(target, (Mapping, Sequence)) and target.weight > MAX_KEY_NODES):
         return None
@@ -403,17 +402,17 @@ _QUANTITY_HELP = "write a number, or one with a suffix: 500m, 8, 16Gi"
 
 def _short(text: str) -> str:
     """A text in quotes, cut where it is long."""
-    return repr(text if len(text) <= LONGEST_QUOTE else f"{text[: LONGEST_QUOTE - 1]}…")
+    return repr(shortened(text, LONGEST_QUOTE))
 
 
 _KINDS = {
     "object": "a mapping",
     "array": "a list",
-    "string": "a text",
+    "string": "a string",
     "integer": "an integer",
     "number": "a number",
     "boolean": "true or false",
-    "int-or-string": "an integer or a text",
+    "int-or-string": "an integer or a string",
     "any": "anything",
 }
 
@@ -430,9 +429,9 @@ def _given(value: Plain) -> str:
         return "an integer"
     if isinstance(value, float):
         if not math.isfinite(value):
-            return "a number that JSON does not have"
+            return "a number that JSON cannot hold"
         return "a number beyond 64 bits" if value.is_integer() else "a number with a fraction"
-    return "a text" if value else "an empty text"
+    return "a string" if value else "an empty string"
 
 
 def _advice(field: Field, value: Plain, structure: SchemaNode) -> str:
@@ -449,13 +448,13 @@ def _advice(field: Field, value: Plain, structure: SchemaNode) -> str:
         if structure.type == "boolean" and value.lower() in ("true", "false"):
             return "remove the quotes"
         if structure.type == "array":
-            return "write a list, one item for each word or argument"
+            return "write a list with one item for each word"
     return ""
 
 
 @cache
 def _pattern(pattern: str) -> re.Pattern[str]:
-    """A pattern of Go's: its `$` is the end of the text, also where a line break stands before it."""
+    """A pattern of Go: its `$` is the very end of the text, never before a last line break."""
     return re.compile(re.sub(r"(?<!\\)\$$", r"\\Z", pattern), re.ASCII)
 
 

@@ -33,7 +33,7 @@ def is_patch(file: Path, repository: Repository) -> bool:
 def _patches_of(folder: Path, repository: Repository) -> Iterator[Path]:
     for name in NAMES:
         try:
-            documents = repository.documents(folder / name, _PATCHES) if os.path.isfile(folder / name) else []
+            documents = repository.documents(folder / name, _PATCHES) if repository.find(folder / name) else []
         except OSError:
             continue
         for document in documents:

@@ -1,4 +1,4 @@
-"""The syntax of names in Kubernetes: each function says what is wrong with a text, or nothing.
+"""The syntax of names in Kubernetes: each function says what is wrong with a text, or returns an empty one.
 
 Source: k8s.io/apimachinery 0.36, util/validation and api/validate/content.
 """
@@ -33,24 +33,24 @@ def label(text: str) -> str:
 def letter_first(text: str) -> str:
     """A DNS label that begins with a letter, as services are called."""
     return _sized(text, LABEL_LENGTH) or _formed(
-        text, _LETTER_FIRST, "lower-case letters, digits and inner dashes, beginning with a letter"
+        text, _LETTER_FIRST, "lower-case letters, digits and inner dashes, with a letter first"
     )
 
 
 def subdomain(text: str) -> str:
     """DNS labels joined by dots, as most objects are called."""
     return _sized(text, SUBDOMAIN_LENGTH) or _formed(
-        text, _SUBDOMAIN, "lower-case letters, digits, and dashes and dots inside"
+        text, _SUBDOMAIN, "lower-case letters, digits and inner dashes and dots"
     )
 
 
 def search(text: str) -> str:
-    """A domain to search names in, where underscores are allowed and a last dot."""
+    """A domain to search names in, where underscores and a last dot are allowed."""
     if text == ".":
         return ""
     bare = text.removesuffix(".")
     return _sized(bare, SUBDOMAIN_LENGTH) or _formed(
-        bare, _SEARCH, "lower-case letters, digits, underscores, and dashes and dots inside"
+        bare, _SEARCH, "lower-case letters, digits, underscores and inner dashes and dots"
     )
 
 
@@ -58,17 +58,17 @@ def key(text: str) -> str:
     """The key of a label: an optional domain before a slash, and a name."""
     prefix, slash, name = text.rpartition("/")
     if "/" in prefix:
-        return "must have one slash at most"
+        return "must have at most one slash"
     if slash and (problem := subdomain(prefix)):
-        return f"before the slash {problem}"
-    return _sized(name, LABEL_LENGTH) or _formed(name, _KEY, "letters, digits, and dashes, underscores and dots inside")
+        return f"has a malformed domain, which {problem}"
+    return _sized(name, LABEL_LENGTH) or _formed(name, _KEY, "letters, digits and inner dashes, underscores and dots")
 
 
 def label_value(text: str) -> str:
     """The value of a label."""
     if not text:
         return ""
-    return _sized(text, LABEL_LENGTH) or _formed(text, _KEY, "letters, digits, and dashes, underscores and dots inside")
+    return _sized(text, LABEL_LENGTH) or _formed(text, _KEY, "letters, digits and inner dashes, underscores and dots")
 
 
 def annotation_key(text: str) -> str:
@@ -81,21 +81,21 @@ def port(text: str) -> str:
     if problem := _sized(text, 15):
         return problem
     if not re.fullmatch(r"[-a-z0-9]+", text) or "--" in text or text[0] == "-" or text[-1] == "-":
-        return "must hold only lower-case letters, digits and single inner dashes"
-    return "" if re.search(r"[a-z]", text) else "must hold a letter"
+        return "must have only lower-case letters, digits and single inner dashes"
+    return "" if re.search(r"[a-z]", text) else "must have a letter"
 
 
 def env(text: str) -> str:
-    """The name of an environment variable, as servers from 1.32 on take it."""
+    """The name of an environment variable, as servers from 1.32 on accept it."""
     if not text:
         return "must not be empty"
     fine = all(" " <= letter <= "~" and letter != "=" for letter in text)
-    return "" if fine else "must hold printable ASCII only, and no ="
+    return "" if fine else "must have only printable ASCII characters other than ="
 
 
 def strict_env(text: str) -> str:
     """The name of an environment variable, as servers up to 1.31 want it."""
-    return _dots(text) or _formed(text, _OLD_ENV, "letters, digits, _, - and ., beginning with no digit")
+    return _dots(text) or _formed(text, _OLD_ENV, "letters, digits, _, - and ., with no digit first")
 
 
 def config_key(text: str) -> str:
@@ -111,8 +111,8 @@ def domain_path(text: str) -> str:
     """A domain, a slash and a path, as managers are called."""
     domain, slash, path = text.partition("/")
     if not (domain and slash and path):
-        return "must be a domain, a slash and a name"
-    return subdomain(domain) or ("" if _HTTP_PATH.fullmatch(path) else "after the slash must hold only URL characters")
+        return "must have the form domain/path"
+    return subdomain(domain) or ("" if _HTTP_PATH.fullmatch(path) else "must have only URL characters after the slash")
 
 
 def sysctl(text: str) -> str:
@@ -138,7 +138,7 @@ def inner_path(text: str) -> str:
 
 def no_way_up(text: str) -> str:
     """A path without `..`."""
-    return "must not hold '..'" if ".." in text.split("/") else ""
+    return "must not contain '..'" if ".." in text.split("/") else ""
 
 
 def file_path(text: str) -> str:
@@ -167,7 +167,7 @@ def _sized(text: str, limit: int) -> str:
 def _formed(text: str, pattern: re.Pattern[str], what: str) -> str:
     if not text:
         return "must not be empty"
-    return "" if pattern.fullmatch(text) else f"must consist of {what}"
+    return "" if pattern.fullmatch(text) else f"must have only {what}"
 
 
 def _dots(text: str) -> str:

@@ -18,7 +18,8 @@ from trainlint.programs.kubeflow.facts.release import (
     TORCHTUNE_COMMAND,
     KubeflowFacts,
 )
-from trainlint.programs.kubeflow.quantities import parse_quantity, whole
+from trainlint.programs.kubeflow.gpus import Amounts, possible_gpus
+from trainlint.programs.kubeflow.quantities import parse_quantity
 from trainlint.reading.values import Absent, Field, Value
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ KINDS = ("TrainJob", *RUNTIME_KINDS)
 class TrainerObject:
     """A document of the API group trainer.kubeflow.org, whatever its kind and version.
 
-    `partial` says that it is a patch of kustomize's: nothing that it lacks means anything.
+    A `partial` one is a patch of kustomize, and may lack anything.
     """
 
     owns_document = True
@@ -44,32 +45,28 @@ class TrainerObject:
 
     @property
     def api_version(self) -> Value[str]:
-        """`apiVersion`."""
         return self.field.get("apiVersion").text()
 
     @property
     def kind(self) -> Value[str]:
-        """`kind`."""
         return self.field.get("kind").text()
 
     @property
     def name(self) -> Value[str]:
-        """`metadata.name`."""
         return self.field.at("metadata", "name").text()
 
     @property
     def namespace(self) -> str:
-        """`metadata.namespace`, `default` when absent; empty when it cannot be told."""
+        """`metadata.namespace`, `default` when absent; empty when it is not known."""
         return self.field.at("metadata", "namespace").text().or_when_absent("default").known or ""
 
     @property
     def spec(self) -> Field:
-        """`spec`."""
         return self.field.get("spec")
 
 
 class Manifest:
-    """An object as strict decoding and its CRD's structure see it in one release."""
+    """An object as strict decoding and its CRD's structure check it in one release."""
 
     def __init__(self, subject: TrainerObject, kind: Kind, facts: KubeflowFacts) -> None:
         self.field = subject.field
@@ -83,7 +80,7 @@ class Manifest:
         return (defect for walk in self._walks for defect in walk.defects if defect.kind is kind)
 
     def places(self, cel_rule: str) -> Iterator[Field]:
-        """The places where a CEL rule of this name hangs and something stands."""
+        """The places that a CEL rule of this name checks, and that are not absent."""
         return (field for walk in self._walks for field, digest in walk.cel if CEL_RULES.get(digest) == cel_rule)
 
     def releases_with(self, field: Field) -> list[str]:
@@ -146,34 +143,34 @@ class RuntimeContainer:
 
     @property
     def name(self) -> Value[str]:
-        """`name`."""
         return self.field.get("name").text()
 
     @property
     def command(self) -> Value[list[Value[str]]]:
-        """`command`."""
         return self.field.get("command").texts()
 
     @property
     def args(self) -> Value[list[Value[str]]]:
-        """`args`."""
         return self.field.get("args").texts()
 
     @property
     def resources(self) -> Field:
-        """`resources`."""
         return self.field.get("resources")
 
 
 class MergedJob:
-    """One job of a runtime with what a TrainJob's patches say of its pods: the pod specs, the runtime's first."""
+    """One job of a runtime with a TrainJob's patches to its pods: the pod specs, the runtime's first.
+
+    Admission refuses an entry of one of them, and reads some values from the runtime only, so they stay apart here;
+    builder.py merges them.
+    """
 
     def __init__(self, name: str, pod_specs: list[Field]) -> None:
         self.name = name
         self.pod_specs = pod_specs
 
     def containers(self, kind: str = "containers") -> dict[str, list[Field]] | None:
-        """What is said of each container (or of `initContainers`), by name; None where that cannot be told."""
+        """The entries for each container (or init container), by name; None where a list or name is not known."""
         return _by_name(spec.get(kind) for spec in self.pod_specs)
 
     def mounts(self, container: str) -> list[Value[str]]:
@@ -187,7 +184,7 @@ class MergedJob:
 
 
 def _by_name(lists: Iterable[Field]) -> dict[str, list[Field]] | None:
-    """The items of several lists by their name; None where a list or a name is filled in later."""
+    """The items of several lists by their name; None where a list or a name is not known."""
     found: dict[str, list[Field]] = {}
     for field in lists:
         if field.is_unknown:
@@ -205,7 +202,7 @@ def _pod_spec(job: Field) -> Field:
 
 
 class PodPatch:
-    """What one entry of a TrainJob's overrides or patches says of the pods of one job."""
+    """One entry of a TrainJob's overrides or patches, for the pods of one job."""
 
     def __init__(self, job: Value[str], pod_spec: Field) -> None:
         self.job = job
@@ -220,7 +217,6 @@ class ReplicatedJob:
 
     @property
     def name(self) -> Value[str]:
-        """`name`."""
         return self.field.get("name").text()
 
     @property
@@ -235,7 +231,6 @@ class ReplicatedJob:
 
     @property
     def pod_spec(self) -> Field:
-        """`template.spec.template.spec`."""
         return _pod_spec(self.field)
 
     @property
@@ -258,7 +253,6 @@ class Runtime(TrainerObject):
 
     @property
     def ml_policy(self) -> Field:
-        """`spec.mlPolicy`."""
         return self.spec.get("mlPolicy")
 
     @property
@@ -268,12 +262,11 @@ class Runtime(TrainerObject):
 
     @property
     def num_nodes(self) -> Value[int]:
-        """`spec.mlPolicy.numNodes`."""
         return self.ml_policy.get("numNodes").integer()
 
     @property
     def support(self) -> Value[str]:
-        """The label that says how far the runtime is supported; only that of a ClusterTrainingRuntime is read."""
+        """The label that can say `deprecated`; only that of a ClusterTrainingRuntime is read."""
         return self.field.at("metadata", "labels", SUPPORT_LABEL).text()
 
     @property
@@ -283,7 +276,6 @@ class Runtime(TrainerObject):
 
     @property
     def job_list(self) -> Field:
-        """`spec.template.spec.replicatedJobs`."""
         return self.spec.at("template", "spec", "replicatedJobs")
 
     @property
@@ -303,7 +295,7 @@ class Runtime(TrainerObject):
 
     @property
     def runs_torchtune(self) -> bool:
-        """Its trainer starts `tune run`, or it says so by its framework label."""
+        """Its trainer starts `tune run`, or its framework label says torchtune."""
         container = self.trainer_container
         words = container.command.known if container else None
         starts_tune = words is not None and [str(w) for w in words[:2]] == list(TORCHTUNE_COMMAND)
@@ -326,9 +318,9 @@ class Runtime(TrainerObject):
 class TrainJob(TrainerObject):
     """A TrainJob, with the runtime that it names where that is known.
 
-    `runtime_missing` is set when the repository and the release's shipped runtimes are all there is and do not hold
-    it; `runtime_installed` when the settings say that the cluster has it; with neither a runtime nor one of these,
-    nothing is known about it. `priority_classes` are those of the cluster, None where the settings do not say.
+    `runtime_missing`: there are no runtimes but those of the repository and the release, and it is not among them;
+    `runtime_installed`: the settings say that the cluster has it; with neither a runtime nor one of these, nothing is
+    known about it. `priority_classes` are those of the cluster, None where the settings do not list them.
     """
 
     priority_classes: frozenset[str] | None = None
@@ -350,12 +342,10 @@ class TrainJob(TrainerObject):
 
     @property
     def runtime_ref(self) -> Field:
-        """`spec.runtimeRef`."""
         return self.spec.get("runtimeRef")
 
     @property
     def runtime_name(self) -> Value[str]:
-        """`spec.runtimeRef.name`."""
         return self.runtime_ref.get("name").text()
 
     @property
@@ -370,12 +360,10 @@ class TrainJob(TrainerObject):
 
     @property
     def trainer(self) -> Field:
-        """`spec.trainer`."""
         return self.spec.get("trainer")
 
     @property
     def num_nodes(self) -> Value[int]:
-        """`spec.trainer.numNodes`."""
         return self.trainer.get("numNodes").integer()
 
     @property
@@ -385,7 +373,6 @@ class TrainJob(TrainerObject):
 
     @property
     def command(self) -> Value[list[Value[str]]]:
-        """`spec.trainer.command`."""
         return self.trainer.get("command").texts()
 
     @property
@@ -395,12 +382,11 @@ class TrainJob(TrainerObject):
 
     @property
     def env(self) -> list[Field]:
-        """`spec.trainer.env`."""
         return self.trainer.get("env").items()
 
     @property
     def pod_patches(self) -> list[PodPatch]:
-        """What the job's overrides (2.0, 2.1) or patches (from 2.2) say of pods, for each job that they name."""
+        """The job's overrides (2.0, 2.1) or patches (from 2.2 on) of pods, one for each job that they name."""
         found = [
             PodPatch(target.get("name").text(), override.get(inner) if inner else override)
             for overrides, inner in (("podSpecOverrides", ""), ("podTemplateOverrides", "spec"))
@@ -414,11 +400,15 @@ class TrainJob(TrainerObject):
 
     @property
     def runtime_patches(self) -> list[Field]:
-        """`spec.runtimePatches`."""
         return self.spec.get("runtimePatches").items()
 
+    def holds(self, field: Field) -> bool:
+        """The field is in this object, not in its runtime."""
+        own = self.field
+        return field.document is own.document and field.path[: own.origin] == own.path
+
     def merged_jobs(self, facts: KubeflowFacts) -> dict[str, MergedJob] | None:
-        """The runtime's jobs with the job's patches, by name; None where they cannot be told.
+        """The runtime's jobs with the job's patches, by name; None where they are not known.
 
         Source: newRuntimeInfo of the controller, which merges before the webhook self.facts.
         """
@@ -442,12 +432,12 @@ class TrainJob(TrainerObject):
 
     @property
     def gangs_with_volcano(self) -> bool:
-        """Its runtime has Volcano schedule the pods as a group."""
+        """Its runtime lets Volcano schedule the pods as a group."""
         return self.runtime is not None and not self.runtime.spec.at("podGroupPolicy", "volcano").is_absent
 
     @property
     def queue(self) -> Value[str] | None:
-        """The queue that Volcano is told: the runtime's annotation, or the job's (2.1) or its patches' (from 2.2)."""
+        """Volcano's queue: the last annotation among the runtime's, the job's (2.1) and its patches' (from 2.2 on)."""
         template = ("template", "metadata", "annotations", QUEUE_ANNOTATION)
         places = [self.runtime.spec.at(*template)] if self.runtime else []
         places.append(self.spec.at("annotations", QUEUE_ANNOTATION))
@@ -466,13 +456,13 @@ class TrainJob(TrainerObject):
 
     @property
     def runs_tune(self) -> bool:
-        """The command is exactly `tune run`, which is when the torch plugin takes the job for torchtune's."""
+        """The command is exactly `tune run`: then the torch plugin treats the job as one of torchtune."""
         words = self.command.known
         return words is not None and [w.known for w in words] == list(TORCHTUNE_COMMAND)
 
     @property
     def resources(self) -> Field | None:
-        """The resources that count: `resourcesPerNode` even when empty, the runtime's when it is absent."""
+        """The resources that count: `resourcesPerNode`, even when empty, else the runtime's."""
         own = self.trainer.get("resourcesPerNode")
         if not own.is_absent:
             return own
@@ -480,22 +470,15 @@ class TrainJob(TrainerObject):
 
     @property
     def has_one_gpu(self) -> bool | None:
-        """The torch plugin counts one GPU per node; None where its answer is random or the amounts are not known.
-
-        It takes the first resource whose name contains `gpu`, of the requests or, where that gives none, the limits;
-        with several such names the order of a Go map decides. Source: GetNumGPUPerNode of the controller.
-        """
+        """The torch plugin counts one GPU per node; None where its answer is random or the amounts are not known."""
         resources = self.resources
         if self.runtime is None and self.trainer.get("resourcesPerNode").is_absent:
             return None
         if resources is None:
             return False
-        requested = _gpu_counts(resources.get("requests"))
-        limited = _gpu_counts(resources.get("limits"))
-        if resources.is_unknown or requested is None or limited is None:
-            return None
-        outcomes = {count for count in requested if count != 0} | (limited if 0 in requested else set())
-        if 1 in outcomes and len(outcomes) > 1:
+        counted = possible_gpus(_amounts(resources.get("requests")), _amounts(resources.get("limits")))
+        outcomes = None if resources.is_unknown else counted
+        if outcomes is None or (1 in outcomes and len(outcomes) > 1):
             return None
         return 1 in outcomes
 
@@ -503,8 +486,8 @@ class TrainJob(TrainerObject):
         """Some argument passes the test; None when an argument that is not known could."""
         if any(arg.known_and(test) for arg in self.args):
             return True
-        unclear = self.trainer.get("args").is_unknown or any(arg.unknown for arg in self.args)
-        return None if unclear else False
+        unknown = self.trainer.get("args").is_unknown or any(arg.unknown for arg in self.args)
+        return None if unknown else False
 
     @property
     def uses_lora(self) -> bool | None:
@@ -525,7 +508,7 @@ class TrainJob(TrainerObject):
 
 
 class Namesake:
-    """A runtime with the name that a job asks for, of the kind that it does not ask for."""
+    """A runtime with the name that a job asks for, but of the other kind."""
 
     def __init__(self, job: TrainJob, runtime: Runtime) -> None:
         self.job = job
@@ -542,16 +525,11 @@ def _model_of(runtime_name: str) -> str:
     return f"{parts[1].replace('.', '_')}/{parts[2].upper()}" if len(parts) == 3 else ""
 
 
-def _gpu_counts(resources: Field) -> set[int] | None:
-    """What the GPUs of a resource list can come to, {0} without any; None when an amount is not known."""
-    counts: set[int] = set()
-    for entry in resources.entries():
-        if "gpu" in entry.name.lower() and not entry.is_null:
-            amount = None if entry.is_unknown else parse_quantity(str(entry.plain))
-            if amount is None:
-                return None
-            counts.add(whole(amount))
-    return counts or {0}
+def _amounts(listed: Field) -> Amounts | None:
+    if listed.is_unknown:
+        return None
+    given = [entry for entry in listed.entries() if not entry.is_null]
+    return [(entry.name, None if entry.is_unknown else parse_quantity(str(entry.plain))) for entry in given]
 
 
 class Recipe:
@@ -602,7 +580,7 @@ def _full(model: str, suffix: str) -> Recipe:
 
 
 def admitted_recipe(job: TrainJob, facts: KubeflowFacts) -> Recipe | None:
-    """The recipe and config that admission reckons with: the runtime's numNodes does not count, `auto` stays."""
+    """The recipe and config that admission assumes: the runtime's numNodes does not count, `auto` stays."""
     return recipe_and_config(
         job, facts, num_nodes=job.num_nodes.or_when_absent(1), procs=processes(job.num_proc_per_node)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, choice_of, did_you_mean, some_of
+from trainlint.findings import Finding, Severity, did_you_mean, one_of, some_of
 from trainlint.programs.llamafactory.facts import (
     COMMANDS,
     MODEL_BITS,
@@ -20,7 +20,7 @@ from trainlint.training.declarations import declarations
 from trainlint.training.limits import refused
 
 
-@rule("FS501", "llamafactory-unknown-key")
+@rule("FS501", "llamafactory-unknown-key", ordinary_elsewhere=True)
 def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """A key is not an argument.
 
@@ -33,7 +33,7 @@ def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFact
     if config.own_package or config.is_megatron:
         return
     for entry in config.field.entries():
-        if entry.name in config.keys:
+        if entry.name in config.keys or config.arguments.reader.defines(entry.name):
             continue
         command = f"llamafactory-cli {config.command}" if config.command else f"LLaMA-Factory {facts.release}"
         yield entry.finding(
@@ -91,7 +91,7 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
     if method.node is not None and not method.is_unknown and method.plain not in facts.finetuning_types:
         yield method.finding(
             f'finetuning_type cannot be "{method.written}"' if method.written else "finetuning_type must not be empty",
-            help=did_you_mean(method.written, facts.finetuning_types) or f"write {choice_of(facts.finetuning_types)}",
+            help=did_you_mean(method.written, facts.finetuning_types) or f"write {one_of(facts.finetuning_types)}",
         )
     model = config.field.get("model_name_or_path")
     if model.is_null:
@@ -128,9 +128,11 @@ def llamafactory_word(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> I
             value = config.field.get(name).text()
             if not words or name in ("finetuning_type", "infer_backend") or not value.known_and_not_in(words):
                 continue
+            if config.own_package and config.arguments.reader.knows_word(str(value)):
+                continue
             yield value.finding(
                 f'{name} cannot be "{value}"{_consequence(name, config)}',
-                help=did_you_mean(str(value), words) or f"write {choice_of(words)}",
+                help=did_you_mean(str(value), words) or f"write {one_of(words)}",
             )
 
 
@@ -196,9 +198,7 @@ def llamafactory_quantization(config: LlamaFactoryConfig, facts: LlamaFactoryFac
     allowed = QUANTIZATION_BITS.get(str(method.known), ())
     known = method.is_(facts.bnb, "hqq", "eetq") and config.quantizes
     if known and bits.plain not in allowed:
-        yield bits.finding(
-            f"{method.known} cannot quantize to {bits.written} bits", help=f"write {choice_of(allowed, 7)}"
-        )
+        yield bits.finding(f"{method.known} cannot quantize to {bits.written} bits", help=f"write {one_of(allowed, 7)}")
 
 
 @rule("FS508", "llamafactory-training-limit")
@@ -217,7 +217,7 @@ def llamafactory_training_limit(config: LlamaFactoryConfig, facts: LlamaFactoryF
     if config.field.get("stage").text().is_("ppo"):
         for item in reporters.items() or [reporters]:
             if item.text().known_and_not_in(facts.ppo_reporters) and item.written not in ("none", "all"):
-                help = f"write {choice_of(facts.ppo_reporters)}"
+                help = f"write {one_of(facts.ppo_reporters)}"
                 yield item.finding(f"PPO cannot report to {item.written}", help=help)
 
 

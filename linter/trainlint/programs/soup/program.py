@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from trainlint.programs import WheelProgram
+from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.soup.facts import TRAIN, SoupFacts, facts_of
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect, Plain
 from trainlint.reading.values import UNKNOWN, Absent, Field, Known, Unknown, Value
 from trainlint.repository.invocations import Invocation, invocations_in, named_file, repository_invocations
-from trainlint.repository.pins import Pin, pinned_version
 from trainlint.repository.shell import Word
+from trainlint.repository.stated import Pinned, pinned
 from trainlint.training.declarations import declarations
 from trainlint.training.limits import Data, data_of
 from trainlint.training.pydantic_types import as_boolean, as_number
@@ -226,7 +226,7 @@ class SoupRun:
 class SoupStack:
     """The versions that a repository pins for a sharded run."""
 
-    def __init__(self, command: SoupTraining, torch: Pin | None, accelerate: Pin | None) -> None:
+    def __init__(self, command: SoupTraining, torch: Pinned | None, accelerate: Pinned | None) -> None:
         self.command = command
         self.torch = torch
         self.accelerate = accelerate
@@ -257,7 +257,7 @@ def _command_views(invocation: Invocation, surroundings: Surroundings) -> Iterat
     command = SoupTraining(invocation)
     yield command
     near = _near(invocation, surroundings)
-    torch, accelerate = (pinned_version(surroundings.repository, near, package) for package in ("torch", "accelerate"))
+    torch, accelerate = (pinned(surroundings.repository, near, package) for package in ("torch", "accelerate"))
     if torch or accelerate:
         yield SoupStack(command, torch, accelerate)
 
@@ -278,8 +278,8 @@ def _zero_stage(invocation: Invocation, surroundings: Surroundings) -> int | Non
     if file is None:
         return None
     try:
-        data: object = json.loads(file.read_bytes())
-    except (OSError, ValueError):
+        data: object = json.loads(surroundings.repository.text(file))
+    except (OSError, ValueError, RecursionError):
         return None
     zero = data.get("zero_optimization") if isinstance(data, dict) else None
     stage = zero.get("stage") if isinstance(zero, dict) else None
@@ -329,7 +329,11 @@ class Soup(WheelProgram[SoupFile | Invocation, SoupFacts]):
     """The program Soup: its configs and commands."""
 
     name = "soup"
-    distribution = "soup-cli"
+    readers = (FileReader(TRAIN, "--config"), FileReader(TRAIN, "-c"))
+
+    def adopt(self, document: Document) -> Sequence[SoupFile | Invocation]:
+        """A `soup.yaml`, whatever keys it has."""
+        return [SoupFile(Field.root(document, Dialect.PYYAML))]
 
     def recognise(self, document: Document) -> Sequence[SoupFile | Invocation]:
         """A `soup.yaml` by its content, or the `soup train` commands in another program's file."""
@@ -357,7 +361,7 @@ class Soup(WheelProgram[SoupFile | Invocation, SoupFacts]):
         """The facts of one known release."""
         return facts_of(release)
 
-    def pinned_near(self, subject: SoupFile | Invocation, surroundings: Surroundings) -> str:
+    def stated_near(self, subject: SoupFile | Invocation, surroundings: Surroundings) -> str:
         """The path of the config, or of the config that a command names."""
         return _near(subject, surroundings)
 

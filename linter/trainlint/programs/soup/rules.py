@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, choice_of, did_you_mean, nearest
+from trainlint.findings import Finding, Severity, did_you_mean, nearest, one_of
 from trainlint.programs.soup.facts import (
     COMPILE_READERS,
     MAX_GPUS,
@@ -57,7 +57,7 @@ def unknown_preset(command: SoupTraining, facts: SoupFacts) -> Iterator[Finding]
         meant = _FOREIGN_PRESETS.get(word.lower()) or nearest(word, facts.presets)
         yield command.preset.finding(
             f'unknown FSDP preset "{word}"',
-            help=f'did you mean "{meant}"?' if meant else f"write {choice_of(facts.presets)}",
+            help=f'did you mean "{meant}"?' if meant else f"write {one_of(facts.presets)}",
         )
 
 
@@ -92,7 +92,7 @@ def unknown_deepspeed(command: SoupTraining, facts: SoupFacts) -> Iterator[Findi
     if name.known_and_not_in(facts.deepspeed_presets) and not str(name).endswith(".json"):
         yield name.finding(
             f"{name} is neither a DeepSpeed preset of Soup nor a .json file",
-            help=did_you_mean(str(name), facts.deepspeed_presets) or f"write {choice_of(facts.deepspeed_presets, 6)}",
+            help=did_you_mean(str(name), facts.deepspeed_presets) or f"write {one_of(facts.deepspeed_presets, 6)}",
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from trainlint.findings import shortened
 from trainlint.programs.torchtune.omegaconf import Node, split_key
 from trainlint.reading.document import Unparsable, documents
 from trainlint.reading.scalars import Dialect
@@ -141,7 +142,10 @@ def _overrides(args: Iterable[Arg], base: Node | None) -> Iterator[Override]:
             yield _removal(arg, key.removeprefix("~"), left)
         elif arg.value_known and arg.text.count("=") != 1:
             yield Override(
-                arg, key, refusal=f"not a key=value override: {_clipped(arg.text)}", help="write key=value, with one ="
+                arg,
+                key,
+                refusal=f"not a key=value override: {shortened(arg.text, 60)}",
+                help="write key=value, with one =",
             )
         elif not key:
             yield Override(arg, key)
@@ -191,8 +195,3 @@ def _value(arg: Arg) -> Node | None:
 def filled_in(text: str) -> bool:
     """A template, a shell or Kubernetes (`$(NAME)`) fills in this text."""
     return is_template(text) or "$(" in text
-
-
-def _clipped(text: str) -> str:
-    """A word of any length, as a message shows it."""
-    return text if len(text) <= 60 else f"{text[:59]}…"

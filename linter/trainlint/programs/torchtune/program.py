@@ -19,6 +19,7 @@ from trainlint.programs import ProgramModule
 from trainlint.programs.kubeflow.facts.release import LORA_ARG
 from trainlint.programs.torchtune.command import Arg, TuneRun, config_word, filled_in
 from trainlint.programs.torchtune.facts import (
+    DATES,
     KUBEFLOW_IMAGE,
     RELEASES,
     TORCHRUN_BARE,
@@ -33,10 +34,18 @@ from trainlint.reading.document import Mapping as MappingNode
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Known, Unknown
 from trainlint.releases import InForce, speaking_for
-from trainlint.repository.invocations import Command, Invocation, invocations_in, named_file, repository_invocations
-from trainlint.repository.pins import pinned_version, target_from_pins
+from trainlint.repository.invocations import (
+    Command,
+    Invocation,
+    invocations_in,
+    may_be_elsewhere,
+    named_file,
+    repository_invocations,
+)
 from trainlint.repository.shell import Word
-from trainlint.targets import Target
+from trainlint.repository.stated import stated
+from trainlint.targets import How, Target
+from trainlint.training.meant import KnownReleases, target
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
@@ -53,6 +62,7 @@ RUN = Command(
     ends_at_script=True,
 )
 MAX_VALUES = 20_000
+_KNOWN = KnownReleases("torchtune", RELEASES, DATES, lambda release: {})
 
 _KUBEFLOW = "trainer.kubeflow.org"
 _OTHER_LAUNCHER = re.compile(r"(?:.*/)?(?:torchrun|srun|mpirun|accelerate|deepspeed|ray)$|(?:RANK|WORLD_SIZE)=")
@@ -201,8 +211,8 @@ def _stated(subject: TorchtuneSubject, surroundings: Surroundings) -> bool:
     """Something names the release: an option, a setting, a pin, or the image of a job's runtime."""
     return (
         isinstance(subject, JobRun)
-        or "torchtune" in surroundings.targets
-        or pinned_version(surroundings.repository, _path(subject), "torchtune") is not None
+        or surroundings.named_target("torchtune", _path(subject)) is not None
+        or stated(surroundings.repository, _path(subject), "torchtune").how is not How.NOT_STATED
     )
 
 
@@ -362,7 +372,11 @@ def _find_config(run: TuneRun, surroundings: Surroundings, release: str, invocat
             run.base = Node.of_data(dict(content), run.config.field)
         return
     file = named_file(surroundings.repository, invocation, name) if invocation is not None else None
-    run.config_found = file is not None or name.endswith((".yaml", ".yml"))
+    run.config_found = (
+        file is not None
+        or name.endswith((".yaml", ".yml"))
+        or (invocation is not None and may_be_elsewhere(surroundings.repository, invocation, name))
+    )
     if file is not None:
         root = _root_of(file, surroundings.repository)
         usable = root is not None and root.is_mapping and not _is_too_large(root)
@@ -415,7 +429,8 @@ def _of_job(subject: JobRun, surroundings: Surroundings, release: str) -> Iterat
     from trainlint.programs.kubeflow.objects import TrainJob
     from trainlint.programs.kubeflow.program import PROGRAM as KUBEFLOW
 
-    target = surroundings.targets.get("kubeflow-trainer") or KUBEFLOW.default_target(subject.job, surroundings)
+    named = surroundings.named_target("kubeflow-trainer", subject.field.document.path)
+    target = named or KUBEFLOW.default_target(subject.job, surroundings)
     for version in dict.fromkeys(r for v in target.versions for r in KUBEFLOW.in_force(v).releases):
         for views in KUBEFLOW.alternatives(subject.job, surroundings, version):
             for job in views:
@@ -575,8 +590,8 @@ class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts
     def default_target(self, subject: TorchtuneSubject, surroundings: Surroundings) -> Target:
         """For a job the release in the image of its runtime, else the pinned one, else the newest."""
         if isinstance(subject, JobRun) or (isinstance(subject, Invocation) and _is_a_jobs(subject)):
-            return Target((KUBEFLOW_IMAGE,))
-        return target_from_pins(surroundings.repository, _path(subject), "torchtune", RELEASES)
+            return Target((KUBEFLOW_IMAGE,), "image of Kubeflow Trainer", How.STATED)
+        return target(surroundings.repository, _path(subject), _KNOWN)
 
     def in_force(self, version: str) -> InForce:
         """The known releases that stand in for a version."""

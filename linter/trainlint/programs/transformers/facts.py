@@ -1,9 +1,9 @@
 """How each release of transformers treats TrainingArguments, apart from names and types (transformers.json).
 
 Source: the released wheels of transformers, modules training_args.py, trainer.py, trainer_utils.py and
-integrations/integration_utils.py, each known release read, and run in 4.40.2, 4.46.3, 4.52.4, 4.57.6, 5.0.0, 5.23.0 and
-5.24.0 (HfArgumentParser, then Trainer in eight simulated processes). A span names the first and the last known release
-with a behaviour.
+integrations/integration_utils.py, each known release read, and run in 4.31.0, 4.36.2, 4.38.2, 4.40.2, 4.46.3, 4.52.4,
+4.57.6, 5.0.0, 5.23.0 and 5.24.0 (HfArgumentParser, then Trainer in eight simulated processes). A span names the first
+and the last known release with a behaviour.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from trainlint.findings import Severity
-from trainlint.releases import behaviour, during, minor, names_within, version_tuple
+from trainlint.releases import behaviour, during, minor, names_within, version_tuple, within, words_within
 from trainlint.training.declarations import Declarations, Spec, declarations
 from trainlint.training.fsdp import FsdpFacts, Words
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TABLES = ("TrainingArguments", "Seq2SeqTrainingArguments")
 
 OPTIONS = ("full_shard", "shard_grad_op", "no_shard", "hybrid_shard", "hybrid_shard_zero2", "offload", "auto_wrap")
-"""The words of `fsdp`: trainer_utils.FSDPOption, the same in every known release."""
+"""The words of `fsdp`: trainer_utils.FSDPOption; the hybrid ones came with 4.36."""
 
 SHARDING_OPTIONS = OPTIONS[:5]
 
@@ -38,21 +38,21 @@ EIGHT_BIT_OPTIMIZERS = (
 )  # fmt: skip
 """The 8-bit optimizers of bitsandbytes."""
 
-_ACCELERATOR_KEYS = frozenset(
-    {"split_batches", "dispatch_batches", "even_batches", "use_seedable_sampler", "gradient_accumulation_kwargs"}
-)
-_LATER_ACCELERATOR_KEYS = {"non_blocking": "4.41.2..", "use_configured_state": "4.42.4.."}
+_ACCELERATOR_KEYS = frozenset({"split_batches", "dispatch_batches", "even_batches", "use_seedable_sampler"})
+_LATER_ACCELERATOR_KEYS = {
+    "gradient_accumulation_kwargs": "4.40.2..",
+    "non_blocking": "4.41.2..",
+    "use_configured_state": "4.42.4..",
+}
 
 TRUE_WORDS = frozenset({"y", "yes", "t", "true", "on", "1"})
 FALSE_WORDS = frozenset({"n", "no", "f", "false", "off", "0"})
 """The words that str_to_bool accepts, in any case."""
 
-LOG_LEVELS = frozenset({"detail", "debug", "info", "warning", "error", "critical", "passive"})
+_LOG_LEVELS = {"..": ("debug", "info", "warning", "error", "critical", "passive"), "4.32.1..": ("detail",)}
 
-REPORTERS = frozenset(
-    "azure_ml clearml codecarbon comet_ml dagshub dvclive flyte mlflow neptune tensorboard wandb".split()
-)
-_LATER_REPORTERS = {"swanlab": "4.50.3..", "trackio": "4.54.1..", "kubeflow": "5.4.0.."}
+REPORTERS = frozenset("azure_ml clearml codecarbon comet_ml dagshub flyte mlflow neptune tensorboard wandb".split())
+_LATER_REPORTERS = {"dvclive": "4.36.2..", "swanlab": "4.50.3..", "trackio": "4.54.1..", "kubeflow": "5.4.0.."}
 
 TORCH_DTYPES = frozenset(
     "float float16 float32 float64 bfloat16 half double float8_e4m3fn float8_e5m2 int8 uint8 int16 int32 int64".split()
@@ -60,6 +60,9 @@ TORCH_DTYPES = frozenset(
 
 RENAMED: Mapping[str, str] = {
     "evaluation_strategy": "eval_strategy",
+    "evaluate_during_training": "eval_strategy",
+    "sharded_ddp": "fsdp",
+    "xpu_backend": "ddp_backend",
     "no_cuda": "use_cpu",
     "use_mps_device": "remove it: the device is found without it",
     "overwrite_output_dir": "remove it: a run no longer stops at a folder that is not empty",
@@ -86,6 +89,12 @@ RENAMED: Mapping[str, str] = {
 }
 """What replaces an argument that is gone."""
 
+MEANT: Mapping[str, str] = {"epochs": "num_train_epochs"}
+"""Names that no release has, with the arguments that they mean."""
+
+GONE_BEFORE = frozenset({"evaluate_during_training"})
+"""Arguments that files still have, and that went before the oldest release known."""
+
 FSDP_KEY_ADVICE: Mapping[str, str] = {
     "sharding_strategy": "name the strategy in fsdp",
     "offload_params": "write offload in fsdp",
@@ -99,6 +108,17 @@ FSDP_KEY_ADVICE: Mapping[str, str] = {
 }
 """Help for keys of fsdp_config that a release does not read."""
 
+
+OLD_SPELLINGS: Mapping[str, tuple[str, str]] = {
+    "min_num_params": ("..4.31.0", "fsdp_min_num_params"),
+    "transformer_layer_cls_to_wrap": ("..4.31.0", "fsdp_transformer_layer_cls_to_wrap"),
+    "backward_prefetch": ("..4.38.2", "fsdp_backward_prefetch"),
+    "forward_prefetch": ("4.32.1..4.38.2", "forward_prefect"),
+}
+"""Keys of fsdp_config that some releases ask for by another name, with these releases and the name."""
+
+_READ_FOR_NOTHING = {"forward_prefect": "..4.31.0"}
+"""Keys of fsdp_config that are read, and make no difference."""
 
 SWITCHES = frozenset(
     """
@@ -178,13 +198,29 @@ class ArgumentFacts:
     """Gradient checkpointing with FSDP is warned of."""
     fsdp_prefix: bool = during("4.52.4..")
     """The prefix `fsdp_` of a key of fsdp_config is stripped, also in a YAML mapping."""
-    switches_are_texts: bool = during("..4.40.2")
+    switches_are_texts: bool = during("4.32.1..4.40.2")
     """A switch of fsdp_config must be a text."""
+    orig_params_as_written: bool = during("..4.31.0")
+    """use_orig_params is handed on as it stands."""
+    prefix_stripped_in_files: bool = during("4.32.1..")
+    """`fsdp_` in front of a key is stripped where fsdp_config is a file or a text."""
+    texts_parsed: bool = during("4.40.2..")
+    """A text that begins with a brace is parsed as JSON; before, it is the name of a file."""
+    auto_wrap_asks_model: bool = during("4.32.1..")
+    """auto_wrap without classes or size wraps the classes that the model names; before, nothing."""
+    batch_options_break: bool = during("4.38.2")
+    """dispatch_batches and split_batches are written into an object that takes no items."""
+    accumulation_excludes_steps: bool = during("4.40.2..")
+    """num_steps in accelerator_config does not go with gradient_accumulation_steps."""
+    half_precision_needs_gpu: bool = during("..4.41.2")
+    """fp16 on the CPU is refused when the arguments are built."""
+    save_only_model_best_refused: bool = during("4.38.2..")
+    """save_only_model does not go with load_best_model_at_end."""
     unsynced_loading_refused: bool = during("4.41.2..")
     """Loading on one process needs sync_module_states."""
     sharded_save_only_model_refused: bool = during("4.50.3..")
     """save_only_model does not work with a sharded state dict."""
-    no_batch_size_search_with_sharding: bool = during("..4.44.2")
+    no_batch_size_search_with_sharding: bool = during("4.38.2..4.44.2")
     """auto_find_batch_size works neither with FSDP nor with any DeepSpeed."""
 
     @property
@@ -209,16 +245,36 @@ class ArgumentFacts:
         """The FSDP version that runs unless fsdp_config names one."""
         return 2 if self.reads_options_as_settings else 1
 
+    @property
+    def log_levels(self) -> tuple[str, ...]:
+        """The words of log_level."""
+        return words_within(_LOG_LEVELS, self.release)
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The words of `fsdp`."""
+        known = declarations("transformers").keys("choices:FSDPOption", self.release)
+        return tuple(word for word in OPTIONS if word in known)
+
+    @cached_property
+    def fsdp_names(self) -> Mapping[str, str]:
+        """The keys of fsdp_config that are read, as later releases spell them, each with how this one does."""
+        old = {key: name for key, (text, name) in OLD_SPELLINGS.items() if within(self.release, text)}
+        read = declarations("transformers").keys("fsdp_config", self.release)
+        read -= {name for name, text in _READ_FOR_NOTHING.items() if within(self.release, text)}
+        later = {name: key for key, name in old.items()}
+        return {later.get(name, name): name for name in read if name not in old}
+
     @cached_property
     def fsdp_keys(self) -> frozenset[str]:
-        """The keys of fsdp_config that are read."""
-        return declarations("transformers").keys("fsdp_config", self.release)
+        """The keys of fsdp_config that are read, as later releases spell them."""
+        return frozenset(self.fsdp_names)
 
     def switch_form(self, key: str, version: int | None) -> SwitchForm | None:
         """The form of a switch of fsdp_config under an FSDP version; None where the switch is not read."""
         if key not in self.fsdp_keys or key not in SWITCHES:
             return None
-        if key.startswith("xla") or key == "cpu_offload":
+        if key.startswith("xla") or key == "cpu_offload" or self.orig_params_as_written:
             return SwitchForm.TRUTH
         new = self.reads_options_as_settings
         if key in ("limit_all_gathers", "activation_checkpointing") and not new:
@@ -244,7 +300,7 @@ class ArgumentFacts:
             words["state_dict_type"] = {1: Words(states | {"LOCAL_STATE_DICT"}), 2: Words(states)}
         prefix = "fsdp_" if self.fsdp_prefix else ""
         return FsdpFacts(
-            keys=frozenset(prefix + key for key in self.fsdp_keys | {"version"}),
+            keys=frozenset(prefix + key for key in {*self.fsdp_names.values(), "version"}),
             optional_prefix=prefix,
             key_advice={prefix + key: advice for key, advice in self._key_advice.items()},
             unknown_key=warning,
@@ -269,7 +325,7 @@ class ArgumentFacts:
             deepspeed_beside=error,
             two_checkpointings=error,
             save_only_model_sharded=error if self.sharded_save_only_model_refused else None,
-            save_only_model_best=error,
+            save_only_model_best=error if self.save_only_model_best_refused else None,
             eight_bit_optimizers=dict.fromkeys(EIGHT_BIT_OPTIMIZERS, warning),
             quant_storage=error if self.quant_storage else None,
             auto_find_batch_size=error if self.no_batch_size_search_with_sharding else warning,
@@ -322,7 +378,7 @@ class ArgumentFacts:
                 if until:
                     return f"{program} {minor(until)} was the last release with it"
                 return f"other releases of {program} have it"
-        return None
+        return "older releases had it" if name in GONE_BEFORE else None
 
     def _version_of(self, program: str) -> str:
         return self.version if program == self.program else self.release

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -13,6 +12,7 @@ from trainlint.findings import Edit, Finding, Fix, Related, Severity
 from trainlint.programs import WheelProgram
 from trainlint.programs.transformers.facts import (
     FALSE_WORDS,
+    MEANT,
     SHARDING_OPTIONS,
     TABLES,
     TRUE_WORDS,
@@ -24,6 +24,8 @@ from trainlint.reading.document import Document, Scalar, Unparsable, documents
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.text import Text, Undecodable
 from trainlint.reading.values import Absent, Field, Known, Unknown, Value, WrongType
+from trainlint.repository.python_code import OwnReader, own_reader
+from trainlint.targets import How
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import STATE_DICT_TYPES, FsdpRun, FsdpSetup, Training, nothing
 
@@ -103,9 +105,12 @@ class Arguments:
         facts: ArgumentFacts,
         config: FsdpConfig | None = None,
         deepspeed: Field | None = None,
+        reader: OwnReader | None = None,
     ) -> None:
         self.field = file.field
-        self.whole = file.whole
+        self.reader = reader or OwnReader()
+        """What the repository's own code does with the file."""
+        self.whole = file.whole and not self.reader.takes_apart
         self.facts = facts
         self.config = config
         """The section of FSDP settings, where it is known."""
@@ -115,6 +120,10 @@ class Arguments:
     def get(self, name: str) -> Field:
         """The field of an argument."""
         return self.field.get(name)
+
+    def own(self, name: str) -> Field:
+        """The field of an argument that only some releases have; absent where this one does not."""
+        return self.get(name if name in self.facts.fields else "")
 
     def has(self, name: str) -> bool:
         """The argument is written, even as null."""
@@ -220,13 +229,21 @@ class Arguments:
         """The argument `fsdp`."""
         return FsdpOptions(self.get("fsdp"))
 
+    @property
+    def wraps(self) -> bool:
+        """Layer classes or a size are given, in fsdp_config or by the arguments that went before it."""
+        names = ("fsdp_min_num_params", "fsdp_transformer_layer_cls_to_wrap")
+        given = any(not self.own(name).is_absent for name in names)
+        return given or (self.config is not None and (self.config.has_size or self.config.has_classes))
+
     def near_miss(self, name: str) -> str | None:
-        """An argument that is not given, with a name within two edits of this one; hyphens count as underscores."""
+        """The argument that a name may mean: one that is not given, within two edits (hyphens apart) or cut short."""
         name = name.replace("-", "_")
-        if len(name) < _SHORTEST_NEAR_MISS:
-            return None
-        names = (known for known in self.facts.fields if not self.has(known) and abs(len(known) - len(name)) <= 2)
-        return min((known for known in names if _edits(name, known) <= 2), key=lambda n: _edits(name, n), default=None)
+        if len(name) < _SHORTEST_NEAR_MISS or name in MEANT:
+            return MEANT.get(name)
+        names = [known for known in self.facts.fields if not self.has(known) and abs(len(known) - len(name)) <= 3]
+        near = [known for known in names if _edits(name, known) <= 2 or known.startswith(name)]
+        return min(near, key=lambda known: _edits(name, known), default=None)
 
 
 def _written_as(at: Field | Value[T], text: str | None) -> Fix | None:
@@ -301,8 +318,11 @@ class FsdpConfig:
 
     def get(self, key: str) -> Field:
         """The field of a key; where the prefix is stripped, a key with the prefix wins."""
-        prefixed = self.field.get(f"fsdp_{key}")
-        return prefixed if (self.facts.fsdp_prefix or self.json) and prefixed.node is not None else self.field.get(key)
+        stripped = self.facts.fsdp_prefix or (self.json and self.facts.prefix_stripped_in_files)
+        name, prefixed = self.facts.fsdp_names.get(key, key), self.field.get(f"fsdp_{key}")
+        if stripped and name.startswith("fsdp_"):
+            return self.field.get("")
+        return prefixed if stripped and prefixed.node is not None else self.field.get(name)
 
     def read(self, key: str) -> Field:
         """The field of a key if the release reads the key, else an absent one."""
@@ -548,22 +568,35 @@ def _without(trained: Training, given: set[str]) -> Training:
 
 
 def release_below(file: ArgumentsFile, surroundings: Surroundings, otherwise: str) -> Sequence[str]:
-    """The known releases of transformers that a trainer runs with: the target, the pinned one, else `otherwise`."""
-    from trainlint.repository.pins import pinned_version, target_from_pins
+    """The known releases of transformers that a trainer runs with: the target, the stated one, else `otherwise`.
+
+    Of a range it is `otherwise` if that is in the range, else the newest. Where a statement fits no known release, the
+    oldest and the newest are added.
+    """
+    from trainlint.training.meant import known_releases, target
 
     known = declarations("transformers")
-    target = surroundings.targets.get("transformers")
-    path = file.field.document.path
-    if target is None and pinned_version(surroundings.repository, path, "transformers") is not None:
-        target = target_from_pins(surroundings.repository, path, "transformers", known.names)
-    return known.in_force(target.versions[-1] if target else otherwise).releases or (known.names[0],)
+    named = surroundings.named_target("transformers", file.field.document.path)
+    found = named or target(surroundings.repository, file.field.document.path, known_releases("transformers"))
+    if found.how in (How.CHOSEN, How.STATED):
+        return known.in_force(found.versions[-1]).releases or (known.names[0],)
+    if found.how is How.UNKNOWN:
+        return tuple(dict.fromkeys((known.names[0], otherwise, known.names[-1])))
+    return (otherwise,) if found.how is How.NOT_STATED or otherwise in found.versions else (found.versions[-1],)
 
 
 def fsdp_config(arguments: Field, facts: ArgumentFacts, surroundings: Surroundings) -> FsdpConfig | None:
     """`fsdp_config` as a mapping, or from its JSON text or file; None where it is none of these."""
     field = arguments.get("fsdp_config")
+    if is_object_text(field) and not facts.texts_parsed:
+        return None
     mapping = _mapping(field, surroundings)
     return FsdpConfig(mapping, facts, json=mapping is not field) if mapping else None
+
+
+def is_object_text(field: Field) -> bool:
+    """The field holds the text of a JSON object."""
+    return field.text().known_and(lambda text: text.startswith("{"))
 
 
 def deepspeed_config(file: ArgumentsFile, surroundings: Surroundings) -> Field | None:
@@ -605,7 +638,7 @@ def _json_file(field: Field, name: str, surroundings: Surroundings) -> Field | N
     holder = Path(field.document.path).absolute().parent
     for base in (surroundings.repository.root, holder):
         file = base / name
-        if name.endswith(".json") and not Path(name).is_absolute() and os.path.isfile(file):
+        if name.endswith(".json") and not Path(name).is_absolute() and surroundings.repository.find(file):
             try:
                 script = surroundings.repository.script(file)
                 document = next(documents(script.path, script.text))
@@ -620,6 +653,10 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
 
     name = "transformers"
 
+    def adopt(self, document: Document) -> Sequence[ArgumentsFile]:
+        """A file of arguments, whatever they are."""
+        return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True)]
+
     def recognise(self, document: Document) -> Sequence[ArgumentsFile]:
         """The training arguments in a document."""
         return arguments_in(document)
@@ -628,7 +665,11 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
         """The arguments, how they shard the model, and both together."""
         known = transformers_facts(release)
         arguments = Arguments(
-            subject, known, fsdp_config(subject.field, known, surroundings), deepspeed_config(subject, surroundings)
+            subject,
+            known,
+            fsdp_config(subject.field, known, surroundings),
+            deepspeed_config(subject, surroundings),
+            own_reader(surroundings.repository, subject.field.document.path),
         )
         return [list(views(arguments, training(arguments), launches(subject, surroundings)))]
 

@@ -9,24 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from trainlint.findings import Finding, Severity, choice_of, did_you_mean, some_of
+from trainlint.findings import Finding, Severity, did_you_mean, one_of, some_of
 from trainlint.programs.transformers.facts import (
     FALSE_WORDS,
     FSDP2_OPTIONS,
-    LOG_LEVELS,
-    OPTIONS,
     SHARDING_OPTIONS,
     TORCH_DTYPES,
     TRUE_WORDS,
     ArgumentFacts,
     SwitchForm,
 )
-from trainlint.programs.transformers.program import Arguments, FsdpConfig
+from trainlint.programs.transformers.program import Arguments, FsdpConfig, is_object_text
 from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.reading.values import Field, Value
-from trainlint.releases import names_within
+from trainlint.releases import minor, names_within
 from trainlint.rule import rule
-from trainlint.training.declarations import Spec
+from trainlint.training.declarations import Spec, declarations
 
 # words
 
@@ -48,7 +46,7 @@ def unknown_argument_word(arguments: Arguments) -> Iterator[Finding]:
 
     Quote the word, or write one of those that the help lists.
 
-    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__.
+    Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__.
     """
     for name in ENUMERATIONS:
         argument = arguments.facts.fields.get(name)
@@ -58,13 +56,13 @@ def unknown_argument_word(arguments: Arguments) -> Iterator[Finding]:
         words = [str(choice) for choice in argument.choices]
         if field.is_null:
             if argument.default is not None or argument.computed:
-                yield arguments.refused(field, f"{name} cannot be null", help=f"remove it, or write {choice_of(words)}")
+                yield arguments.refused(field, f"{name} cannot be null", help=f"remove it, or write {one_of(words)}")
         elif field.boolean().is_(False) and "no" in words:
             message = f"{name} is false: YAML reads an unquoted {field.written} as a boolean"
             yield arguments.refused(field, message, help='the word "no" needs quotes in YAML', replacement='"no"')
         elif field.text().known_and_not_in(words) or field.text().wrong_type:
             torch = f"{field.written}_torch"
-            hint = did_you_mean(torch if torch in words else field.written, words) or f"write {choice_of(words)}"
+            hint = did_you_mean(torch if torch in words else field.written, words) or f"write {one_of(words)}"
             yield arguments.refused(field, f"{name} cannot be {_shown(field)}", help=hint)
 
 
@@ -90,17 +88,18 @@ def unknown_log_or_report_word(arguments: Arguments) -> Iterator[Finding]:
     YAML makes of an unquoted `no` or `off` is not a name; since 5.0 a null in `report_to` is not one either. `debug` is
     split at spaces into members of an enumeration.
 
-    Source: transformers 4.40 to 5.24, Trainer.__init__ and get_reporting_integration_callbacks.
+    Source: transformers 4.31 to 5.24, Trainer.__init__ and get_reporting_integration_callbacks.
     """
     for name in ("log_level", "log_level_replica"):
         field = arguments.get(name)
-        if field.text().known_and_not_in(LOG_LEVELS):
-            hint = did_you_mean(field.written, LOG_LEVELS) or f"write {choice_of(sorted(LOG_LEVELS))}"
+        levels = arguments.facts.log_levels
+        if field.text().known_and_not_in(levels):
+            hint = did_you_mean(field.written, levels) or f"write {one_of(sorted(levels))}"
             yield arguments.refused(field, f"{name} cannot be {_shown(field)}", help=hint)
     debug = arguments.get("debug").text()
     for word in (debug.known or "").split():
         if word not in _DEBUG_WORDS:
-            yield arguments.refused(debug, f'unknown word "{word}" in debug', help=f"write {choice_of(_DEBUG_WORDS)}")
+            yield arguments.refused(debug, f'unknown word "{word}" in debug', help=f"write {one_of(_DEBUG_WORDS)}")
     yield from _reporters(arguments)
 
 
@@ -141,14 +140,14 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
 
     Write `2.0e-5`, without quotes.
 
-    Source: transformers 4.40 to 5.24, HfArgumentParser.parse_yaml_file; TRL 0.12 to 1.16, TrlParser; PyYAML's resolver.
+    Source: transformers 4.31 to 5.24, HfArgumentParser.parse_yaml_file; TRL 0.8 to 1.16, TrlParser; PyYAML's resolver.
     """
     converts = arguments.facts.converts
     for name, argument in arguments.facts.fields.items():
         kind = _kind(argument)
         field = arguments.get(name)
         text = field.text().known
-        if kind not in ("int", "float") or text is None or not arguments.whole:
+        if kind not in ("int", "float") or text is None or not arguments.whole or arguments.reader.uses_omegaconf:
             continue
         number = _converted(text, "float")
         if converts:
@@ -212,7 +211,7 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
 
     Write true or false, without quotes.
 
-    Source: transformers 4.40 to 5.24, HfArgumentParser.parse_yaml_file and string_to_bool.
+    Source: transformers 4.31 to 5.24, HfArgumentParser.parse_yaml_file and string_to_bool.
     """
     for name, argument in arguments.facts.fields.items():
         field = arguments.get(name)
@@ -244,7 +243,7 @@ def wrong_number(arguments: Arguments) -> Iterator[Finding]:
 
     Write one plain number.
 
-    Source: transformers 4.40 to 5.24, HfArgumentParser; TRL 0.12 to 1.16, TrlParser.
+    Source: transformers 4.31 to 5.24, HfArgumentParser; TRL 0.8 to 1.16, TrlParser.
     """
     for name, argument in arguments.facts.fields.items():
         kind = _kind(argument)
@@ -283,7 +282,7 @@ def wrong_text(arguments: Arguments) -> Iterator[Finding]:
 
     Quote the value.
 
-    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__.
+    Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__.
     """
     for name in names_within(_TEXTS, arguments.facts.release):
         field = arguments.get(name)
@@ -305,7 +304,7 @@ def steps_out_of_range(arguments: Arguments) -> Iterator[Finding]:
     4.57; from 5.0 on it is a ratio); a `warmup_ratio` outside 0 to 1 (up to 4.57); a `torch_empty_cache_steps` that is
     not a positive integer (since 4.50). A step number below 1 is a ratio of all steps.
 
-    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__ and _validate_args.
+    Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__ and _validate_args.
     """
     for strategy, steps in (("logging", "logging_steps"), ("eval", "eval_steps"), ("save", "save_steps")):
         by_steps = arguments.eval_strategy if strategy == "eval" else arguments.word(f"{strategy}_strategy")
@@ -363,7 +362,7 @@ def two_precisions(arguments: Arguments) -> Iterator[Finding]:
 
     Keep bf16 where the GPUs support it.
 
-    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__.
+    Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__.
     """
     for first, second in (("bf16", "fp16"), ("bf16_full_eval", "fp16_full_eval")):
         if arguments.switch(first).is_(True) and arguments.switch(second).is_(True):
@@ -380,7 +379,7 @@ def best_model_strategies(arguments: Arguments) -> Iterator[Finding]:
 
     Set `eval_strategy` and `save_strategy` to the same word.
 
-    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__ and _validate_args.
+    Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__ and _validate_args.
     """
     best = arguments.switch("load_best_model_at_end")
     save, evaluation = arguments.word("save_strategy"), arguments.eval_strategy
@@ -418,7 +417,7 @@ def needs_evaluation_or_metric(arguments: Arguments) -> Iterator[Finding]:
 
     Set them.
 
-    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__; since 4.47 Trainer.__init__.
+    Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__; since 4.47 Trainer.__init__.
     """
     scheduler = arguments.word("lr_scheduler_type")
     if scheduler.is_("reduce_lr_on_plateau", "greedy") and arguments.eval_strategy.is_("no"):
@@ -437,7 +436,7 @@ def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
 
     Set the number of workers, or remove the factor.
 
-    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__ and _validate_args.
+    Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__ and _validate_args.
     """
     factor, workers = arguments.get("dataloader_prefetch_factor"), arguments.number("dataloader_num_workers")
     none = workers.is_(0) or not arguments.has("dataloader_num_workers")
@@ -474,40 +473,100 @@ def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
 
     `parallelism_config` (since 4.56) must be accelerate's ParallelismConfig; parsers pass a mapping on and
     Accelerator() raises AttributeError. Parallelism in a file belongs in the accelerate config. `accelerator_config` is
-    built from a mapping, and an unknown key raises TypeError.
+    built from a mapping, and an unknown key raises TypeError; since 4.40 its `num_steps` raises ValueError where
+    `gradient_accumulation_steps` is above 1. 4.38 writes `dispatch_batches` and `split_batches` into that object, which
+    has no items, and raises TypeError unless there is a mapping to write to.
 
-    Source: transformers 4.40 to 5.24, Trainer.create_accelerator_and_postprocess; trainer_pt_utils.AcceleratorConfig.
+    Source: transformers 4.38 to 5.24, Trainer.create_accelerator_and_postprocess; trainer_pt_utils.AcceleratorConfig.
     """
+    accelerator, steps = arguments.get("accelerator_config"), arguments.number("gradient_accumulation_steps")
+    for name in ("dispatch_batches", "split_batches") if arguments.facts.batch_options_break else ():
+        if accelerator.is_absent and not (arguments.get(name).is_absent or arguments.get(name).is_unknown):
+            message = f"{name} cannot be given to transformers {minor(arguments.facts.release)}"
+            help = f"write accelerator_config: {{{name}: …}}"
+            yield arguments.refused(arguments.get(name), message, help=help, at_key=True)
+    counted = accelerator.at("gradient_accumulation_kwargs", "num_steps")
+    twice = steps.known_and(lambda number: number > 1) and not (counted.node is None or counted.is_unknown)
+    if twice and arguments.facts.accumulation_excludes_steps:
+        message = "num_steps and gradient_accumulation_steps exclude each other"
+        yield arguments.refused(counted, message, help="keep gradient_accumulation_steps", at_key=True)
     parallel = arguments.get("parallelism_config")
     if "parallelism_config" in arguments.facts.fields and parallel.is_mapping:
         message = "parallelism_config cannot be a mapping: the Trainer needs an object"
         yield arguments.refused(parallel, message, help="write it in the accelerate config", at_key=True)
     keys = arguments.facts.accelerator_keys
-    for entry in arguments.get("accelerator_config").entries():
+    for entry in accelerator.entries():
         if entry.name not in keys:
-            hint = did_you_mean(entry.name, keys) or f"write {choice_of(sorted(keys))}"
+            hint = did_you_mean(entry.name, keys) or f"write {one_of(sorted(keys))}"
             yield arguments.refused(entry, f"accelerator_config has no key {entry.name}", help=hint, at_key=True)
+
+
+@rule("FS217", "half-precision-on-cpu")
+def half_precision_on_cpu(arguments: Arguments) -> Iterator[Finding]:
+    """fp16 is on, and training runs on the CPU.
+
+    Up to 4.41 TrainingArguments raises ValueError for `fp16` and `fp16_full_eval` where `use_cpu` (or `no_cuda`) keeps
+    the training on the CPU. Take bf16, or a GPU.
+
+    Source: transformers 4.31 to 4.41, TrainingArguments.__post_init__.
+    """
+    cpu = next((name for name in ("use_cpu", "no_cuda") if arguments.switch(name).is_(True)), None)
+    for name in ("fp16", "fp16_full_eval"):
+        if cpu and arguments.facts.half_precision_needs_gpu and arguments.switch(name).is_(True):
+            at = arguments.get(name)
+            related = arguments.get(cpu).relate("training runs on the CPU")
+            yield arguments.refused(at, f"{name} needs a GPU", help=f"remove {name}, or {cpu}", related=related)
+
+
+@rule("FS218", "sharded-ddp")
+def sharded_ddp(arguments: Arguments) -> Iterator[Finding]:
+    """Something that fairscale's sharding does not go with is beside `sharded_ddp`.
+
+    `sharded_ddp` (up to 4.34) raises ValueError beside bf16, FSDP and DeepSpeed. Take `fsdp` in its place.
+
+    Source: transformers 4.31 to 4.34, TrainingArguments.__post_init__ and Trainer.__init__.
+    """
+    sharded = arguments.own("sharded_ddp")
+    on = sharded.text().known_and(lambda text: text != "") or sharded.boolean().is_(True) or bool(sharded.items())
+    deepspeed = arguments.get("deepspeed")
+    beside = {
+        "bf16": arguments.switch("bf16").is_(True),
+        "fsdp": arguments.options.on.is_(True),
+        "deepspeed": not (deepspeed.is_absent or deepspeed.is_unknown or deepspeed.text().is_("")),
+    }
+    for name, given in beside.items():
+        if on and given:
+            yield arguments.refused(sharded, f"sharded_ddp does not go with {name}", help="use fsdp in its place")
 
 
 # names
 
 
-@rule("FS215", "unknown-argument", severity=Severity.WARNING)
+@rule("FS215", "unknown-argument", severity=Severity.WARNING, ordinary_elsewhere=True)
 def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
     """A key is not an argument of this release, but of another one, or almost one of this.
 
     HfArgumentParser raises ValueError for a key that no dataclass has. TRL's own scripts ignore it without a message,
     so the setting keeps its default. Scripts add dataclasses of their own: a key that no release knows is only reported
-    when it is within two letters of a known one, and always as a warning. `evaluation_strategy` is `eval_strategy` (the
-    old name ended with 4.50), `overwrite_output_dir` and `no_cuda` went in 5.0, `warmup_ratio` in 5.15 (a
-    `warmup_steps` below 1 is a ratio); TRL's `max_seq_length` is `max_length`, its `torch_dtype` is `dtype`. Names with
-    hyphens are for the command line; in a file they have underscores.
+    when it is within two letters of a known one, never one of the repository's own classes or options, and always as a
+    warning. `evaluation_strategy` is `eval_strategy` (the old name ended with 4.50), `overwrite_output_dir` and
+    `no_cuda` went in 5.0, `warmup_ratio` in 5.15 (a `warmup_steps` below 1 is a ratio); TRL's `max_seq_length` is
+    `max_length`, its `torch_dtype` is `dtype`. Names with hyphens are for the command line; in a file they have
+    underscores. Settings of `accelerate launch` (several of `num_processes`, `mixed_precision` and the like) belong in
+    its own config file.
 
-    Source: the dataclasses of the released wheels of transformers 4.40 to 5.24 and TRL 0.12 to 1.16.
+    Source: the dataclasses of the released wheels of transformers 4.31 to 5.24 and TRL 0.8 to 1.16.
     """
-    for entry in arguments.field.entries():
+    unknown = [
+        entry
+        for entry in arguments.field.entries()
+        if entry.name not in arguments.facts.fields and entry.name not in arguments.facts.others
+    ]
+    launch_keys = declarations("accelerate").keys_of_any("config")
+    launched = [entry.name for entry in unknown if entry.name in launch_keys]
+    for entry in unknown:
         other = arguments.facts.other_releases(entry.name)
-        if entry.name in arguments.facts.fields or entry.name in arguments.facts.others:
+        if (other is not None or arguments.near_miss(entry.name)) and arguments.reader.defines(entry.name):
             continue
         if other is not None:
             advice = arguments.facts.renamed(entry.name)
@@ -515,6 +574,9 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.warned(entry, _no_argument(entry, arguments), help=help, at_key=True)
         elif near := arguments.near_miss(entry.name):
             help = f'did you mean "{near}"?'
+            yield arguments.warned(entry, _no_argument(entry, arguments), help=help, at_key=True)
+        elif entry.name in launched and len(launched) > 1:
+            help = "move it to the accelerate config: accelerate launch reads it"
             yield arguments.warned(entry, _no_argument(entry, arguments), help=help, at_key=True)
 
 
@@ -555,7 +617,7 @@ def fsdp_word(arguments: Arguments) -> Iterator[Finding]:
     4.57, a null up to 4.56. Up to 5.9 `offload` needs a strategy, and full_shard and shard_grad_op exclude each other;
     later releases accept both without a message.
 
-    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__, since 5.10 _apply_legacy_fsdp_to_config.
+    Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__, since 5.10 _apply_legacy_fsdp_to_config.
     """
     options, facts = arguments.options, arguments.facts
     field = options.field
@@ -576,8 +638,8 @@ def fsdp_word(arguments: Arguments) -> Iterator[Finding]:
 
 
 def _fsdp_word(arguments: Arguments, word: Value[str]) -> Iterator[Finding]:
-    text = word.known
-    if text in OPTIONS or word.unknown:
+    text, options = word.known, arguments.facts.options
+    if text in options or word.unknown:
         return
     folded = (text or "").lower()
     new = arguments.facts.reads_options_as_settings
@@ -585,7 +647,7 @@ def _fsdp_word(arguments: Arguments, word: Value[str]) -> Iterator[Finding]:
         return
     if text is None and not new and arguments.config and arguments.config.switch("xla").known:
         return
-    help = did_you_mean(folded, OPTIONS) or f"write {choice_of(OPTIONS, 7)}"
+    help = did_you_mean(folded, options) or f"write {one_of(options, 7)}"
     if "," in folded:
         help = "put spaces between the words, or write a list"
     elif folded in ("true", "false"):
@@ -673,7 +735,7 @@ def fsdp_wraps_nothing(arguments: Arguments) -> Iterator[Finding]:
     once, and the layer classes or the size in `fsdp_config` are not used. From 5.10 on the model is always wrapped by
     its layer classes; `min_num_params` is only used with `auto_wrap_policy: SIZE_BASED_WRAP`. Nothing is printed.
 
-    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__ and _process_fsdp_args.
+    Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__ and _process_fsdp_args.
     """
     options, config = arguments.options, arguments.config
     if not options.on.is_(True) or not arguments.whole or (config and config.switch("xla").known):
@@ -685,7 +747,14 @@ def fsdp_wraps_nothing(arguments: Arguments) -> Iterator[Finding]:
                 f"{config.min_num_params.name} is not used: the model is wrapped by its layer classes",
                 help="add auto_wrap_policy: SIZE_BASED_WRAP",
             )
-    elif options.given("auto_wrap") is None and (options.strategy.known or options.field.boolean().is_(True)):
+    elif options.given("auto_wrap") is not None:
+        if not arguments.facts.auto_wrap_asks_model and not arguments.wraps:
+            yield arguments.warned(
+                options.field,
+                "auto_wrap wraps nothing without layer classes or a size",
+                help="add fsdp_transformer_layer_cls_to_wrap to fsdp_config",
+            )
+    elif options.strategy.known or options.field.boolean().is_(True):
         yield arguments.warned(
             options.field,
             "without auto_wrap in fsdp the model is one FSDP unit",
@@ -697,14 +766,19 @@ def fsdp_wraps_nothing(arguments: Arguments) -> Iterator[Finding]:
 def fsdp_config_form(arguments: Arguments) -> Iterator[Finding]:
     """`fsdp_config` is not a mapping, a JSON object or the name of a JSON file.
 
-    A text that begins with a brace is parsed as JSON, any other text is opened as a file; anything else has no get()
-    and raises AttributeError. Up to 5.9 this also happens without `fsdp`.
+    A text that begins with a brace is parsed as JSON (since 4.40), any other text is opened as a file; anything else
+    has no get() and raises AttributeError. Up to 5.9 this also happens without `fsdp`. Up to 4.39 a JSON object as text
+    is taken for the name of a file, in `deepspeed` too.
 
-    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__ and _process_fsdp_args.
+    Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__ and _process_fsdp_args.
     """
     field = arguments.get("fsdp_config")
     read = arguments.options.on.is_(True) or not arguments.facts.reads_options_as_settings
     scalar = field.scalar()
+    for text in (field, arguments.get("deepspeed")):
+        if is_object_text(text) and not arguments.facts.texts_parsed:
+            message = f"transformers {minor(arguments.facts.release)} takes {text.name} for the name of a file"
+            yield arguments.refused(text, message, help="write its keys below it, or name a JSON file")
     if read and (field.is_sequence or (scalar.known is not None and not isinstance(scalar.known, str))):
         yield arguments.refused(
             field, "fsdp_config must be a mapping", help="write its settings below it as keys", at_key=True
@@ -718,19 +792,16 @@ def fsdp_config_value(arguments: Arguments) -> Iterator[Finding]:
     `min_num_params` is compared with 0: text such as `1e6`, which PyYAML does not read as a number, and a null raise
     TypeError up to 5.9, even without `fsdp`; a size together with layer classes raises ValueError there and is ignored
     later. Some switches only have to be non-empty: `activation_checkpointing: "false"` and `limit_all_gathers: "false"`
-    are on up to 5.9, `cpu_offload`, `xla` and the like in every release. In 4.40 `forward_prefetch`,
+    are on up to 5.9, `cpu_offload`, `xla` and the like in every release. From 4.32 to 4.40 `forward_prefetch`,
     `sync_module_states` and `use_orig_params` are put into the environment as they are, where a YAML boolean raises
     TypeError: quote it. Under FSDP1 (since 5.0) `reshard_after_forward` is the name of a strategy. The dtypes of
     `xla_fsdp_settings` are looked up in torch.
 
-    Source: transformers 4.40 to 5.24, TrainingArguments.__post_init__ and _process_fsdp_args; Trainer.
+    Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__ and _process_fsdp_args; Trainer.
     """
-    config = arguments.config
-    if config is None:
-        return
-    on = arguments.options.on.is_(True)
-    yield from _size(arguments, config, on)
-    if not on:
+    config, on = arguments.config, arguments.options.on.is_(True)
+    yield from _size(arguments, on)
+    if config is None or not on:
         return
     if config.switch("xla").is_(True):
         yield from _xla_dtypes(arguments, config)
@@ -739,20 +810,21 @@ def fsdp_config_value(arguments: Arguments) -> Iterator[Finding]:
     yield from _switches(arguments, config)
 
 
-def _size(arguments: Arguments, config: FsdpConfig, on: bool) -> Iterator[Finding]:
-    size = config.min_num_params
+def _size(arguments: Arguments, on: bool) -> Iterator[Finding]:
+    config = arguments.config
     if arguments.facts.reads_options_as_settings:
         return
-    if size.node is not None and not size.is_unknown and not isinstance(size.plain, (int, float)):
-        message = f"{size.name} must be a number, not {_shown(size)}"
-        yield arguments.refused(size, message, help="write the digits out, such as 100000000")
-    elif on and config.has_size and config.has_classes:
-        yield arguments.refused(
-            size,
-            f"{size.name} and transformer_layer_cls_to_wrap exclude each other",
-            help="keep one of them",
-            at_key=True,
-        )
+    if config:
+        size = config.min_num_params
+        if size.node is not None and not size.is_unknown and not isinstance(size.plain, (int, float)):
+            message = f"{size.name} must be a number, not {_shown(size)}"
+            yield arguments.refused(size, message, help="write the digits out, such as 100000000")
+    sizes = [*([config.min_num_params] if config else []), arguments.own("fsdp_min_num_params")]
+    given = next((size for size in sizes if size.number().known_and(lambda number: number > 0)), None)
+    classes = (config and config.has_classes) or not arguments.own("fsdp_transformer_layer_cls_to_wrap").is_absent
+    if on and given and classes:
+        message = f"{given.name} and transformer_layer_cls_to_wrap exclude each other"
+        yield arguments.refused(given, message, help="keep one of them", at_key=True)
 
 
 def _switches(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
@@ -772,7 +844,7 @@ def _switches(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
             and not (field.node is None or field.is_unknown or config.switch("xla").known)
         ):
             word = "true" if field.boolean().is_(True) else "false"
-            message = f"{field.name} must be text in transformers 4.40"
+            message = f"{field.name} must be text in transformers {minor(arguments.facts.release)}"
             yield arguments.refused(field, message, help=f'write "{word}", in quotes')
 
 
@@ -782,7 +854,7 @@ def _reshard_word(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]
     if config.runs_version != 1 or field.node is None or field.is_unknown or field.boolean().known is not None:
         return
     if word not in SHARDING_OPTIONS and word not in ("1", "2", "3", "4", "5"):
-        hint = did_you_mean(word, SHARDING_OPTIONS) or f"write {choice_of(SHARDING_OPTIONS)}"
+        hint = did_you_mean(word, SHARDING_OPTIONS) or f"write {one_of(SHARDING_OPTIONS)}"
         yield arguments.refused(field, f"{field.name} cannot be {_shown(field)}", help=hint)
 
 
@@ -791,7 +863,7 @@ def _xla_dtypes(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
     for key in ("compute_dtype", "buffer_dtype"):
         dtype = settings.get(key).text()
         if dtype.known_and_not_in(TORCH_DTYPES):
-            hint = did_you_mean(str(dtype), TORCH_DTYPES) or f"write {choice_of(sorted(TORCH_DTYPES))}"
+            hint = did_you_mean(str(dtype), TORCH_DTYPES) or f"write {one_of(sorted(TORCH_DTYPES))}"
             yield arguments.refused(dtype, f"torch has no dtype {dtype}", help=hint)
 
 
@@ -804,7 +876,7 @@ def cpu_under_fsdp(arguments: Arguments) -> Iterator[Finding]:
 
     Remove one of the two.
 
-    Source: transformers 4.40 to 5.24 with accelerate, the state of eight processes on the CPU.
+    Source: transformers 4.31 to 5.24 with accelerate, the state of eight processes on the CPU.
     """
     for name in ("use_cpu", "no_cuda"):
         if name in arguments.facts.fields and arguments.switch(name).is_(True) and arguments.options.on.is_(True):
@@ -861,7 +933,7 @@ def deepspeed_mismatch(arguments: Arguments) -> Iterator[Finding]:
 
     Write "auto" in the DeepSpeed config.
 
-    Source: transformers 4.40 to 5.24, HfTrainerDeepSpeedConfig.trainer_config_process and trainer_config_finalize.
+    Source: transformers 4.31 to 5.24, HfTrainerDeepSpeedConfig.trainer_config_process and trainer_config_finalize.
     """
     deepspeed = arguments.deepspeed
     if deepspeed is None:
@@ -902,7 +974,7 @@ def deepspeed_excludes(arguments: Arguments) -> Iterator[Finding]:
 
     Remove one of them.
 
-    Source: transformers 4.40 to 5.24, Trainer.create_accelerator_and_postprocess.
+    Source: transformers 4.31 to 5.24, Trainer.create_accelerator_and_postprocess.
     """
     given = arguments.get("deepspeed")
     if given.is_absent or given.is_unknown or given.text().is_(""):

@@ -1,7 +1,9 @@
 """How each release of TRL treats a config file, apart from names and types (trl.json).
 
 Source: the released wheels of TRL, modules scripts/utils.py (up to 0.12 commands/cli_utils.py), scripts/*.py and
-trainer/*_config.py, each known release read, and TrlParser run in 0.12.2, 0.19.1, 0.24.0 and 1.16.0.
+trainer/*_config.py, each known release read, and TrlParser run in 0.8.6, 0.9.6, 0.11.4, 0.12.2, 0.19.1, 0.24.0 and
+1.16.0. 0.8 lays the file over its dataclasses as YAML has it; later releases convert texts. Settings of `accelerate
+launch` are handed to it since 0.18.
 """
 
 from __future__ import annotations
@@ -12,13 +14,14 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from trainlint.programs.transformers.facts import TABLES, ArgumentFacts, argument_fields
-from trainlint.releases import behaviour
+from trainlint.releases import behaviour, within
 from trainlint.training.declarations import Spec, declarations
 
 if TYPE_CHECKING:
     from trainlint.training.declarations import Json
 
 GOES_WITH: Mapping[str, str] = {
+    "0.8.6": "4.40.2", "0.9.6": "4.42.4", "0.10.1": "4.44.2", "0.11.4": "4.45.2",
     "0.12.2": "4.46.3", "0.13.0": "4.48.3", "0.14.0": "4.49.0", "0.15.2": "4.50.3", "0.16.1": "4.51.3",
     "0.17.0": "4.52.4", "0.18.2": "4.53.3", "0.19.1": "4.53.3", "0.20.0": "4.54.1", "0.21.0": "4.55.4",
     "0.22.2": "4.56.2", "0.23.1": "4.57.1", "0.24.0": "4.57.6", "0.25.1": "4.57.6", "0.26.2": "5.0.0",
@@ -28,6 +31,8 @@ GOES_WITH: Mapping[str, str] = {
     "1.14.2": "5.19.0", "1.15.0": "5.20.1", "1.16.0": "5.24.0",
 }  # fmt: skip
 """For each release of TRL the newest transformers that it allows and that is older than the next release of TRL.
+
+For 0.8.6 it is the one that it was run with.
 
 Source: the dates in the wheels, and `requires:transformers` of the release. It is a guess: a pin of transformers wins.
 """
@@ -70,6 +75,9 @@ _SHARED = ("ModelConfig", "ScriptArguments", "DatasetMixtureConfig")
 _NOT_FOR_CONFIGS = frozenset({"ChatArguments", "DDPOConfig", "AlignPropConfig", "DatasetConfig", "BaseConfig"})
 """Tables whose names are never top-level keys of a trainer's file."""
 
+_FOREIGN = frozenset({"base_model"})
+"""What two configs of 0.9 had, and many files have for somebody else."""
+
 RENAMED: Mapping[str, str] = {
     "max_seq_length": "max_length",
     "torch_dtype": "dtype",
@@ -111,11 +119,11 @@ def trl_facts(release: str, transformers: str, trainer: str | None = None) -> Ar
         version=release,
         release=transformers,
         fields=fields,
-        converts=True,
+        converts=within(release, "0.9.6.."),
         defaults=_defaults(own, len(trainers)),
         quant_storage="bnb_4bit_quant_storage" in known.keys("ModelConfig", release),
         tables={"trl": trainer_tables(trainer), "transformers": TABLES},
-        others=_launch_keys(),
+        others=_FOREIGN | (_launch_keys() if within(release, "0.18.2..") else frozenset({"config", "env"})),
         advice=RENAMED,
         **behaviour(ArgumentFacts, transformers),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,7 +9,7 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from trainlint.programs import WheelProgram
+from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.transformers.facts import TABLES, ArgumentFacts
 from trainlint.programs.transformers.program import (
     Arguments,
@@ -29,6 +28,7 @@ from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Known
 from trainlint.repository.invocations import Command, names_document, repository_invocations
+from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
 
@@ -46,11 +46,11 @@ EXAMPLE_SCRIPT_KEYS = frozenset(
 
 _COMMON = frozenset(
     """
-    batch_size columns config data_dir data_files dataset_config dataset_name dataset_num_proc datasets device dtype
-    exp_name label_smoothing log_with max_length max_new_tokens max_seq_length mixed_precision model_name_or_path
-    model_revision name num_epochs packing path resume_from seed split streaming temperature tools top_k top_p
-    torch_dtype train_batch_size trust_remote_code user attn_implementation lora_alpha lora_dropout lora_r
-    lora_target_modules load_in_4bit load_in_8bit use_peft
+    base_model batch_size columns config data_dir data_files dataset_config dataset_name dataset_num_proc datasets
+    device dtype exp_name label_smoothing log_with max_length max_new_tokens max_seq_length mixed_precision
+    model_name_or_path model_revision name num_epochs num_updates packing path resume_from sanity_check seed split
+    streaming temperature tools top_k top_p torch_dtype train_batch_size trust_remote_code user attn_implementation
+    lora_alpha lora_dropout lora_r lora_target_modules load_in_4bit load_in_8bit use_peft
     """.split()
 )
 """Arguments of TRL that other scripts have too."""
@@ -71,7 +71,14 @@ def _is_trl(file: ArgumentsFile) -> bool:
     keys = {entry.name for entry in file.field.entries()}
     if keys & EXAMPLE_SCRIPT_KEYS:
         return False
-    return {"model_name_or_path", "dataset_name"} <= keys or len(keys & _own_names()) >= 2
+    named = "dataset_name" in keys or _is_mixture(file.field.get("datasets"))
+    return ("model_name_or_path" in keys and named) or len(keys & _own_names()) >= 2
+
+
+def _is_mixture(field: Field) -> bool:
+    """The field lists datasets by their paths."""
+    items = field.items()
+    return bool(items) and all(not item.get("path").is_absent for item in items)
 
 
 def _started(
@@ -101,7 +108,9 @@ def _profile(name: str, subject: ArgumentsFile, surroundings: Surroundings) -> I
         yield accelerate.fsdp_setup(config, accelerate_facts(declarations("accelerate").newest))
     holder = Path(subject.field.document.path).absolute().parent
     paths = {
-        display_path(base / name) for base in (surroundings.repository.root, holder) if os.path.isfile(base / name)
+        display_path(file)
+        for base in (surroundings.repository.root, holder)
+        if (file := surroundings.repository.find(base / name))
     }
     for theirs in surroundings.subjects("accelerate", accelerate.AccelerateConfig):
         if theirs.field.document.path in paths:
@@ -134,6 +143,11 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
     """Files for TRL's trainers."""
 
     name = "trl"
+    readers = (FileReader(COMMAND, "--config"),)
+
+    def adopt(self, document: Document) -> Sequence[ArgumentsFile]:
+        """A file of arguments, whatever they are."""
+        return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True)]
 
     def recognise(self, document: Document) -> Sequence[ArgumentsFile]:
         """Training arguments that name a model and a dataset as TRL does, or have two arguments that only TRL has."""
@@ -142,11 +156,12 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
     def alternatives(self, subject: ArgumentsFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The arguments, how they shard the model, and both together; one alternative for each transformers release."""
         trainer = _trainer(subject)
+        reader = own_reader(surroundings.repository, subject.field.document.path)
         found: list[Views] = []
         for transformers in release_below(subject, surroundings, GOES_WITH[release]):
             known = trl_facts(release, transformers, trainer)
             config = fsdp_config(subject.field, known, surroundings)
-            arguments = TrlArguments(subject, known, config, deepspeed_config(subject, surroundings))
+            arguments = TrlArguments(subject, known, config, deepspeed_config(subject, surroundings), reader)
             launched = [*launches(subject, surroundings), *_started(arguments, surroundings, subject)]
             found.append(list(views(arguments, _training(arguments), launched)))
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, choice_of, did_you_mean
+from trainlint.findings import Finding, Severity, did_you_mean, one_of
 from trainlint.programs.trl.facts import PROFILES
 from trainlint.programs.trl.program import TrlArguments
 from trainlint.rule import rule
@@ -19,7 +19,7 @@ def environment_not_a_mapping(arguments: TrlArguments) -> Iterator[Finding]:
 
     Write `NAME: value` lines below it.
 
-    Source: TRL 0.12 to 1.16, TrlParser.parse_args_and_config.
+    Source: TRL 0.8 to 1.16, TrlParser.parse_args_and_config.
     """
     env = arguments.get("env")
     if env.node is not None and not env.is_mapping and not env.is_unknown:
@@ -39,5 +39,5 @@ def unknown_accelerate_profile(arguments: TrlArguments) -> Iterator[Finding]:
     name = arguments.get("accelerate_config").text()
     looks_like_file = name.known_and(lambda text: "/" in text or text.endswith((".yaml", ".yml", ".json")))
     if name.known_and_not_in(PROFILES) and not looks_like_file:
-        hint = did_you_mean(str(name), PROFILES) or f"write a path, or {choice_of(sorted(PROFILES), 7)}"
+        hint = did_you_mean(str(name), PROFILES) or f"write a path, or {one_of(sorted(PROFILES), 7)}"
         yield arguments.warned(name, f"TRL has no accelerate config {name}", help=hint)

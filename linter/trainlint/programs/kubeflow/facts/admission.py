@@ -1,4 +1,4 @@
-"""Names and words that Kubeflow Trainer's admission knows, in all releases alike; what differs is in release.py.
+"""Names and words of Kubeflow Trainer's admission that are the same in all releases; what differs is in release.py.
 
 Source: the released modules github.com/kubeflow/trainer/v2, packages pkg/webhooks, pkg/runtime/core and
 pkg/runtime/framework/plugins.
@@ -26,8 +26,8 @@ CEL_RULES: Mapping[str, str] = {
 }
 """The CEL rules of all releases' CRDs: the digest of the rule's text, and what it is about.
 
-`immutable` compares with an object's earlier state and `status` concerns what is dropped from a new object, so neither
-can refuse a creation.
+`immutable` compares with an object's earlier state and `status` is dropped from a new object, so neither can refuse a
+creation.
 """
 
 MANAGERS = ("trainer.kubeflow.org/trainjob-controller", "kueue.x-k8s.io/multikueue")
@@ -71,4 +71,4 @@ MOVED: Mapping[tuple[str, str], str] = {
     ("TrainJob", "spec.annotations"): "metadata.annotations of a template in spec.runtimePatches",
     ("TrainJob", "spec.trainer.resources"): "spec.trainer.resourcesPerNode",
 }
-"""Where to write what a field said that is gone from the newest releases, or that never was."""
+"""The fields to use in place of those that the newest releases no longer have, or that no release had."""

@@ -54,7 +54,7 @@ class SchemaNode:
     """One place of a CRD's structure; equal places of a release share one node.
 
     `values` is what additionalProperties allows, `list_keys` are the keys of a list of type `map`, `default` is None
-    where there is none (no release defaults to null), and `cel` names the rules that hang here by digests of their
+    where there is none (no release defaults to null), and `cel` names the rules for this place by digests of their
     text. No release uses nullable, preserve-unknown-fields, embedded resources, maxProperties, multipleOf or exclusive
     bounds; the generator stops at a keyword which is not read here. The type `any` is of no CRD but of metadata, which
     no CRD states.

@@ -1,4 +1,4 @@
-"""Names and numbers that the JobSet of a TrainJob holds, in all releases alike; what differs is in release.py.
+"""Names and numbers in the JobSet of a TrainJob that are the same in all releases; what differs is in release.py.
 
 Source: the released modules github.com/kubeflow/trainer/v2, packages pkg/runtime/core and
 pkg/runtime/framework/plugins.

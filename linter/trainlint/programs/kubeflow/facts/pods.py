@@ -1,7 +1,7 @@
-"""What Kubernetes accepts in a Job and its pods, as tables: paths are below the Job's spec, the pod's, or a container.
+"""What Kubernetes accepts in a Job and its pods, as tables: paths start at the Job's spec, the pod's, or a container.
 
 Source: k8s.io/kubernetes 1.36.2, pkg/apis/batch/validation and pkg/apis/core/validation with the defaults before them;
-the rows were tried on a real API server of that version. `[]` in a path stands for every item of a list.
+the rows were tried on a real API server of that version. `[]` in a path means every item of a list.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ POD_NAMES: Mapping[str, str] = {
     "volumes[].storageos.volumeName": "label",
     "volumes[].storageos.volumeNamespace": "label",
 }
-"""Texts with a syntax, by the name of its check in names.py."""
+"""Texts with a syntax, by the name of its check in name_syntax.py."""
 
 CONTAINER_NAMES: Mapping[str, str] = {
     "ports[].name": "port",
@@ -155,7 +155,7 @@ CONTAINER_NAMES: Mapping[str, str] = {
 }
 
 MAY_BE_EMPTY = frozenset({"serviceAccountName", "storageClassName"})
-"""Texts of which an empty one is none at all, where Go keeps it."""
+"""Texts that may be empty where Go keeps an empty one."""
 
 SELECTOR_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 NODE_OPERATORS = (*SELECTOR_OPERATORS, "Gt", "Lt")
@@ -175,7 +175,7 @@ ENV_FIELDS = (
     "status.podIP",
     "status.podIPs",
 )
-"""Fields of a pod that a variable can show; also annotations and labels, one at a time: `metadata.labels['key']`."""
+"""Fields of a pod that a variable can have; also annotations and labels, one at a time: `metadata.labels['key']`."""
 
 VOLUME_FIELDS = ("metadata.name", "metadata.namespace", "metadata.labels", "metadata.annotations", "metadata.uid")
 
@@ -217,7 +217,7 @@ VOLUME_SOURCES: Mapping[str, tuple[str, ...]] = {
     "ephemeral": ("volumeClaimTemplate",),
     "image": ("reference",),
 }
-"""Kinds of volumes, and what each cannot do without."""
+"""Kinds of volumes, and the fields that each requires."""
 
 LEFT_OUT = frozenset(
     {
@@ -229,7 +229,7 @@ LEFT_OUT = frozenset(
         ("image", "reference"),
     }
 )
-"""What of these the structure of a runtime does not require, so that it is missed only here."""
+"""Those of these fields that the structure of a runtime does not require, so that only Kubernetes misses them."""
 
 VOLUME_REFERENCES = ("csi.nodePublishSecretRef", "cinder.secretRef", "storageos.secretRef")
 """References to a Secret that may be left out, but not without a name."""
@@ -244,19 +244,19 @@ VOLUME_PREFIXES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "nfs": ("path", ("/",)),
     "iscsi": ("iqn", ("iqn", "eui", "naa")),
 }
-"""How a field of a volume must begin."""
+"""How a field of a volume must start."""
 
 DIVISORS: Mapping[str, tuple[str, ...]] = {
     "cpu": ("1m", "1"),
     "other": ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"),
 }
-"""What the amount of a resource can be divided by."""
+"""The divisors that the amount of a resource can have."""
 
 FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 """Finalizers of pods without a domain."""
 
 POD_RESOURCES = ("cpu", "memory")
-"""Resources of a whole pod, next to huge pages."""
+"""Resources that a whole pod can have, beside huge pages."""
 
 HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 
@@ -266,10 +266,10 @@ JOB_LABELS = (
     "batch.kubernetes.io/controller-uid",
     "batch.kubernetes.io/job-name",
 )
-"""Labels of a pod that the Job sets itself and must find as it set them."""
+"""Labels of a pod that the Job sets itself."""
 
 WINDOWS_SWITCHES = frozenset({"hostPID", "hostIPC"})
-"""Fields below that may be false: the others must not be there at all."""
+"""Fields below that may be false; the others must be absent."""
 
 WINDOWS_POD_FIELDS = (
     "hostPID",
@@ -301,4 +301,4 @@ WINDOWS_CONTAINER_FIELDS = (
     "securityContext.runAsUser",
     "securityContext.runAsGroup",
 )
-"""What a pod for Windows must not say."""
+"""Fields that a pod for Windows must not have."""

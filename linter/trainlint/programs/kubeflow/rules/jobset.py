@@ -1,20 +1,21 @@
-"""What becomes of an admitted TrainJob: its JobSet and Jobs, and torchrun in their pods."""
+"""What JobSet and Kubernetes say of the JobSet and Jobs that a TrainJob becomes, and torchrun in their pods."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, did_you_mean, some_of
+from trainlint.findings import Finding, Severity, did_you_mean, one_of
 from trainlint.programs.kubeflow import name_syntax as names
-from trainlint.programs.kubeflow.build import NAME_LIMIT, Build, BuiltJob, Pods
+from trainlint.programs.kubeflow.build import NAME_LIMIT, Build, BuiltJob
+from trainlint.programs.kubeflow.built_pods import Pods
 from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
 from trainlint.programs.kubeflow.facts.jobset import FAILURE_REASONS, TORCHRUN_WORDS
 from trainlint.programs.kubeflow.facts.pods import MAX_INT32, MAX_PODS
 from trainlint.rule import rule
 
 POD_SUFFIX = len("-abcde")
-"""What a pod's own name adds to the JobSet's, the job's and the two indexes."""
+"""The end of a pod's name, behind the names of JobSet and job and the two indexes."""
 
 
 # the JobSet
@@ -24,9 +25,8 @@ POD_SUFFIX = len("-abcde")
 def node_count(job: Build) -> Iterator[Finding]:
     """The number of nodes is negative or above 100,000.
 
-    Admission takes any 32-bit number; the Job made from it is refused, with nothing on the TrainJob that says so. A
-    runtime's own number below 1 becomes 1. Where the runtime is not known this is a warning, since some runtimes do
-    not look at numNodes.
+    Admission accepts any 32-bit number; then the Job is refused, and nothing on the TrainJob says so. A runtime's own
+    number below 1 becomes 1. Where the runtime is not known this is a warning, since some runtimes ignore numNodes.
 
     Source: Kubernetes 1.36, validation of Jobs, on what Kubeflow Trainer 2.0 and later builds.
     """
@@ -36,7 +36,7 @@ def node_count(job: Build) -> Iterator[Finding]:
             yield job.finding(
                 count,
                 f"{pods} cannot run {count.number} pods",
-                help=f"the number of nodes must be between 1 and {MAX_PODS}",
+                help=f"set a number of nodes between 1 and {MAX_PODS}",
                 severity=None if isinstance(job, BuiltJob) else Severity.WARNING,
             )
 
@@ -45,8 +45,7 @@ def node_count(job: Build) -> Iterator[Finding]:
 def zero_num_nodes(job: Build) -> Iterator[Finding]:
     """numNodes is 0: the job turns Complete and nothing has run.
 
-    The Job made from it wants no pod, so it succeeds at once, and with it the TrainJob. With an MPI runtime one node
-    runs all the same.
+    The Job needs no pod, so it succeeds at once, and with it the TrainJob. With an MPI runtime one node runs anyway.
 
     Source: Kubeflow Trainer 2.3 with JobSet 0.12 on Kubernetes 1.36, run live.
     """
@@ -55,7 +54,7 @@ def zero_num_nodes(job: Build) -> Iterator[Finding]:
         message = "numNodes 0 runs one node" if launcher else "with numNodes 0 the job turns Complete without running"
         yield job.finding(
             job.num_nodes,
-            message if isinstance(job, BuiltJob) else f"{message}, unless the runtime is one of MPI",
+            message if isinstance(job, BuiltJob) else f"{message}, unless the runtime is an MPI runtime",
             help="set numNodes to 1 or more",
         )
 
@@ -64,9 +63,9 @@ def zero_num_nodes(job: Build) -> Iterator[Finding]:
 def generated_name_too_long(job: BuiltJob) -> Iterator[Finding]:
     """The names of Jobs or pods made from the job's name exceed 63 characters.
 
-    Each pod is called NAME-JOB-0-INDEX and six more characters, so that the longest good name of a TrainJob depends on
+    Each pod is called NAME-JOB-0-INDEX and six more characters, so the longest possible name of a TrainJob depends on
     the runtime's longest job name and the number of nodes: 48 characters with torch-distributed, 44 with
-    deepspeed-distributed, 33 with the torchtune runtimes. Admission takes up to 63 and refuses longer ones.
+    deepspeed-distributed, 33 with the torchtune runtimes. Admission accepts up to 63.
 
     Source: JobSet 0.12, validation of JobSets.
     """
@@ -77,13 +76,15 @@ def generated_name_too_long(job: BuiltJob) -> Iterator[Finding]:
     if longest is not None and length > limit:
         place = job.job.name.field if job.name is not None else job.job.field.at("metadata", "generateName")
         yield place.finding(
-            f"the pods of {longest} would have names above {NAME_LIMIT} characters",
-            help=f"shorten the name from {length} to {limit} characters",
+            f"the pods of {longest} would have names of more than {NAME_LIMIT} characters",
+            help=f"shorten the name from {length} to {limit} characters"
+            if limit > 0
+            else "shorten the names of the runtime's jobs",
         )
 
 
 def _longest_name(job: BuiltJob) -> tuple[Pods | None, int]:
-    """The replicated job that leaves the job's name the least room, and how much that is."""
+    """The replicated job that leaves the fewest characters for the job's name, and how many."""
     room: dict[Pods, int] = {}
     for pods in job.jobs:
         replicas, count = pods.replicas.number, pods.job.get("completions").number
@@ -99,8 +100,8 @@ def _longest_name(job: BuiltJob) -> tuple[Pods | None, int]:
 def patched_job_unknown(job: BuiltJob) -> Iterator[Finding]:
     """A job of the JobSet has no containers; often a patch names a job that the runtime lacks.
 
-    From Kubeflow Trainer 2.3 a patch to an unknown job is not refused: the job is added, with nothing but what the
-    patch says, and the JobSet is refused.
+    From Kubeflow Trainer 2.3 on a patch for an unknown job is not refused: it adds the job, with nothing but what the
+    patch holds, and the JobSet is refused.
 
     Source: JobSet 0.12, its CRD, on what Kubeflow Trainer 2.3 builds.
     """
@@ -112,7 +113,8 @@ def patched_job_unknown(job: BuiltJob) -> Iterator[Finding]:
             yield job.finding(
                 place,
                 f"{pods} has no containers",
-                help=did_you_mean(pods.name, known) or f"the runtime has {some_of(known) or 'no other job'}",
+                help=did_you_mean(pods.name, known)
+                or (f"add containers, or patch {one_of(known)}" if known else "add containers"),
                 field=containers.place.field_path if place.owner is Owner.JOB else None,
             )
 
@@ -121,8 +123,8 @@ def patched_job_unknown(job: BuiltJob) -> Iterator[Finding]:
 def ports_become_equal(job: BuiltJob) -> Iterator[Finding]:
     """Two ports of a container become the same port.
 
-    The controller writes a container's ports over themselves and takes two for the same that share their number or
-    their name, and no name counts as a name: of two unnamed ports the second replaces the first. The JobSet then has
+    The controller writes a container's ports over themselves. Two ports with the same number or the same name count as
+    one, and having no name counts as a name: of two unnamed ports the second replaces the first. The JobSet then has
     it twice and is refused.
 
     Source: Kubeflow Trainer 2.0 to 2.3, run with JobSet 0.12.
@@ -143,10 +145,10 @@ def ports_become_equal(job: BuiltJob) -> Iterator[Finding]:
 
 @rule("TJ508", "controller-stops", program="kubernetes")
 def controller_stops(job: BuiltJob) -> Iterator[Finding]:
-    """The Trainer's controller cannot build the job and tries forever.
+    """The Trainer's controller cannot build the job and retries forever.
 
-    Flux needs spec.trainer and its numNodes and crashes without them; an MPI runtime can be started with OpenMPI
-    alone; in 2.2 a JAX runtime without a trainer job crashes it as well.
+    It crashes with Flux where spec.trainer or its numNodes is missing, and in 2.2 on a JAX runtime without a trainer
+    job; of MPI it can start only OpenMPI.
 
     Source: Kubeflow Trainer 2.2 and 2.3, Flux, MPI and JAX plugins.
     """
@@ -157,9 +159,9 @@ def controller_stops(job: BuiltJob) -> Iterator[Finding]:
 
 @rule("TJ509", "unknown-replicated-job", program="kubernetes")
 def unknown_replicated_job(job: BuiltJob) -> Iterator[Finding]:
-    """The runtime names a job that its JobSet does not have, or has not yet.
+    """The runtime's JobSet refers to a job that it does not have, or depends on a later one.
 
-    successPolicy, failurePolicy and coordinator name jobs of the JobSet; dependsOn one that stands before.
+    successPolicy, failurePolicy and coordinator name jobs of the JobSet; dependsOn names an earlier one.
 
     Source: JobSet 0.12, validation of JobSets.
     """
@@ -173,22 +175,21 @@ def unknown_replicated_job(job: BuiltJob) -> Iterator[Finding]:
     ]
     for target in targets:
         if target.known_and_not_in(known):
-            yield job.finding(
-                target, f'there is no job "{target}"', help=did_you_mean(str(target), known) or some_of(known)
-            )
+            help = did_you_mean(str(target), known) or f"write {one_of(known)}"
+            yield job.finding(target, f'the JobSet has no job "{target}"', help=help)
     for index, pods in enumerate(job.jobs):
         for target in pods.value.find("dependsOn[].name"):
             if target.known_and_not_in(known[: index + 1]):
-                yield job.finding(target, f'{pods} depends on "{target}", which does not stand before it')
+                yield job.finding(target, f'{pods} depends on "{target}", which is not an earlier job')
 
 
 @rule("TJ510", "jobset-policy", program="kubernetes")
 def jobset_policy(job: BuiltJob) -> Iterator[Finding]:
-    """A policy of the runtime's JobSet cannot be.
+    """A policy of the runtime's JobSet is invalid.
 
     The first job cannot depend on another; the coordinator's indexes must exist; rules of the failure policy have
-    unique names of letters, digits and `_,:` and known reasons; InPlaceRestart and the actions that restart one Job are
-    behind feature gates that are off.
+    unique names of letters, digits and `_,:`, and known reasons; InPlaceRestart and the actions that restart one Job
+    need feature gates that are off by default.
 
     Source: JobSet 0.12, validation of JobSets.
     """
@@ -196,11 +197,13 @@ def jobset_policy(job: BuiltJob) -> Iterator[Finding]:
         return
     first = job.jobs[0].value.get("dependsOn")
     if first.given:
-        yield job.finding(first, f"{job.jobs[0]} is the first and cannot depend on another")
+        yield job.finding(first, f"{job.jobs[0]} is the first job and cannot depend on another")
     for pods in job.jobs:
         count, replicas = pods.count.number or 0, pods.replicas.number or 0
         if count * replicas > MAX_INT32:
-            yield job.finding(pods.replicas, f"{pods} has {replicas} replicas of {count} pods, which is too many")
+            yield job.finding(
+                pods.replicas, f"{pods} has {replicas} replicas of {count} pods, more than {MAX_INT32} pods"
+            )
     yield from _failure_policy(job)
     yield from _coordinator(job)
 
@@ -209,22 +212,24 @@ def _failure_policy(job: BuiltJob) -> Iterator[Finding]:
     policy = job.jobset.get("failurePolicy")
     strategy = policy.get("restartStrategy")
     if strategy.is_("InPlaceRestart"):
-        yield job.finding(strategy, "restartStrategy InPlaceRestart is behind a feature gate that is off")
+        yield job.finding(strategy, "restartStrategy InPlaceRestart needs a feature gate that is off by default")
     taken: set[str] = set()
     for index, item in enumerate(policy.get("rules").items()):
         action, name = item.get("action"), item.get("name")
         if (action.text or "").startswith("RestartJob") and not (action.text or "").startswith("RestartJobSet"):
-            yield job.finding(action, f"action {action} is behind a feature gate that is off")
+            yield job.finding(action, f"action {action} needs a feature gate that is off by default")
         text = name.text or f"failurePolicyRule{index}"
         if len(text) > 128 or not re.fullmatch(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", text):
-            yield job.finding(name, f'rule name "{text}" must consist of letters, digits and _,:')
+            yield job.finding(
+                name, f'rule name "{text}" must have only letters, digits and _,: and start with a letter'
+            )
         if text in taken:
-            yield job.finding(name, f"two rules of the failure policy are called {text}")
+            yield job.finding(name, f'two rules of the failure policy have the name "{text}"')
         taken.add(text)
         for reason in item.get("onJobFailureReasons").items():
             if reason.known_and_not_in(FAILURE_REASONS):
-                hint = did_you_mean(str(reason), FAILURE_REASONS) or some_of(FAILURE_REASONS)
-                yield job.finding(reason, f'"{reason}" is no reason why a Job fails', help=hint)
+                hint = did_you_mean(str(reason), FAILURE_REASONS) or f"write {one_of(FAILURE_REASONS)}"
+                yield job.finding(reason, f'unknown reason "{reason}" for a failed Job', help=hint)
 
 
 def _coordinator(job: BuiltJob) -> Iterator[Finding]:
@@ -234,19 +239,23 @@ def _coordinator(job: BuiltJob) -> Iterator[Finding]:
     if pods is None:
         return
     if pods.job.get("completionMode").is_("NonIndexed"):
-        yield job.finding(coordinator.get("replicatedJob"), f"{pods} has no indexes, so no pod of it can coordinate")
+        yield job.finding(
+            coordinator.get("replicatedJob"), f"{pods} is not Indexed, so none of its pods can be the coordinator"
+        )
     replicas = 1 if pods.replicas.number is None else pods.replicas.number
     for key, count in (("jobIndex", replicas), ("podIndex", pods.count.number)):
         index = coordinator.get(key)
         if count is not None and not 0 <= (index.number or 0) < count:
-            yield job.finding(index, f"{key} {index.number or 0} of the coordinator does not exist: {pods} has {count}")
+            yield job.finding(index, f"{key} {index.number or 0} of the coordinator must be below {count}")
     if job.name is not None:
         subdomain = job.jobset.at("network", "subdomain").text or job.name
         indexes = f"{coordinator.get('jobIndex').number or 0}-{coordinator.get('podIndex').number or 0}"
         endpoint = f"{job.name}-{target}-{indexes}.{subdomain}"
         if names.label_value(endpoint):
             yield job.finding(
-                coordinator, f"the coordinator's address {endpoint} is too long for a label", help="shorten the names"
+                coordinator,
+                f"the coordinator's address {endpoint} is too long for a label",
+                help="shorten the names in it",
             )
 
 
@@ -255,7 +264,7 @@ def jobset_name(job: BuiltJob) -> Iterator[Finding]:
     """A name in the runtime's JobSet is malformed.
 
     Names of jobs, groups and the subdomain become parts of DNS names: lower-case letters, digits and dashes, at most
-    63 characters; a group and a subdomain begin with a letter.
+    63 characters; a group and a subdomain start with a letter.
 
     Source: JobSet 0.12, validation of JobSets.
     """
@@ -270,14 +279,14 @@ def jobset_name(job: BuiltJob) -> Iterator[Finding]:
         group, name = pods.value.get("groupName"), pods.value.get("name")
         yield from job.malformed(group, names.letter_first, "group name", str(pods))
         if name.text is not None and names.letter_first(f"x{name}x"):
-            yield job.finding(name, f'job name "{name}" must consist of lower-case letters, digits and dashes')
+            yield job.finding(name, f'job name "{name}" must have only lower-case letters, digits and dashes')
 
 
 @rule("TJ512", "volume-claim-policy", program="kubernetes")
 def volume_claim_policy(job: BuiltJob) -> Iterator[Finding]:
     """A volume claim of the runtime's JobSet cannot be used.
 
-    A claim needs a container that mounts it, must not be called like a volume of a job or another claim, and its name
+    A container must mount it, its name must differ from those of other claims and of the jobs' volumes, and its name
     and the TrainJob's together have 63 characters at most.
 
     Source: JobSet 0.12, validation of JobSets.
@@ -298,19 +307,24 @@ def volume_claim_policy(job: BuiltJob) -> Iterator[Finding]:
             if names.subdomain(name):
                 yield job.finding(part, f'claim name "{name}" {names.subdomain(name)}')
             if name in taken:
-                yield job.finding(part, f"two volume claims are called {name}")
+                yield job.finding(part, f'two volume claims have the name "{name}"')
             if name not in mounted:
-                yield job.finding(part, f'no container mounts the volume claim "{name}"', help="mount it, or drop it")
+                yield job.finding(part, f'no container mounts the volume claim "{name}"', help="mount it, or remove it")
             if job.name_length is not None and len(name) + 1 + job.name_length > NAME_LIMIT:
+                room = NAME_LIMIT - 1 - len(name)
                 yield job.job.name.finding(
-                    f"the volume claim {name}-{job.name or '…'} would have a name above {NAME_LIMIT} characters",
-                    help=f"shorten the job's name to {NAME_LIMIT - 1 - len(name)} characters",
+                    f"the volume claim {name}-{job.name or '…'} would have more than {NAME_LIMIT} characters",
+                    help=f"shorten the job's name to {room} characters" if room > 0 else "shorten the claim's name",
                 )
             taken.add(name)
     for pods in job.jobs:
         for volume in pods.spec.get("volumes").items():
             if volume.name in taken:
-                yield job.finding(volume.get("name"), f"volume {volume.name} of {pods} is called like a volume claim")
+                yield job.finding(
+                    volume.get("name"),
+                    f"volume {volume.name} of {pods} has the name of a volume claim",
+                    help="rename one of them",
+                )
 
 
 # Jobs
@@ -318,10 +332,10 @@ def volume_claim_policy(job: BuiltJob) -> Iterator[Finding]:
 
 @rule("TJ513", "job-selector", program="kubernetes")
 def job_selector(job: BuiltJob) -> Iterator[Finding]:
-    """The runtime's Job selects its pods by hand.
+    """The runtime's Job has a selector of its own.
 
-    A Job makes its own selector and labels. manualSelector needs one that matches the labels of the pods, and without
-    manualSelector a selector is refused.
+    A Job makes its selector and labels itself. manualSelector needs a selector that matches the labels of the pods, and
+    without manualSelector a selector is refused.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
@@ -330,19 +344,19 @@ def job_selector(job: BuiltJob) -> Iterator[Finding]:
         wanted = {key: value.text for key, value in selector.get("matchLabels").entries()}
         labels = {key: value.text for key, value in pods.template.at("metadata", "labels").entries()}
         if not manual.is_(True) and selector.given:
-            yield job.finding(selector, f"{pods} must not select its pods by hand", help="drop the selector")
+            yield job.finding(selector, f"{pods} must not have a selector", help="remove the selector")
         elif manual.flag and selector.absent:
-            yield job.finding(manual, f"manualSelector of {pods} needs a selector", help="drop manualSelector")
+            yield job.finding(manual, f"manualSelector of {pods} needs a selector", help="remove manualSelector")
         elif manual.flag and any(labels.get(key) != value for key, value in wanted.items()):
             yield job.finding(selector, f"the selector of {pods} does not match the labels of its pods")
 
 
 @rule("TJ514", "restart-policy", program="kubernetes")
 def restart_policy(job: BuiltJob) -> Iterator[Finding]:
-    """The runtime's restartPolicy is none that a Job takes.
+    """A Job cannot have this restartPolicy.
 
-    A Job takes OnFailure, which is the default here, and Never; with a podFailurePolicy only Never. The default of
-    pods, Always, is refused.
+    It must be OnFailure, which is the default here, or Never; with a podFailurePolicy it must be Never. Always, the
+    default of other pods, is refused.
 
     Source: Kubernetes 1.36, validation of Jobs; JobSet 0.12 for the default.
     """
@@ -352,7 +366,7 @@ def restart_policy(job: BuiltJob) -> Iterator[Finding]:
         if policy.known_and_not_in(("OnFailure", "Never")):
             yield job.finding(
                 policy,
-                f'restartPolicy "{policy}" of {pods} must be OnFailure or Never',
+                f'restartPolicy of {pods} must be OnFailure or Never, not "{policy}"',
                 help=did_you_mean(str(policy), ("OnFailure", "Never")),
             )
         elif fails.given and not policy.is_("Never") and not policy.unknown:
@@ -363,11 +377,11 @@ def restart_policy(job: BuiltJob) -> Iterator[Finding]:
 
 @rule("TJ515", "pod-failure-policy", program="kubernetes")
 def pod_failure_policy(job: BuiltJob) -> Iterator[Finding]:
-    """A rule of the runtime's podFailurePolicy or successPolicy cannot be.
+    """A rule of the runtime's podFailurePolicy or successPolicy is invalid.
 
-    A failure rule has an action and one of onExitCodes and onPodConditions; exit codes are ordered and distinct,
-    without 0 for the operator In, and belong to a container of the pod. A success rule names indexes or a count that
-    exist.
+    A failure rule has an action and one of onExitCodes and onPodConditions; exit codes are in order and distinct,
+    without 0 for the operator In, and belong to a container of the pod. A success rule has indexes or a count that the
+    Job has.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
@@ -389,20 +403,20 @@ def _failure_rule(job: BuiltJob, pods: Pods, item: BuiltValue) -> Iterator[Findi
     action, codes, conditions = item.get("action"), item.get("onExitCodes"), item.get("onPodConditions")
     actions = ("FailJob", "FailIndex", "Ignore", "Count")
     if action.known_and_not_in(actions):
-        yield job.finding(action, f'action "{action}" is none of {some_of(actions)}')
+        yield job.finding(action, f'action must be {one_of(actions)}, not "{action}"')
     if action.is_("FailIndex") and pods.job.get("backoffLimitPerIndex").absent:
         yield job.finding(action, "action FailIndex needs a backoffLimitPerIndex")
     if codes.given == bool(conditions.items()) and not item.unknown and not conditions.unknown:
-        yield job.finding(item, "a rule of podFailurePolicy needs one of onExitCodes and onPodConditions")
+        yield job.finding(item, "a rule of podFailurePolicy needs either onExitCodes or onPodConditions")
     values = codes.get("values")
     numbers = [value.number for value in values.items() if value.number is not None]
     operator, target = codes.get("operator"), codes.get("containerName")
     if operator.known_and_not_in(("In", "NotIn")):
-        yield job.finding(operator, f'operator "{operator}" is none of In, NotIn')
+        yield job.finding(operator, f'operator must be In or NotIn, not "{operator}"')
     if operator.is_("In") and 0 in numbers:
-        yield job.finding(values, "exit code 0 cannot stand under the operator In")
+        yield job.finding(values, "the operator In cannot have exit code 0")
     if codes.given and (numbers != sorted(set(numbers)) or not 0 < len(values.items()) <= 255):
-        yield job.finding(values, "exit codes must be 1 to 255 distinct ones, in order")
+        yield job.finding(values, "exit codes must be 1 to 255 distinct numbers, in order")
     known = [part.name for part in (*pods.containers, *pods.init_containers)]
     if target.known_and_not_in(known):
         yield job.finding(target, f'{pods} has no container "{target}"', help=did_you_mean(str(target), known))
@@ -410,7 +424,7 @@ def _failure_rule(job: BuiltJob, pods: Pods, item: BuiltValue) -> Iterator[Findi
         kind, status = condition.get("type"), condition.get("status")
         yield from job.malformed(kind, names.key, "condition")
         if status.known_and_not_in(("True", "False", "Unknown")):
-            yield job.finding(status, f'status "{status}" is none of True, False, Unknown')
+            yield job.finding(status, f'status must be True, False or Unknown, not "{status}"')
 
 
 def _success_rule(job: BuiltJob, pods: Pods, item: BuiltValue) -> Iterator[Finding]:
@@ -421,9 +435,9 @@ def _success_rule(job: BuiltJob, pods: Pods, item: BuiltValue) -> Iterator[Findi
         return
     listed = _indexes(indexes.text, pods_in_all) if indexes.text is not None else pods_in_all
     if listed is None:
-        yield job.finding(indexes, f'succeededIndexes "{indexes}" are no rising indexes below {pods_in_all}')
+        yield job.finding(indexes, f'succeededIndexes must be rising indexes below {pods_in_all}, not "{indexes}"')
     elif count.number is not None and not 0 <= count.number <= listed:
-        yield job.finding(count, f"succeededCount {count.number} must be between 0 and {listed}")
+        yield job.finding(count, f"succeededCount must be between 0 and {listed}, not {count.number}")
 
 
 def _indexes(text: str, count: int) -> int | None:
@@ -443,10 +457,10 @@ def _indexes(text: str, count: int) -> int | None:
 
 @rule("TJ516", "index-limits", program="kubernetes")
 def index_limits(job: BuiltJob) -> Iterator[Finding]:
-    """Limits by index contradict the Job they stand in.
+    """Limits by index do not fit their Job.
 
     maxFailedIndexes needs backoffLimitPerIndex and cannot exceed the number of pods; both, and a successPolicy, need
-    the Indexed completionMode, which is the default here.
+    completionMode: Indexed, which is the default here.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
@@ -459,7 +473,9 @@ def index_limits(job: BuiltJob) -> Iterator[Finding]:
                 if part.given:
                     yield job.finding(part, f"{part.place.name} of {pods} needs completionMode: Indexed")
         elif most.number is not None and pods.count.number is not None and most.number > pods.count.number:
-            yield job.finding(most, f"maxFailedIndexes {most.number} is above the {pods.count.number} pods of {pods}")
+            yield job.finding(
+                most, f"maxFailedIndexes of {pods} must be at most {pods.count.number}, not {most.number}"
+            )
 
 
 # torchrun
@@ -469,8 +485,8 @@ def index_limits(job: BuiltJob) -> Iterator[Finding]:
 def num_proc_below_one(job: BuiltJob) -> Iterator[Finding]:
     """The number of processes per node is below 1.
 
-    torchrun gets it as PET_NPROC_PER_NODE and stops with a bare assertion. Admission looks at words alone, not at the
-    number. Where the job visibly starts something else than torchrun this is a warning.
+    torchrun gets it as PET_NPROC_PER_NODE and stops with a bare assertion. Admission checks words only, not the
+    number. Where the job visibly starts something other than torchrun, this is a warning.
 
     Source: torchrun of torch 2.13, run with these values.
     """
@@ -492,6 +508,3 @@ def _starts_something_else(job: BuiltJob) -> bool:
     command = container.get("command").texts() if container else None
     arguments = container.get("args").texts() if container else None
     return bool(command) and not TORCHRUN_WORDS.search(" ".join([*(command or []), *(arguments or [])]))
-
-
-# runtimes by themselves

@@ -1,4 +1,4 @@
-"""Jobs that start and are not what was meant: fields without effect, processes and devices that do not fit."""
+"""Jobs that start and do not do what was meant: fields without effect, processes and devices that do not fit."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity
 from trainlint.programs.kubeflow import name_syntax as names
-from trainlint.programs.kubeflow.build import NODE, Build, BuiltJob, Pods
+from trainlint.programs.kubeflow.build import Build, BuiltJob
+from trainlint.programs.kubeflow.built_pods import Pods
 from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
+from trainlint.programs.kubeflow.draft import NODE
 from trainlint.programs.kubeflow.facts.admission import INITIALIZERS
 from trainlint.programs.kubeflow.facts.jobset import ACCELERATORS, TRAINER_FIELDS
 from trainlint.programs.kubeflow.facts.release import KubeflowFacts
@@ -43,8 +45,8 @@ def _devices(container: BuiltValue | None) -> tuple[BuiltValue, int] | None:
 def args_without_command(job: BuiltJob) -> Iterator[Finding]:
     """The job has args, and neither it nor its runtime has a command.
 
-    The arguments go to whatever the image starts by itself. The shipped runtimes have no command from 2.1 on, so that
-    a script given in args is not run by torchrun: say `command: [torchrun]`.
+    The arguments go to whatever the image starts by default. The shipped runtimes have no command from 2.1 on, so
+    torchrun does not run a script given in args: write `command: [torchrun]`.
 
     Source: Kubeflow Trainer 2.0 and later; containers of Kubernetes.
     """
@@ -61,10 +63,10 @@ def args_without_command(job: BuiltJob) -> Iterator[Finding]:
 
 @rule("TJ602", "fewer-gpus", severity=Severity.WARNING, program="kubernetes")
 def fewer_gpus(job: BuiltJob) -> Iterator[Finding]:
-    """resourcesPerNode takes GPUs away that the runtime gives.
+    """resourcesPerNode takes away GPUs of the runtime.
 
-    Up to 2.2 resourcesPerNode stands in place of the runtime's resources, so that a job which only wants more memory
-    loses the GPUs; from 2.3 both are merged, and a smaller amount of the job's wins.
+    Up to 2.2 resourcesPerNode replaces the runtime's resources, so a job that only wants more memory loses the GPUs;
+    from 2.3 on both are merged, and a smaller amount in the job wins.
 
     Source: Kubeflow Trainer 2.0 and later.
     """
@@ -81,20 +83,24 @@ def fewer_gpus(job: BuiltJob) -> Iterator[Finding]:
             continue
         if left.absent and not container.at("resources", "requests", entry.name).given:
             yield given.place.finding(
-                f"resourcesPerNode replaces the runtime's resources: its {entry.name} are gone",
+                f"resourcesPerNode replaces the runtime's resources: its {entry.name} is lost",
                 help=f"repeat {entry.name}: {entry.written} under limits",
             )
         elif left.given and left.amount is not None and left.amount < amount and not job.runtime.shipped:
-            yield job.finding(left, f"the runtime gives {entry.written} {entry.name}, the job takes {left}")
+            yield job.finding(
+                left,
+                f"the job uses {left} of the runtime's {entry.written} {entry.name}",
+                help=f"set {entry.name}: {entry.written}, or remove it",
+            )
 
 
 @rule("TJ603", "processes-from-cpus", severity=Severity.WARNING, program="torchrun")
 def processes_from_cpus(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
-    """The number of processes is made from CPUs beside accelerators.
+    """The controller takes the number of processes from the CPUs, although there are accelerators.
 
-    Without numProcPerNode the controller counts GPUs, in resources whose name contains `gpu` and in resourcesPerNode
-    alone where the job has it, even if the runtime's GPUs stay. Where it finds none it takes the CPUs: four CPUs beside
-    two GPUs of the runtime, or beside one TPU, start four processes.
+    Without numProcPerNode the controller counts resources whose name contains `gpu`, and only those in resourcesPerNode
+    if the job has it, even where the runtime's GPUs stay. Where it finds none it counts the CPUs: four CPUs beside two
+    GPUs of the runtime, or beside one TPU, start four processes.
 
     Source: Kubeflow Trainer 2.1 and later, torch plugin.
     """
@@ -104,7 +110,7 @@ def processes_from_cpus(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding
         name = devices[0].place.name
         yield job.finding(
             processes if processes.owner is Owner.JOB else job.spec.at("trainer", "resourcesPerNode"),
-            f"{processes.number} processes are counted from CPUs, beside {devices[1]} {name}",
+            f"{processes.number} processes start, as many as CPUs, with {devices[1]} {name}",
             help=f"set numProcPerNode: {devices[1]}",
         )
 
@@ -113,8 +119,8 @@ def processes_from_cpus(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding
 def processes_and_gpus(job: BuiltJob) -> Iterator[Finding]:
     """The processes per node do not fit the GPUs per node.
 
-    Two processes cannot share a GPU with NCCL; with MPI, one process per GPU is what makes use of all. An MPI runtime's
-    own `numProcPerNode: 1` counts as none from 2.1 on: the controller then starts as many processes as there are GPUs.
+    Two processes cannot share a GPU with NCCL; with MPI it takes one process per GPU to use all of them. From 2.1 on an
+    MPI runtime's own `numProcPerNode: 1` counts as not set: the controller starts as many processes as there are GPUs.
 
     Source: Kubeflow Trainer 2.0 and later, torch and MPI plugins.
     """
@@ -131,19 +137,21 @@ def processes_and_gpus(job: BuiltJob) -> Iterator[Finding]:
     if mpi and processes.made and count > 1 and own.integer().is_(1) and not job.runtime.shipped:
         yield job.finding(
             part,
-            f"MPI starts {processes.number} processes per node: the runtime's numProcPerNode 1 gives way to the GPUs",
+            f"MPI starts {processes.number} processes per node, one per GPU, not the runtime's numProcPerNode of 1",
             help="set spec.trainer.numProcPerNode, which always counts",
         )
     elif processes.number > count and not processes.made:
-        yield job.finding(processes, f"{processes.number} processes per node share {count} {part.place.name}")
+        message = f"{processes.number} processes per node share {count} {part.place.name}"
+        yield job.finding(processes, message, help=f"set numProcPerNode: {count}")
     elif mpi and processes.number < count:
         few = "one process" if processes.is_(1) else f"{processes.number} processes"
-        yield job.finding(part, f"MPI starts {few} per node beside {count} {part.place.name}")
+        message = f"MPI starts {few} per node with {count} {part.place.name}"
+        yield job.finding(part, message, help=f"set spec.trainer.numProcPerNode: {count}")
 
 
 @rule("TJ605", "runtime-of-other-kind", severity=Severity.WARNING)
 def runtime_of_other_kind(namesake: Namesake) -> Iterator[Finding]:
-    """The repository has a runtime of this name, of the other kind.
+    """The repository has a runtime of this name, but of the other kind.
 
     `runtimeRef.kind` is ClusterTrainingRuntime unless it says TrainingRuntime. A job that means a TrainingRuntime of
     its namespace and does not say so gets the cluster's runtime of the same name, or is refused where there is none.
@@ -152,20 +160,20 @@ def runtime_of_other_kind(namesake: Namesake) -> Iterator[Finding]:
     """
     kind, other = str(namesake.job.runtime_kind), str(namesake.runtime.kind)
     yield namesake.job.runtime_name.finding(
-        f"this means a {kind}; the repository has a {other} called {namesake.runtime.name}",
-        help=f"add kind: {other} if that one is meant",
-        related=namesake.runtime.name.field.relate(f"the {other}"),
+        f"this is a {kind}; the repository has a {other} called {namesake.runtime.name}",
+        help=f"set kind: {other} if that one is meant",
+        related=namesake.runtime.name.field.relate(f"the {other} is here"),
     )
 
 
 @rule("TJ606", "field-without-effect", severity=Severity.WARNING)
 def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
-    """A field of the job goes nowhere with this runtime.
+    """A field of the job has no effect with this runtime.
 
-    spec.trainer goes into the container `node` of the job that is labelled as the trainer step, an initializer into
-    the container of the job labelled as that step; numProcPerNode is read with torch, MPI and Flux alone; from 2.3
-    resourcesPerNode is read with an mlPolicy alone; an MPI runtime without a job called `node` ignores numNodes. An
-    initializer whose job or container is missing is left to admission, which refuses the TrainJob.
+    The controller writes spec.trainer into the container `node` of the job that is labelled as the trainer step, and an
+    initializer into the container of the job labelled as that step. It reads numProcPerNode only with torch, MPI and
+    Flux, from 2.3 on resourcesPerNode only with an mlPolicy, and numNodes of an MPI runtime only if there is a job
+    called `node`. Admission refuses a TrainJob with an initializer whose job or container is missing.
 
     Source: Kubeflow Trainer 2.0 and later.
     """
@@ -175,13 +183,13 @@ def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Findin
         return
     if trainer.given and _node(job) is None:
         missing = (
-            "no job labelled as the trainer step" if job.trainer is None else f"no container {NODE} in its trainer"
+            "no job labelled as the trainer step" if job.trainer is None else f"no container {NODE} in its trainer job"
         )
         ignored = [key for key in TRAINER_FIELDS if trainer.get(key).given]
         if ignored:
             verb = "has" if len(ignored) == 1 else "have"
             yield trainer.place.finding(
-                f"{', '.join(ignored)} {verb} no effect: the runtime has {missing}", at_key=True
+                f"{' and '.join(ignored)} {verb} no effect: the runtime has {missing}", at_key=True
             )
     elif trainer.get("resourcesPerNode").given and job.policy.absent and facts.resources_merged:
         yield trainer.get("resourcesPerNode").place.finding(
@@ -189,7 +197,7 @@ def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Findin
         )
     if trainer.get("numProcPerNode").given and not policies:
         yield trainer.get("numProcPerNode").place.finding(
-            "numProcPerNode has no effect: the runtime starts neither torchrun nor MPI nor Flux", at_key=True
+            "numProcPerNode has no effect: the runtime has no torch, mpi or flux policy", at_key=True
         )
     counted = [pods for pods in job.jobs if pods.name == NODE] if "mpi" in policies else [job.trainer]
     if trainer.get("numNodes").given and not any(counted):
@@ -202,31 +210,32 @@ def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Findin
         refused = not any(container.name == name for container in listed)
         if own.given and not refused and not any(pods.ancestor == name and pods.container(name) for pods in job.jobs):
             yield own.place.finding(
-                f"{step} has no effect: no job of the runtime with a container {name} is labelled as that step",
+                f"{step} has no effect: no job of the runtime with a container {name} has the label of that step",
                 at_key=True,
             )
 
 
 @rule("TJ607", "value-and-source", severity=Severity.WARNING)
 def value_and_source(job: Build) -> Iterator[Finding]:
-    """A variable has both a value and valueFrom, of which the value is dropped.
+    """A variable has both a value and valueFrom, and the value has no effect.
 
-    The controller copies valueFrom alone. In a runtime or a patch both are kept, and the Job is refused.
+    The controller copies only valueFrom. In a runtime or a patch both are kept, and the Job is refused.
 
     Source: Kubeflow Trainer 2.0 and later.
     """
     for owner in (job.spec.get("trainer"), *(job.spec.at("initializer", step) for step in INITIALIZERS)):
         for env in owner.get("env").items():
             if env.get("value").text and env.get("valueFrom").given:
-                yield env.get("value").place.finding(f"the value of {env.name} is dropped: valueFrom stands beside it")
+                message = f"the value of {env.name} has no effect beside valueFrom"
+                yield env.get("value").place.finding(message, help="keep one of them")
 
 
 @rule("TJ608", "curly-quotes", severity=Severity.WARNING, program="kubernetes")
 def curly_quotes(job: Build) -> Iterator[Finding]:
-    """A value begins or ends with a curly quote, which belongs to the value.
+    """A value starts or ends with a curly quote, which becomes part of the value.
 
-    YAML knows straight quotes alone; typographic ones come from copying out of a document, and the program gets them
-    as part of its environment.
+    YAML knows only straight quotes; typographic ones come from copying out of a document, and the program gets them as
+    part of its environment.
 
     Source: YAML 1.1 as Kubernetes reads it.
     """
@@ -235,7 +244,7 @@ def curly_quotes(job: Build) -> Iterator[Finding]:
             value = env.get("value").text or ""
             if value and (value[0] in _CURLY or value[-1] in _CURLY):
                 yield env.get("value").place.finding(
-                    f"the value of {env.name} holds a curly quote", help="use straight quotes"
+                    f"the value of {env.name} contains a curly quote", help="use straight quotes"
                 )
 
 
@@ -243,9 +252,9 @@ def curly_quotes(job: Build) -> Iterator[Finding]:
 def overridden_path(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """An argument of torchtune sets a path that belongs to the runtime.
 
-    The runtime's command gives output_dir, tokenizer.path, tokenizer.merges_file and checkpointer.checkpoint_dir, and
-    they fit its volumes; arguments come later and win, so that results land outside the volume and are lost. From 2.3
-    admission refuses the plain keys, and `checkpointer[checkpoint_dir]`, which means the same, passes.
+    The runtime's command sets output_dir, tokenizer.path, tokenizer.merges_file and checkpointer.checkpoint_dir to fit
+    its volumes; arguments come later and win, so results land outside the volume and are lost. From 2.3 on admission
+    refuses the plain keys, and accepts `checkpointer[checkpoint_dir]`, which means the same.
 
     Source: Kubeflow Trainer 2.0 and later, torch plugin; torchtune 0.6.1.
     """
@@ -257,16 +266,16 @@ def overridden_path(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
         if plain in facts.immutable_keys and (key != plain or not facts.immutable_in_args):
             yield arg.place.finding(
                 f"{plain} belongs to the runtime, and this argument overrides it",
-                help="drop the argument, or change the runtime's command",
+                help="remove the argument, or change the runtime's command",
             )
 
 
 @rule("TJ610", "torchrun-alone", severity=Severity.WARNING, program="torchrun")
 def torchrun_alone(job: BuiltJob) -> Iterator[Finding]:
-    """The job has no spec.trainer, so that its nodes do not find each other.
+    """The job has no spec.trainer, and its nodes do not find each other.
 
-    The controller gives torchrun its PET_ variables only if spec.trainer is there, be it empty. Without them each of
-    the runtime's nodes trains by itself, with one process and the same data.
+    The controller sets the PET_ variables of torchrun only if there is a spec.trainer, even an empty one. Without them
+    each of the runtime's nodes trains by itself, with one process and the same data.
 
     Source: Kubeflow Trainer 2.3, torch plugin; torchrun of torch 2.13.
     """
@@ -282,7 +291,8 @@ def torchrun_alone(job: BuiltJob) -> Iterator[Finding]:
 def old_env_name(job: Build) -> Iterator[Finding]:
     """Servers up to Kubernetes 1.31 refuse the name of this environment variable.
 
-    They take letters, digits, underscores, dashes and dots, with no digit first; later ones any printable ASCII but =.
+    They accept letters, digits, underscores, dashes and dots, with no digit first; later ones accept any printable
+    ASCII but =.
 
     Source: Kubernetes 1.36, feature gate RelaxedEnvironmentVariableValidation, on from 1.32.
     """
@@ -290,12 +300,15 @@ def old_env_name(job: Build) -> Iterator[Finding]:
         for env in container.get("env").items():
             name = env.get("name")
             if name.text and not names.env(name.text) and names.strict_env(name.text):
-                yield job.finding(name, f'environment variable name "{name}" {names.strict_env(name.text)}')
+                message = (
+                    f'servers up to Kubernetes 1.31 refuse the variable name "{name}": it {names.strict_env(name.text)}'
+                )
+                yield job.finding(name, message)
 
 
 @rule("TJ612", "root-forbidden", severity=Severity.WARNING, program="kubernetes")
 def root_forbidden(job: Build) -> Iterator[Finding]:
-    """runAsNonRoot stands beside user 0, so that the container never starts.
+    """runAsNonRoot is set beside user 0, and the container never starts.
 
     The Job is accepted; the kubelet refuses to start the container and says so in the events of the pod.
 
@@ -306,16 +319,16 @@ def root_forbidden(job: Build) -> Iterator[Finding]:
         forbidden = own.get("runAsNonRoot") if own.get("runAsNonRoot").given else shared.get("runAsNonRoot")
         user = own.get("runAsUser") if own.get("runAsUser").given else shared.get("runAsUser")
         if forbidden.flag and user.is_(0):
-            yield job.finding(user, f"{container} runs as user 0 and must not: runAsNonRoot is set")
+            yield job.finding(user, f"{container} cannot run as user 0 with runAsNonRoot", help="set another runAsUser")
 
 
 @rule("TJ613", "unreachable-first-node", severity=Severity.WARNING, program="kubernetes")
 def unreachable_first_node(job: BuiltJob) -> Iterator[Finding]:
-    """The nodes wait for a first node under a name that does not exist.
+    """The nodes wait for a first node at an address that does not exist.
 
-    The controller gives torchrun, JAX and XGBoost the address NAME-node-0-0.NAME, whatever the runtime's trainer job
-    and subdomain are called. A runtime whose trainer job is not `node`, or with a subdomain of its own, cannot train on
-    several nodes.
+    The controller gives torchrun, JAX and XGBoost the address NAME-node-0-0.NAME, whatever the names of the runtime's
+    trainer job and subdomain are. A runtime whose trainer job is not called `node`, or with a subdomain of its own,
+    cannot train on several nodes.
 
     Source: Kubeflow Trainer 2.0 to 2.3, torch, JAX and XGBoost plugins; JobSet 0.12 for the names of pods.
     """
@@ -329,23 +342,23 @@ def unreachable_first_node(job: BuiltJob) -> Iterator[Finding]:
         if trainer.name != NODE and trainer.name:
             yield job.finding(
                 trainer.value.get("name"),
-                f"the nodes look for {address}, which does not exist: the trainer's job is called {trainer.name}",
-                help=f"call the job {NODE}",
+                f"the nodes look for {address}, and the trainer's job is called {trainer.name}",
+                help=f"rename the job to {NODE}",
             )
         elif subdomain.text and subdomain.text != job.name:
             yield job.finding(
                 subdomain,
-                f"the nodes look for {address}, which does not exist: the subdomain is {subdomain}",
-                help="drop the subdomain",
+                f"the nodes look for {address}, and the subdomain is {subdomain}",
+                help="remove the subdomain",
             )
 
 
 @rule("TJ614", "several-launchers", severity=Severity.WARNING)
 def several_launchers(job: BuiltJob) -> Iterator[Finding]:
-    """The numNodes of an MPI runtime multiplies its launcher.
+    """The numNodes of an MPI runtime starts several launchers.
 
     The controller takes the runtime's numNodes for the number of pods of the job that is labelled as the trainer step,
-    which is the launcher; only the job's own numNodes counts nodes. Each launcher starts the training once.
+    which is the launcher; only the job's own numNodes counts nodes. Each launcher starts the whole training.
 
     Source: Kubeflow Trainer 2.0 to 2.3, MPI plugin.
     """
@@ -355,6 +368,6 @@ def several_launchers(job: BuiltJob) -> Iterator[Finding]:
         if count.number is not None and count.number > 1:
             yield job.finding(
                 count,
-                f"{count.number} launchers start, each of which runs the whole training",
+                f"{count.number} launchers start, and each runs the whole training",
                 help="set numNodes: 1 in the runtime, and spec.trainer.numNodes in the job",
             )

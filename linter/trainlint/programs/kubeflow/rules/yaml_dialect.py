@@ -1,4 +1,4 @@
-"""What YAML itself makes of a manifest, before anyone looks at its fields."""
+"""What the YAML reader makes of a manifest, before anyone looks at its fields."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def _fields(root: Field) -> Iterator[Field]:
 
 @rule("YD001", "duplicate-key", severity=Severity.WARNING, program="trainlint")
 def duplicate_key(document: TrainerObject) -> Iterator[Finding]:
-    """A key stands twice in one mapping, and the earlier value is lost.
+    """A mapping has a key twice, and the earlier value is lost.
 
-    `kubectl` reads the last one without a word, where other readers refuse the file. A key that replaces one of a merge
-    (`<<`) is meant and not reported.
+    `kubectl` takes the last one without a word, where other readers refuse the file. A key that replaces one of a merge
+    (`<<`) is intended and not reported.
 
     Source: sigs.k8s.io/yaml as kubectl uses it; YAML 1.2.2, section 3.2.1.3.
     """
     for field in _fields(document.field):
         if field.earlier_keys:
             yield field.finding(
-                f"{field.name} stands twice in this mapping: the earlier value is lost",
+                f"this mapping has the key {field.name} twice: the earlier value is lost",
                 help="remove one of them",
                 related=field.earlier_keys,
                 at_key=True,
@@ -49,23 +49,30 @@ def duplicate_key(document: TrainerObject) -> Iterator[Finding]:
 
 @rule("YD002", "unreadable-value")
 def unreadable_value(document: TrainerObject) -> Iterator[Finding]:
-    """A tag, a key or a merge is one that Go's YAML reader refuses, and with it the whole document.
+    """Go's YAML reader refuses a tag, a key or a merge, and with it the whole document.
 
-    A tag such as `!!int` must fit what the text is read as (an integer may be a float), a key must be a text, a boolean
-    or a number of 64 bits (neither null nor a mapping), and a merge (`<<`) takes a mapping or a list of mappings, which
-    may be aliases, but not an alias of a list.
+    A tag such as `!!int` must fit the value (an integer may be a float), a key must be a string, a boolean or a number
+    of 64 bits (neither null nor a mapping), and a merge (`<<`) takes a mapping or a list of mappings, which may be
+    aliases, but not an alias of a list.
 
     Source: sigs.k8s.io/yaml 1.4 to 1.6, as kubectl uses it.
     """
     for field in (document.field, *_fields(document.field)):
         for merge in field.merges():
             if not _can_be_merged(merge):
-                yield merge.finding("a merge takes a mapping or a list of mappings", help="name what to merge")
+                yield merge.finding(
+                    "<< takes a mapping or a list of mappings", help="write the alias of a mapping, such as <<: *name"
+                )
         wanted = _contradicted_tag(field)
         if wanted:
-            yield field.finding(f"{field.written!r} is no {wanted}, as its tag says", help="remove the tag")
+            yield field.finding(f"{field.written!r} does not fit its tag !!{wanted}", help="remove the tag")
         if field.entry is not None and not _can_be_key(field):
-            yield field.finding("kubectl reads no such key", help="quote it", at_key=True)
+            scalar = isinstance(target_of(field.entry.key), Scalar)
+            yield field.finding(
+                "a key must be a string, a boolean or a number of 64 bits",
+                help="quote it" if scalar else "write a string as the key",
+                at_key=True,
+            )
 
 
 def _contradicted_tag(field: Field) -> str:

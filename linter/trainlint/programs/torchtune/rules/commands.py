@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, choice_of, did_you_mean, some_of
+from trainlint.findings import Finding, Severity, did_you_mean, one_of, some_of
 from trainlint.programs.torchtune.command import TuneRun
 from trainlint.programs.torchtune.facts import TorchtuneFacts, unreleased_config, unreleased_recipe
 from trainlint.rule import rule
@@ -27,7 +27,7 @@ def unknown_recipe(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Finding]:
         starts = [recipe for recipe in facts.recipes if recipe.startswith(name)]
         yield run.recipe.finding(
             f"torchtune {facts.release} has no recipe {name}",
-            help=f"write {choice_of(starts)}" if starts else did_you_mean(name, facts.recipes),
+            help=f"write {one_of(starts)}" if starts else did_you_mean(name, facts.recipes),
         )
 
 
@@ -78,7 +78,7 @@ def config_of_another_recipe(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Fi
         own = [config for config in facts.configs_of_model(str(name)) if config in facts.recipes[str(recipe)].configs]
         yield run.config.finding(
             f"config {name} is for {some_of(owners)}, not for {recipe}",
-            help=f"write {choice_of(own)}" if own else f"run {choice_of(owners)}",
+            help=f"write {one_of(own)}" if own else f"run {one_of(owners)}",
         )
 
 

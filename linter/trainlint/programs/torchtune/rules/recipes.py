@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, choice_of, did_you_mean, nearest, some_of
+from trainlint.findings import Finding, Severity, did_you_mean, nearest, one_of, some_of
 from trainlint.programs.torchtune.facts import (
     DATASET_PARAMETERS_GONE,
     DEVICES,
@@ -345,12 +345,12 @@ def unsupported_dtype(settings: RecipeSettings) -> Iterator[Finding]:
     if settings.recipe is None or not settings.reads("dtype"):
         return
     if dtype.wrong_type:
-        yield settings.refusal(dtype, message="dtype must be a name", help=f"write {choice_of(DTYPES[:2])}")
+        yield settings.refusal(dtype, message="dtype must be a name", help=f"write {one_of(DTYPES[:2])}")
     elif dtype.known_and_not_in(DTYPES):
         yield settings.refusal(
             dtype,
             message=f"torchtune has no dtype {dtype.known}",
-            help=_DTYPE_WORDS.get(str(dtype.known).lower().rpartition(".")[2], f"write {choice_of(DTYPES[:2])}"),
+            help=_DTYPE_WORDS.get(str(dtype.known).lower().rpartition(".")[2], f"write {one_of(DTYPES[:2])}"),
         )
     elif dtype.is_("fp16") and settings.checks("fp16"):
         yield settings.refusal(
@@ -544,7 +544,7 @@ def unmatched_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
                 hint = "output_proj" if name.is_("o_proj", "out_proj", "proj") else nearest(name.known, LORA_TARGETS)
                 yield item.field.finding(
                     f"{name} is not a LoRA target of torchtune and has no effect",
-                    help=f'did you mean "{hint}"?' if hint else f"write {choice_of(LORA_TARGETS)}",
+                    help=f'did you mean "{hint}"?' if hint else f"write {one_of(LORA_TARGETS)}",
                 )
 
 
@@ -559,7 +559,7 @@ def no_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
     """
     for targets in _lora_targets(settings):
         if targets.own and targets.wrong_type and not targets.elements and not targets.entries:
-            yield targets.field.finding("lora_attn_modules must not be empty", help=f"add {choice_of(LORA_TARGETS)}")
+            yield targets.field.finding("lora_attn_modules must not be empty", help=f"add {one_of(LORA_TARGETS)}")
 
 
 def _lora_targets(settings: RecipeSettings) -> Iterator[Node]:
@@ -650,7 +650,7 @@ def unknown_model_type(settings: RecipeSettings, facts: TorchtuneFacts) -> Itera
         if shipped and kind.own and kind.text().known_and_not_in(facts.model_types):
             yield kind.field.finding(
                 f"torchtune {facts.release} has no model_type {kind.text()}",
-                help=did_you_mean(str(kind.text()), facts.model_types) or f"write {choice_of(facts.model_types, 15)}",
+                help=did_you_mean(str(kind.text()), facts.model_types) or f"write {one_of(facts.model_types, 15)}",
             )
 
 

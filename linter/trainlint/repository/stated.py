@@ -1,0 +1,495 @@
+"""Which release of a package counts for a file: of all that a repository states, what is nearest and speaks first.
+
+A file's own folder comes first, then each folder above it up to the git root; a folder beside them is another
+project's. Folders like `requirements/`, `docker/` or `.github/workflows/` belong to the folder that holds them. Locks,
+requirements, project files and vendored sources speak before commands, images and manifests, and those before copies of
+the source further in; a README speaks last of all.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from trainlint.repository.bounds import inside, read
+from trainlint.repository.discover import SUFFIXES, files_below, repository_root
+from trainlint.repository.files import display_path
+from trainlint.repository.statements import (
+    Form,
+    Include,
+    Kind,
+    Packages,
+    Reading,
+    Statement,
+    Unreadable,
+    form_of,
+    statements_of,
+)
+from trainlint.repository.statements.packages import KNOWN, Package, normalised
+from trainlint.targets import How
+
+if TYPE_CHECKING:
+    from trainlint.reading.values import Field
+    from trainlint.repository.files import Repository
+
+_BESIDE = frozenset(
+    ".circleci .devcontainer .github .gitlab bin build ci conda constraints deps docker dockerfiles env environment"
+    " environments envs images install requirements reqs script scripts setup sky skypilot slurm workflows".split()
+)
+"""Folders whose files speak for the folder that holds them; any other may hold a project of its own."""
+
+_DOCKERFILES = tuple(
+    f"dockerfile.{kind}" for kind in "base cpu cuda dev gpu nvidia prod rocm runpod train trainer training".split()
+)
+_FILES = (
+    ".txt", ".in", ".pip", ".lock", ".toml", "pipfile", "setup.py", "setup.cfg", "requirements", "constraints",
+    "env.yml", "env.yaml", "environment.yml", "environment.yaml", "conda.yml", "conda.yaml", "conda-lock.yml",
+    ".gitmodules", "metadata", "pkg-info", "go.mod",
+)  # fmt: skip
+_PROJECTS = ("pyproject.toml", "setup.py", "setup.cfg")
+_COPIES = (
+    *_PROJECTS,
+    *sorted({posixpath.basename(name) for package in KNOWN.values() for name in package.version_files}),
+)
+"""Names of files in which a copy of a package's source may keep its version."""
+_COMMANDS = (
+    ".sh", ".bash", ".zsh", ".slurm", ".sbatch", ".pbs", ".job", ".def", ".mk", "makefile", "justfile", "dockerfile",
+    "containerfile", *_DOCKERFILES, ".ipynb", ".py",
+)  # fmt: skip
+_READMES = (".md", ".markdown", ".rst", ".mdx", ".qmd")
+_CLUSTER = (
+    "kustomization.yaml", "kustomization.yml", "chart.yaml", "helmfile.yaml", "trainjobs.yaml", "trainingruntimes.yaml",
+    "crd.yaml", "crds.yaml", ".sh", "makefile", "go.mod",
+)  # fmt: skip
+"""Files that say what a cluster runs; a cluster is the whole repository's, wherever they lie."""
+
+TRAINER = "kubeflow-trainer"
+Listing: TypeAlias = Callable[[Sequence[str]], Iterable[Path]]
+"""The files whose names end in one of some texts."""
+_SURE = frozenset((Form.LOCK, Form.REQUIREMENTS, Form.CONSTRAINTS, Form.PROJECT, Form.ENVIRONMENT, Form.VENDORED))
+_LOCKED = frozenset((Form.PROJECT, Form.ENVIRONMENT))
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What a repository says of the release of a package that a file runs with.
+
+    `statements` are those that count: one, or several equally near ones that differ. `others` are those that were come
+    upon and do not count.
+    """
+
+    package: str
+    statements: tuple[Statement, ...] = ()
+    others: tuple[Statement, ...] = ()
+
+    @property
+    def how(self) -> How:
+        """Stated where every statement names one release; unknown where one of them cannot be told."""
+        kinds = {statement.kind for statement in self.statements}
+        if not kinds:
+            return How.NOT_STATED
+        if Kind.UNKNOWN in kinds:
+            return How.UNKNOWN
+        return How.STATED if kinds == {Kind.EXACT} else How.RANGE
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The releases that are named, in the order of the statements."""
+        return tuple(dict.fromkeys(s.specifier for s in self.statements if s.kind is Kind.EXACT))
+
+    @property
+    def origin(self) -> str:
+        """File and line of the first statement, empty where there is none."""
+        return self.statements[0].origin if self.statements else ""
+
+    def allows(self, version: str) -> bool:
+        """A release can be the one that is meant; any can where nothing is known."""
+        return not self.statements or any(allows(statement, version) for statement in self.statements)
+
+
+def allows(statement: Statement, version: str) -> bool:
+    """A release satisfies one statement; of one that is unknown, any may."""
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import Version
+
+    if statement.kind is Kind.EXACT:
+        return Version(statement.specifier).public == Version(version).public
+    return statement.kind is Kind.UNKNOWN or SpecifierSet(statement.specifier).contains(version, prereleases=True)
+
+
+class Statements:
+    """What the files of one git repository state, read when first asked for.
+
+    `root` is the git root, or the folder that was named where there is none; `listing` tells the files that belong to
+    it.
+    """
+
+    def __init__(self, root: Path, listing: Listing | None = None) -> None:
+        self.root = Path(os.path.abspath(root))
+        self._listing = listing or (lambda suffixes: files_below(self.root, suffixes))
+        self.unreadable: dict[Unreadable, None] = {}
+        """Files that state releases by their names and cannot be read, among those that were asked."""
+        self._readings: dict[tuple[str, str], Reading] = {}
+        self._lists: dict[tuple[str, ...], dict[str, list[str]]] = {}
+        self._levelled: dict[tuple[str, ...], dict[str, list[str]]] = {}
+        self._known = Packages(KNOWN)
+        self._stated: dict[tuple[str, str], Stated] = {}
+        self._copies: dict[str, list[tuple[str, str]]] = {}
+
+    def stated(self, near: str | Path, package: str) -> Stated:
+        """The release of a package that counts for a file."""
+        folder = os.path.relpath(os.path.dirname(os.path.abspath(near)), self.root).replace(os.sep, "/")
+        folder = "" if folder == "." or folder.startswith("..") else folder
+        key = folder, package
+        if key not in self._stated:
+            self._stated[key] = self._choose(folder, package)
+        return self._stated[key]
+
+    def _choose(self, folder: str, package: str) -> Stated:
+        others: list[Statement] = []
+        variants: list[Statement] = []
+        levels = list(_levels(folder))
+        for level in levels:
+            for group in (self._at, self._commands, self._below):
+                if variants and group != self._at:
+                    # A variant of the requirements yields to requirements further up, and to nothing else.
+                    continue
+                counted = self._counted(list(group(level, package)), others)
+                if any(not _is_variant(statement) for statement in counted):
+                    return Stated(package, tuple(counted), (*others, *variants))
+                variants = variants or counted
+        for level in levels:
+            counted = self._counted(list(self._readmes(level, package)), others)
+            if counted and not variants:
+                return Stated(package, tuple(counted), tuple(others))
+        return Stated(package, tuple(variants), tuple(others))
+
+    # what stands at one level
+
+    def _at(self, level: str, package: str) -> Iterator[Statement]:
+        """Locks, requirements, project files and copies of the source that speak for a folder itself."""
+        for path in self._files(_FILES, level):
+            if form_of(path) in _SURE:
+                yield from self._followed(path, package, level)
+        for above in _levels(level):
+            # A workspace's lock speaks for its members, which lie below it.
+            lock = posixpath.join(above, "uv.lock")
+            if above != level and lock in self._listed(_FILES).get(above, ()):
+                yield from (s for s in self._statements(lock, package) if s.home == level)
+        for path, home in self._sources(package):
+            if home == level and form_of(path) not in _SURE:
+                yield from self._statements(path, package)
+
+    def _commands(self, level: str, package: str) -> Iterator[Statement]:
+        for path in sorted(
+            {*self._files(_COMMANDS, level), *self._files(SUFFIXES, level), *self._files(_CLUSTER, level)}
+        ):
+            if form_of(path) not in _SURE:
+                yield from self._followed(path, package, level)
+
+    def _below(self, level: str, package: str) -> Iterator[Statement]:
+        """Copies of the source further in; of the Trainer, whatever says what the cluster runs."""
+        for path, home in self._sources(package):
+            if _is_below(home, level):
+                yield from self._version(path, package, home)
+        for path in self._files((".gitmodules",), level):
+            yield from self._statements(path, package)
+        if package == TRAINER:
+            for folder, paths in self._listed(_CLUSTER).items():
+                if folder == level or _is_below(folder, level):
+                    for path in paths:
+                        yield from self._statements(path, package)
+
+    def _readmes(self, level: str, package: str) -> Iterator[Statement]:
+        for path in self._files(_READMES, level):
+            yield from self._statements(path, package)
+
+    def _sources(self, package: str) -> list[tuple[str, str]]:
+        """The files that hold the version of a copy of a package's source, each with the folder of the project."""
+        if package not in self._copies:
+            asked = Packages([package])
+            former = asked.all[0].former
+            found = [
+                (path, home)
+                for paths in self._listed(_COPIES).values()
+                for path in paths
+                for _, home in asked.vendored(path) or _project_of(path, asked.all[0])
+            ]
+            now = {home for path, home in found if former and f"/{former}/" not in f"/{path}"}
+            self._copies[package] = [
+                (path, home) for path, home in found if home not in now or f"/{former}/" not in f"/{path}"
+            ]
+        return self._copies[package]
+
+    # which of them count
+
+    def _counted(self, found: list[Statement], others: list[Statement]) -> list[Statement]:
+        """Of statements that are equally near, those that count; the rest goes to `others`."""
+        named = [statement for statement in self._resolved(found) if not statement.is_bare]
+        main = [statement for statement in named if not statement.extra] or named
+        kept = _without_constraints(main)
+        kept = _without_what_is_locked(kept)
+        counted: dict[object, Statement] = {}
+        for statement in sorted(kept, key=lambda s: (s.form, s.span)):
+            counted.setdefault(statement.meaning, statement)
+        spans = {statement.span for statement in counted.values()}
+        others.extend(statement for statement in found if statement.span not in spans and statement not in others)
+        return list(counted.values())
+
+    def _resolved(self, found: list[Statement]) -> list[Statement]:
+        """Statements in which a path to a copy of the source is that copy's version, where the repository has it."""
+        kept: list[Statement] = []
+        exact = {s.home for s in found if s.form is Form.VENDORED and s.kind is Kind.EXACT}
+        for statement in found:
+            if not statement.meaning.local:
+                kept.append(statement)
+                continue
+            home = _normal(posixpath.join(posixpath.dirname(self._relative(statement.span.path)), statement.specifier))
+            copies = self._copied(home, statement.package)
+            if copies:
+                kept += [replace(copy, form=statement.form, extra=statement.extra) for copy in copies]
+            elif not (statement.form is Form.VENDORED and statement.home in exact):
+                kept.append(statement)
+        return list(dict.fromkeys(kept))
+
+    def _copied(self, home: str, package: str) -> list[Statement]:
+        """The version of the copy of a package in a folder, also of a submodule or a clone that git does not list."""
+        found: list[Statement] = []
+        for name in (*Packages([package]).all[0].version_files, *_PROJECTS) if not home.startswith("..") else ():
+            path = _normal(posixpath.join(home, name))
+            if inside(self.root, self.root / path):
+                found += self._version(path, package, home)
+        return [statement for statement in found if statement.kind is Kind.EXACT]
+
+    def _version(self, path: str, package: str, home: str) -> list[Statement]:
+        """What a file of a copy of the source says of the copy's own version."""
+        found = [*self._statements(path, package), *self._followed(path, package, home)]
+        return list(dict.fromkeys(s for s in found if s.form is Form.VENDORED))
+
+    # files
+
+    def _files(self, suffixes: tuple[str, ...], level: str) -> list[str]:
+        """The files that speak for a folder: its own, and those of folders in it that are no project of their own."""
+        if suffixes not in self._levelled:
+            found: dict[str, list[str]] = {}
+            for folder, paths in self._listed(suffixes).items():
+                home = folder
+                found.setdefault(home, []).extend(paths)
+                while home and _is_beside(posixpath.basename(home).lower()):
+                    home = posixpath.dirname(home)
+                    found.setdefault(home, []).extend(paths)
+            self._levelled[suffixes] = found
+        return self._levelled[suffixes].get(level, [])
+
+    def _listed(self, suffixes: tuple[str, ...]) -> dict[str, list[str]]:
+        """The repository's files with one of these suffixes, by folder, as paths from the root."""
+        if suffixes not in self._lists:
+            found: dict[str, list[str]] = {}
+            prefix = len(os.path.join(self.root, ""))
+            for file in self._listing(suffixes):
+                path = os.path.abspath(file)[prefix:].replace(os.sep, "/")
+                found.setdefault(posixpath.dirname(path), []).append(path)
+            self._lists[suffixes] = found
+        return self._lists[suffixes]
+
+    def _statements(self, path: str, package: str) -> list[Statement]:
+        return [statement for statement in self._reading(path, package).statements if statement.package == package]
+
+    def _followed(self, path: str, package: str, level: str) -> Iterator[Statement]:
+        """The statements of a file and of those that it names, for the folder that it speaks for."""
+        seen = {path}
+        stack: list[tuple[str, Form | None, str, str]] = [(path, None, "", "")]
+        while stack:
+            current, form, version_of, extra = stack.pop()
+            reading = self._reading(current, package, form, version_of, level)
+            for statement in reading.statements:
+                if statement.package == package and (statement.home == posixpath.dirname(current) or version_of):
+                    # What a file is for is told by whoever names it, before its own name.
+                    named = form is not None and _is_variant(statement)
+                    yield replace(statement, extra=extra if named else statement.extra or extra)
+            for include in reading.includes:
+                target = self._target(include)
+                if target is not None and target not in seen and include.package in ("", package):
+                    seen.add(target)
+                    stack.append((target, include.form, include.package, extra or include.extra))
+
+    def _target(self, include: Include) -> str | None:
+        """The file of the repository that another names, from its own folder, else from one above it."""
+        written = include.path
+        if not written or written.startswith(("/", "~")) or len(written) > 500 or "\0" in written:
+            return None
+        folder = posixpath.dirname(self._relative(include.span.path))
+        for above in _levels(folder) if not include.package else (folder,):
+            path = _normal(posixpath.join(above, written))
+            if not path.startswith("..") and inside(self.root, self.root / path):
+                return path
+        return None
+
+    def _reading(
+        self, path: str, package: str, form: Form | None = None, version_of: str = "", home: str = ""
+    ) -> Reading:
+        """What one file states, read once for all packages that are known."""
+        group = "" if package in self._known else package
+        key = f"{path}\0{'' if form is None else form.name}\0{version_of}", group
+        if key not in self._readings:
+            data = self._bytes(path)
+            asked = Packages([package]) if group else self._known
+            reading = Reading()
+            if data is not None:
+                reading = statements_of(path, data, asked, form=form, package=version_of, home=home)
+                shown = display_path(self.root / path)
+                reading = _shown(reading, shown)
+            if reading.unreadable is not None:
+                self.unreadable[reading.unreadable] = None
+            self._readings[key] = reading
+        return self._readings[key]
+
+    def _bytes(self, path: str) -> bytes | None:
+        """The content of a file of the repository; None for what is none, or lies outside."""
+        try:
+            return read(self.root, self.root / path)
+        except (OSError, ValueError):
+            return None
+
+    def _relative(self, path: str) -> str:
+        return os.path.relpath(path, self.root).replace(os.sep, "/")
+
+
+def _shown(reading: Reading, path: str) -> Reading:
+    """A reading whose places are told as the user knows the file."""
+    return Reading(
+        tuple(replace(s, span=replace(s.span, path=path)) for s in reading.statements),
+        tuple(replace(i, span=replace(i.span, path=path)) for i in reading.includes),
+        reading.unreadable and replace(reading.unreadable, span=replace(reading.unreadable.span, path=path)),
+    )
+
+
+def _without_constraints(found: Sequence[Statement]) -> list[Statement]:
+    """Statements in which a constraint narrows what is required beside it; one that stands alone is kept."""
+    constraints = [s for s in found if s.form is Form.CONSTRAINTS and s.kind is Kind.RANGE]
+    required = [s for s in found if s.form is not Form.CONSTRAINTS and s.kind is Kind.RANGE]
+    if not constraints or not required:
+        return list(found)
+    bounds = ",".join(s.specifier for s in constraints)
+    kept = [s for s in found if s not in constraints and s not in required]
+    return kept + [replace(s, meaning=replace(s.meaning, text=f"{s.specifier},{bounds}")) for s in required]
+
+
+def _without_what_is_locked(found: Sequence[Statement]) -> list[Statement]:
+    """Statements without the ranges that another one, equally near, pins to a release in them.
+
+    A lock also tells which release a project's branch or commit is of.
+    """
+    pins = [s for s in found if s.kind is Kind.EXACT]
+    locked = any(s.form is Form.LOCK for s in pins)
+    kept: list[Statement] = []
+    for statement in found:
+        if statement.kind is Kind.RANGE and any(allows(statement, pin.specifier) for pin in pins):
+            continue
+        if statement.kind is Kind.UNKNOWN and locked and statement.form in _LOCKED:
+            continue
+        kept.append(statement)
+    return kept
+
+
+def _is_variant(statement: Statement) -> bool:
+    """A file of requirements that is a variant of others; it speaks where no other does."""
+    return bool(statement.extra) and statement.form in (Form.REQUIREMENTS, Form.CONSTRAINTS)
+
+
+def _is_beside(name: str) -> bool:
+    return name in _BESIDE or name.endswith((".dist-info", ".egg-info"))
+
+
+def _levels(folder: str) -> Iterator[str]:
+    """A folder, and those above it up to the root."""
+    while folder:
+        yield folder
+        folder = posixpath.dirname(folder)
+    yield ""
+
+
+def _is_below(folder: str, level: str) -> bool:
+    return folder != level and (not level or folder.startswith(level + "/"))
+
+
+def _project_of(path: str, package: Package) -> list[tuple[str, str]]:
+    """The folder of a project file, where it is called as the package is."""
+    folder, _, name = path.rpartition("/")
+    named = name in _PROJECTS and normalised(posixpath.basename(folder)) in package.folders
+    return [(package.name, folder)] if named else []
+
+
+def _normal(path: str) -> str:
+    path = posixpath.normpath(path)
+    return "" if path == "." else path
+
+
+def statements_in(repository: Repository) -> Statements:
+    """The statements of the git repository that a workspace belongs to."""
+
+    def made() -> Statements:
+        root = Path(os.path.abspath(repository.root))
+        top = repository_root(root) if repository.whole else root
+        return Statements(top, repository.files_named if top == root else None)
+
+    return repository.once("statements", made)
+
+
+def stated(repository: Repository, near: str | Path, package: str) -> Stated:
+    """What the repository says of the release of a package that a file runs with."""
+    return statements_in(repository).stated(near, package)
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """What is said of a package's version, as a rule may blame it: `field` is the first place that says so."""
+
+    stated: Stated
+    field: Field
+
+    @property
+    def package(self) -> str:
+        """The package's name."""
+        return self.stated.package
+
+    def allows_from(self, oldest: str) -> bool:
+        """Some version that is `oldest` or newer can be the one that is meant."""
+        return any(_allows_from(statement, oldest) for statement in self.stated.statements)
+
+
+def pinned(repository: Repository, near: str | Path, package: str) -> Pinned | None:
+    """What the repository says of the version of a package that a file runs with, None where that is nothing."""
+    from trainlint.reading.document import Scalar
+    from trainlint.reading.scalars import Dialect
+    from trainlint.reading.text import Undecodable
+    from trainlint.reading.values import Field
+
+    found = stated(repository, near, package)
+    if found.how not in (How.STATED, How.RANGE):
+        return None
+    span = found.statements[0].span
+    try:
+        document = repository.script(Path(span.path))
+    except (OSError, Undecodable):
+        return None
+    text = document.text
+    start = text.line_start(span.line) + span.column - 1
+    end = text.line_start(span.end_line) + span.end_column - 1
+    node = Scalar(text.content[start:end], '"', None, start, end, None)
+    return Pinned(found, Field(document, Dialect.PYYAML, node))
+
+
+def _allows_from(statement: Statement, oldest: str) -> bool:
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import Version
+
+    if statement.kind is Kind.EXACT:
+        return Version(statement.specifier) >= Version(oldest)
+    bounds = [spec.version.removesuffix(".*") for spec in SpecifierSet(statement.specifier)]
+    tried = [oldest, f"{oldest}.1", "99999", *bounds, *(f"{bound}.1" for bound in bounds)]
+    return any(Version(version) >= Version(oldest) and allows(statement, version) for version in tried)

@@ -1,0 +1,161 @@
+"""Commands in documents for people: fences of Markdown and reStructuredText, and cells of notebooks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainlint.repository.statements import trees
+from trainlint.repository.statements.commands import INSTALLS, Script, shell_text, texts_of, whole
+from trainlint.repository.statements.model import Form, Include, Meaning, Statement
+from trainlint.repository.statements.origins import images_in
+from trainlint.repository.statements.page import Broken, Page
+from trainlint.repository.statements.requirements import lines_of, looks_like_requirements, of_line
+from trainlint.repository.statements.trees import Items, Leaf, Table
+
+_FENCE = re.compile(r"^[ \t>]*(?P<mark>`{3,}|~{3,})[ \t]*\{?\.?(?P<language>[\w+-]*)[^\n]*$", re.MULTILINE)
+_PROMPT = re.compile(r"^[ \t]*(?:\([\w.-]+\)[ \t]*)?[$>%](?=[ \t]+\S)", re.MULTILINE)
+_SHELLS = frozenset(
+    ("", "bash", "sh", "shell", "zsh", "console", "text", "txt", "shell-session", "cmd", "powershell", "fish")
+)
+_LISTS = frozenset(("", "text", "txt", "requirements", "pip", "pip-requirements"))
+_PYTHON = frozenset(("python", "py", "ipython", "jupyter", "python3", "ipython3"))
+_MAGIC = re.compile(r"[ \t]*(?:!|%(?=(?:pip|conda|mamba|uv|sx|system)\b))")
+_CELL_SHELL = re.compile(r"\s*%%(?:bash|sh|shell|script[ \t]+(?:ba|z)?sh)\b")
+
+
+def read_markdown(page: Page) -> Iterator[Statement | Include]:
+    """The fences of a README: shell, Dockerfiles, and what Python's say to the shell."""
+    content = page.content
+    script = Script(page, Form.README)
+    docker = Script(page, Form.README, docker=True)
+    if page.name.endswith(".rst"):
+        indented = "".join(
+            line if line[:1] in " \t\r\n" else _blank(line) for line in content.splitlines(keepends=True)
+        )
+        script.read(whole(page, _without_prompts(indented)))
+    for language, start, end in _fences(content):
+        text = content[start:end]
+        if language in _LISTS and looks_like_requirements(text):
+            for line, first in lines_of(text):
+                yield from of_line(page, line, start + first, Form.README)
+            continue
+        if not INSTALLS.search(text):
+            continue
+        places = range(start, end)
+        if language in ("dockerfile", "docker"):
+            docker.read(shell_text(page, text, places))
+        elif language in _PYTHON:
+            script.read(shell_text(page, magics(text), places))
+        elif language in _SHELLS:
+            script.read(shell_text(page, _without_prompts(text), places))
+        else:
+            for package, meaning, first, last in _images(text, page):
+                yield page.statement(package, meaning, (start + first, start + last), Form.README)
+    yield from script.found
+    yield from docker.found
+
+
+def _images(text: str, page: Page) -> Iterator[tuple[str, Meaning, int, int]]:
+    """The images that the lines of a text name, comments apart."""
+    for line in re.finditer(r"^[^#\n]+", text, re.MULTILINE):
+        for package, meaning, start, end in images_in(line[0], page.packages):
+            yield package, meaning, line.start() + start, line.start() + end
+
+
+def _fences(content: str) -> Iterator[tuple[str, int, int]]:
+    opened: re.Match[str] | None = None
+    for match in _FENCE.finditer(content):
+        if opened is None:
+            opened = match
+        elif match["mark"].startswith(opened["mark"]) and not match["language"]:
+            yield opened["language"].lower(), min(opened.end() + 1, match.start()), match.start()
+            opened = None
+
+
+def _without_prompts(text: str) -> str:
+    """A transcript with its prompts (`$ pip install …`) blanked out."""
+    return _PROMPT.sub(lambda match: " " * len(match[0]), text)
+
+
+def _blank(text: str) -> str:
+    return re.sub(r"[^\r\n]", " ", text)
+
+
+def magics(text: str) -> str:
+    """What lines of a notebook's cell say to the shell, each character in its place, all else blanked out."""
+    if _CELL_SHELL.match(text):
+        return re.sub(r"%%[^\n]*", lambda match: " " * len(match[0]), text, count=1)
+    parts: list[str] = []
+    going_on = False
+    for line in text.splitlines(keepends=True):
+        magic = _MAGIC.match(line)
+        if going_on or magic:
+            parts.append(line if going_on or magic is None else " " * magic.end() + line[magic.end() :])
+            going_on = line.rstrip("\r\n").endswith("\\")
+        else:
+            parts.append(_blank(line))
+    return "".join(parts)
+
+
+_INTERPOLATED = re.compile(r"\{(\w{1,100})\}")
+
+
+def read_notebook(page: Page) -> Iterator[Statement | Include]:
+    """The code cells of a notebook; what they put out counts for nothing."""
+    root = trees.json(page.content)
+    if not isinstance(root, Table):
+        raise Broken("no JSON object")
+    script = Script(page, Form.NOTEBOOK)
+    for cell in root.items("cells"):
+        if not isinstance(cell, Table) or cell.text("cell_type") != "code":
+            continue
+        source = cell.at("source")
+        leaves = source.items if isinstance(source, Items) else [source]
+        text, places = "", []
+        for leaf in leaves:
+            if isinstance(leaf, Leaf):
+                part, where = _characters(page.content, leaf)
+                text += part
+                places += where
+        script.variables.update(texts_of(text))
+        if INSTALLS.search(text):
+            shell = magics(text)
+            if "{" in shell:
+                # `{name}` is Python's to fill in, which shell text spells `$name`.
+                shell, places = _interpolated(shell, places)
+            script.read(shell_text(page, shell, places))
+    yield from script.found
+
+
+def _interpolated(text: str, places: list[int]) -> tuple[str, list[int]]:
+    parts: list[str] = []
+    where: list[int] = []
+    index = 0
+    for match in _INTERPOLATED.finditer(text):
+        start, end = match.span()
+        if text[start - 1 : start] in ("$", "{") or text[end : end + 1] == "}":
+            continue
+        parts += [text[index:start], "${", match[1], "}"]
+        where += [*places[index:start], places[start], places[start], *places[start + 1 : end]]
+        index = end
+    parts.append(text[index:])
+    where += places[index:]
+    return "".join(parts), where
+
+
+_CHARACTER = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|.)|[^\\]+", re.DOTALL)
+
+
+def _characters(content: str, leaf: Leaf) -> tuple[str, list[int]]:
+    """The characters of a JSON text, each with its place in the file."""
+    parts: list[str] = []
+    places: list[int] = []
+    for match in _CHARACTER.finditer(content, leaf.start + 1, leaf.end - 1):
+        if match[0][0] == "\\":
+            parts.append(trees.unescaped(match[0]))
+            places.append(match.end() - 1)
+        else:
+            parts.append(match[0])
+            places.extend(range(*match.span()))
+    return "".join(parts), places

@@ -1,0 +1,89 @@
+"""The cases of the limits: each line of the tables is refused where a case says so, and silent beside it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from trainlint.training.declarations import declarations
+from trainlint.training.limits import Limit, Reading, limits_of
+from trials import Case, Expected, Trial, outcomes, read_cases, said
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+FILES = sorted(FIXTURES.glob("*/limits*.yaml"))
+CASES = [case for path in FILES for case in read_cases(path)]
+PROGRAMS = ("axolotl", "llamafactory", "soup")
+
+
+@dataclass
+class Tried:
+    """A trial, what the rule said, and the limits that held."""
+
+    trial: Trial
+    said: tuple[Expected, ...]
+    held: frozenset[Limit]
+
+
+@cache
+def tried(rule: str) -> dict[str, list[Tried]]:
+    """All trials of a rule, by the name of the case."""
+    trials = [(case.name, trial) for case in CASES if case.rule == rule for trial in case.trials()]
+    held: dict[int, set[Limit]] = defaultdict(set)
+    holds = Limit.holds
+
+    def spy(limit: Limit, reading: Reading) -> bool:
+        found = holds(limit, reading)
+        if found:
+            held[int(Path(reading.place("").document.path).stem)].add(limit)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Limit, "holds", spy)
+        found = outcomes([trial for _, trial in trials], rule)
+    results: dict[str, list[Tried]] = defaultdict(list)
+    for index, ((name, trial), findings) in enumerate(zip(trials, found, strict=True)):
+        results[name].append(Tried(trial, tuple(sorted(map(said, findings))), frozenset(held[index])))
+    return results
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(case: Case) -> None:
+    """The rule says what the case states, and nothing of what differs from it."""
+    for one in tried(case.rule)[case.name]:
+        assert one.said == one.trial.expected, f"{one.trial.targets}\n{one.trial.text}"
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_limit_has_a_case(program: str) -> None:
+    """Each holds at both ends of its span, is tried in the releases beside it, and without what decides."""
+    results = [one for rule in dict.fromkeys(case.rule for case in CASES) for one in tried(rule).values()]
+    limits = [limit for section in limits_of(program).values() for limit in section]
+    shown = {limit for case in results for limit in _shown(case)}
+    assert [f"{limit.since}..{limit.until}: {limit.when}" for limit in limits if limit not in shown] == []
+    beside = {(one.trial.text, one.trial.targets[0]) for case in results for one in case}
+    for limit in limits:
+        texts = {one.trial.text for case in results for one in case if limit in one.held}
+        for release in _ends(limit, program):
+            assert any((text, f"{program}={release}") in beside for text in texts), (limit, release)
+
+
+def _shown(case: Sequence[Tried]) -> set[Limit]:
+    """The limits that hold where a case is refused and do not where a line of it differs."""
+    refused = [one.held for one in case if one.trial.expected]
+    differing = [one.held for one in case if one.trial.instead]
+    return {limit for held in refused for limit in held if any(limit not in other for other in differing)}
+
+
+def _ends(limit: Limit, program: str) -> Iterator[str]:
+    """The first and the last release of a span, and the known ones beside."""
+    order = declarations(program).names
+    for end, step in ((limit.since, -1), (limit.until, 1)):
+        if end:
+            yield end
+            index = order.index(end) + step
+            yield from order[index : index + 1] if index >= 0 else ()

@@ -1,0 +1,561 @@
+"""Writes the cases of the limits, fixtures/RULE/limits.yaml, from their conditions: `python tools/limit_cases.py`.
+
+For each line of a limits file it looks for settings with which this line alone holds, in the first and in the last
+release of its span, while the releases beside them are silent; and for each word of the condition for another value
+with which the rule is silent. tools/trials.py explains the form, tests/test_limits.py tries the cases. A line without
+such settings is named: it needs a case in fixtures/RULE/limits-by-hand.yaml, which this script only reads.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+from trainlint.engine import Workspace
+from trainlint.programs.table import PROGRAMS
+from trainlint.reading.document import documents
+from trainlint.reading.scalars import Dialect, plain_value
+from trainlint.reading.text import Text
+from trainlint.settings import Settings
+from trainlint.training.declarations import declarations
+from trainlint.training.limits import Limit, Reading, Term, limits_of, terms_of
+from trials import Expected, Trial, file_of, key_of, outcomes, read_cases, said
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+HEAD = "# Cases of the limits that {code} checks, written by tools/limit_cases.py; their form: tools/trials.py.\n"
+MOST = 600
+"""So many combinations of values are looked at for a limit."""
+ENOUGH = 6
+"""So many of those with which it holds alone are compared."""
+
+Values = Mapping[str, object]
+
+
+class Absent:
+    """The value of a setting that is left out."""
+
+
+ABSENT = Absent()
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the cases of a program are made from.
+
+    `base` holds the settings of all; `needs` what a section, a setting or one of its values needs beside it. `samples`
+    are values of settings that take no plain one, `makes` the settings behind a name that the program derives from
+    them. Up to the release `old` settings below the keys of `spelled` begin with its values.
+    """
+
+    base: Values
+    needs: Mapping[str, Values] = field(default_factory=dict)
+    samples: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    makes: Mapping[str, Sequence[Values]] = field(default_factory=dict)
+    old: str = ""
+    spelled: Mapping[str, str] = field(default_factory=dict)
+
+
+ATTENTIONS: Sequence[Values] = [
+    {"attn_implementation": word, "flash_attention": ABSENT}
+    for word in ("eager", "flash_attention_2", "flex_attention")
+]
+ORIGINS: Mapping[str, Origin] = {
+    "axolotl": Origin(
+        base={
+            "base_model": "acme/tiny-lm",
+            "datasets": [{"path": "acme/notes", "type": "alpaca"}],
+            "output_dir": "out",
+            "sequence_len": 1024,
+            "micro_batch_size": 1,
+            "gradient_accumulation_steps": 2,
+            "learning_rate": 0.0001,
+        },
+        needs={
+            "relora": {"adapter": "lora", "jagged_restart_steps": 10},
+            "relora_steps": {"adapter": "lora"},
+            "load_in_8bit": {"adapter": "lora"},
+            "load_in_4bit": {"adapter": "qlora"},
+            "adapter=qlora": {"load_in_4bit": True},
+            "adapter=mixlora": {"lora_r": 8, "lora_alpha": 16},
+            "optimizer=polora": {"adapter": "lora"},
+            "optimizer=q_galore_adamw8bit": {"fsdp_config.use_orig_params": True, "fsdp_version": 2},
+            "ple_cpu_offload": {"adapter": "lora", "load_in_8bit": True},
+            "quantize_moe_experts": {"adapter": "lora", "load_in_8bit": True},
+            "rl=kto": {"remove_unused_columns": False},
+            "fsdp_config.cpu_offload_pin_memory": {"fsdp_config.offload_params": True, "fsdp_version": 2},
+            "fp8_enable_fsdp_float8_all_gather": {
+                "fp8": True,
+                "fsdp_config": {"offload_params": False},
+                "fsdp_version": 2,
+            },
+            "fp8_config": {"fp8": True},
+            "streaming": {"max_steps": 10},
+            "pretraining_dataset": {"max_steps": 10},
+            "early_stopping_patience": {"save_steps": 10, "eval_steps": 10},
+            "batch_size": {"gradient_accumulation_steps": ABSENT},
+            "context_parallel_size": {"flash_attention": True},
+            "sequence_parallel_degree": {"flash_attention": True},
+            "batch_flattening": {"flash_attention": True},
+            "selective_checkpointing": {"gradient_checkpointing": True},
+            "activation_offloading": {"gradient_checkpointing": True},
+        },
+        samples={
+            "adapter": ["lora", "qlora"],
+            "optimizer": ["adamw_torch"],
+            "fsdp": [["full_shard"]],
+            "fsdp_config": [{"offload_params": False}],
+            "deepspeed": ["ds_z2.json"],
+            "lr_groups": [[{"name": "head", "modules": ["lm_head"], "lr": 0.001}]],
+            "test_datasets": [[{"path": "acme/held-out", "type": "alpaca"}]],
+            "pretraining_dataset": [[{"path": "acme/notes"}]],
+            "neftune_noise_alpha": [5.0, -1.0],
+            "peft_layers_to_transform": [[0, 1]],
+            "peft_trainable_token_indices": [[0, 1]],
+            "dpo_loss_weights": [[1.0]],
+            "fp8_config": [{"recipe": "tensorwise"}],
+            "added_tokens_overrides": [{"128000": "<note>"}],
+            "attn_implementation": ["eager"],
+            "torch_compile_options": [{"shape_padding": True}],
+        },
+        makes={
+            "staged_nf4": [
+                {"fsdp_config.cpu_ram_efficient_loading": True, "load_in_4bit": True, "adapter": "qlora"},
+                {
+                    "fsdp_config.cpu_ram_efficient_loading": True,
+                    "load_in_4bit": True,
+                    "qlora_sharded_model_loading": True,
+                },
+                {"nf4_backend": "torchao", "adapter": "qlora", "load_in_4bit": True},
+                {"nf4_backend": "torchao", "adapter": "qlora", "merge_lora": True},
+                {
+                    "nf4_backend": "torchao",
+                    "adapter": "qlora",
+                    "load_in_4bit": True,
+                    "fsdp_config.cpu_ram_efficient_loading": True,
+                },
+                {"nf4_backend": "torchao"},
+            ],
+            "attention": ATTENTIONS,
+            "packing_attention": ATTENTIONS,
+        },
+        old="0.11.0",
+        spelled={"fsdp_config.": "fsdp_config.fsdp_"},
+    ),
+    "llamafactory": Origin(
+        base={
+            "model_name_or_path": "acme/tiny-lm",
+            "stage": "sft",
+            "do_train": True,
+            "finetuning_type": "lora",
+            "template": "llama3",
+            "dataset": "identity",
+            "output_dir": "out",
+        },
+        needs={
+            "zero3": {"deepspeed": "ds_z3.json"},
+            "distributed": {"fsdp": "full_shard auto_wrap"},
+            "stage=ppo": {"reward_model": "acme/judge"},
+            "streaming": {"max_steps": 10},
+            "use_galore": {"finetuning_type": "full"},
+            "use_apollo": {"finetuning_type": "full"},
+            "use_badam": {"finetuning_type": "full"},
+            "do_predict": {"predict_with_generate": True, "eval_dataset": "identity"},
+            "predict_with_generate": {"eval_dataset": "identity"},
+            "load_best_model_at_end": {"eval_strategy": "steps", "val_size": 0.1},
+        },
+        samples={"quantization_bit": [4], "adapter_name_or_path": ["acme/lora"], "val_size": [0.1]},
+        makes={
+            "image_pixels_swapped": [{"image_max_pixels": 256, "image_min_pixels": 512}, {"image_max_pixels": 1024}],
+            "video_pixels_swapped": [{"video_max_pixels": 256, "video_min_pixels": 512}, {"video_max_pixels": 1024}],
+            "evaluates": [{"do_eval": True}, {"do_eval": False}],
+        },
+    ),
+    "soup": Origin(
+        base={"base": "acme/tiny-lm", "output": "out", "data": {"train": "notes.jsonl"}},
+        needs={
+            "training.stream_layers": {"training.batch_size": 1},
+            "task=distill": {"training.teacher_model": "acme/teacher"},
+            "relora": {"training.quantization": "none"},
+            "training.use_galore": {"training.quantization": "none"},
+            "training.lora.r": {"training.quantization": "none"},
+            "training.lisa_enabled": {"training.quantization": "none"},
+            "training.unfrozen_parameters": {"training.quantization": "none"},
+            "training.train_router_only": {"training.moe_lora": True},
+            "training.moe_expert_quant": {"training.moe_lora": True},
+            "training.expand_layers": {"training.freeze_trainable_layers": 2},
+        },
+    ),
+}
+PLAIN = (True, 2, 0.5, "notes", ["notes"], {"notes": 1}, False, 0, 1)
+"""Values for a setting that declares no words; what other rules refuse is passed over."""
+KINDS = {
+    bool: re.compile("bool|Any"),
+    int: re.compile("int|PositiveInt|float|Any"),
+    float: re.compile("float|Any"),
+    str: re.compile("str|Any"),
+    list: re.compile(r"list\b|Any"),
+    dict: re.compile(r"(?!list)\w*(dict|Mapping|Config|Any)"),
+}
+"""The types that take a plain value."""
+
+
+# values for the settings of a condition
+
+
+def samples(name: str, program: str) -> Iterator[object]:
+    """Values that a setting may have: words that a release declares for it before plain ones of its type."""
+    yield from ORIGINS[program].samples.get(name, ())
+    words, types = _declared(name.rpartition(".")[2], program)
+    yield from words
+    yield from (value for value in PLAIN if not types or any(map(KINDS[type(value)].match, types)))
+
+
+@cache
+def _declared(key: str, program: str) -> tuple[tuple[object, ...], frozenset[str]]:
+    """The words that a setting takes in some release and the types that it has."""
+    known = declarations(program)
+    tables = [known.fields(table, release) for table in known.tables for release in reversed(known.names)]
+    specs = [table[key] for table in tables if key in table]
+    words = dict.fromkeys(word for spec in specs for word in spec.choices if isinstance(word, (str, int)))
+    return tuple(words), frozenset(kind for spec in specs for kind in spec.types) - {"None"}
+
+
+def values(name: str, word: Term, truth: bool, program: str) -> Iterator[object]:
+    """Values of one setting with which what a word says of it is so, or is not; others may slip in."""
+    if word.given:
+        yield from samples(name, program) if truth else [ABSENT, None]
+    elif not word.operator or word.operator.startswith("#"):
+        yield from (value for value in samples(name, program) if value) if truth else [ABSENT, False]
+    elif word.operator in "<>":
+        bound, step = float(word.operand), 1 if word.operator == ">" else -1
+        edge = int(bound) if bound.is_integer() else bound
+        fitting = [v for v in samples(name, program) if type(v) in (int, float) and (v - edge) * step > 0]  # type: ignore[operator]
+        yield from [*fitting, edge + step] if truth else [edge, edge - step, ABSENT]
+    elif word.operator == "~":
+        yield from (v for v in samples(name, program) if isinstance(v, str) and (word.operand in v.lower()) == truth)
+        yield f"acme/{word.operand}-tiny" if truth else ABSENT
+    else:
+        listed = [_scalar(text) for text in word.operand.split(",")]
+        if truth == (word.operator == "="):
+            yield from listed
+        else:
+            yield from (value for value in samples(name, program) if value not in listed)
+        if truth == (word.operator == "!="):
+            yield ABSENT
+
+
+def _scalar(text: str) -> object:
+    if text in ("true", "false"):
+        return text == "true"
+    number = plain_value(text, Dialect.PYYAML) if text.lstrip("-")[:1].isdecimal() else None
+    return text if number is None else number
+
+
+def _made(word: Term, program: str) -> list[Values]:
+    return [settings for name in word.names for settings in ORIGINS[program].makes.get(name, ())]
+
+
+def satisfying(word: Term, program: str) -> Iterator[Values]:
+    """Settings with which a word of a condition may hold."""
+    yield from _made(word, program)
+    if word.operator.startswith("#"):
+        count = int(word.operand) + (1 if word.operator == "#>" else -1)
+        for chosen in itertools.combinations(word.names, count):
+            yield {n: next(values(n, word, True, program)) if n in chosen else ABSENT for n in word.names}
+    elif word.negated:
+        yield dict.fromkeys(word.names, ABSENT)
+        yield from ({name: value} for name in word.names for value in values(name, word, False, program))
+    else:
+        yield from ({name: value} for name in word.names for value in values(name, word, True, program))
+
+
+def differing(word: Term, program: str) -> Iterator[Values]:
+    """Settings with one of which a word may no longer hold."""
+    made = _made(word, program)
+    yield from [*made, *({name: ABSENT} for settings in made for name in settings)]
+    for truth in (word.negated, not word.negated):
+        for name in word.names:
+            yield from ({name: value} for value in values(name, word, truth, program))
+
+
+def candidates(limit: Limit, program: str) -> Iterator[Values]:
+    """Settings with which a limit may hold, the plainest first."""
+    options = [list(itertools.islice(satisfying(word, program), 24)) for word in terms_of(limit.when)]
+    picks = sorted(itertools.product(*(range(len(option)) for option in options)), key=sum)
+    for pick in picks[:MOST]:
+        settings: dict[str, object] = {}
+        for index, option in zip(pick, options, strict=True):
+            if any(settings.get(name, value) != value for name, value in option[index].items()):
+                break
+            settings.update(option[index])
+        else:
+            yield settings
+
+
+# settings as a file
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Settings as the lines of a case, with the keys of the base that it leaves out."""
+
+    settings: Values
+    lines: tuple[str, ...]
+    left_out: tuple[str, ...]
+    base: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The file that they make."""
+        return file_of(self.lines, self.base, self.left_out)
+
+
+def drafted(settings: Values, program: str, keep: Sequence[str] = ()) -> Draft:
+    """Settings as lines, below those of the base that are kept in sight."""
+    base = ORIGINS[program].base
+    tree: dict[str, object] = {key: base[key] for key in keep}
+    for name, value in settings.items():
+        *sections, key = name.split(".")
+        place = tree
+        for section in sections:
+            inner = place.get(section, base.get(section) if place is tree else None)
+            place[section] = inner = dict(inner) if isinstance(inner, Mapping) else {}
+            place = inner
+        within = place.get(key)
+        if isinstance(value, Mapping) and isinstance(within, Mapping):
+            place[key] = {**value, **within}
+        elif value is not ABSENT and not (value is True and isinstance(within, Mapping)):
+            place[key] = value
+    left_out = tuple(name for name, value in settings.items() if value is ABSENT and name in base)
+    lines = tuple(f"{key}: {flow(value)}" for key, value in tree.items() if value != {})
+    return Draft(settings, lines, left_out, tuple(f"{key}: {flow(value)}" for key, value in base.items()))
+
+
+_BARE = re.compile(r"(?!(?:true|false|null|yes|no|on|off|[yn])$)[A-Za-z_][\w./+-]*", re.IGNORECASE)
+
+
+def flow(value: object) -> str:
+    """A value as YAML on one line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(flow, value)) + "]"
+    return value if isinstance(value, str) and _BARE.fullmatch(value) else json.dumps(value)
+
+
+# the case of a limit
+
+
+@dataclass(frozen=True)
+class Found:
+    """A case: its settings, the releases that refuse them, what is said, what is silent instead.
+
+    The releases beside the span are `silent`, or `other` lines of the table refuse the same settings there.
+    """
+
+    draft: Draft
+    refused: Sequence[str]
+    silent: Sequence[str] = ()
+    other: Sequence[Found] = ()
+    rule: str = ""
+    expected: Expected | None = None
+    instead: Sequence[str] = ()
+    others: Sequence[str] = ()
+    """What other rules say of the settings."""
+
+    def document(self, program: str) -> str:
+        """The case as it is written down."""
+        lines = ["---", f"# target: {program}={','.join(self.refused)}"]
+        lines += [f"# silent: {program}={release}" for release in self.silent]
+        lines += [f"# base: no {key}" for key in self.draft.left_out]
+        for number, line in enumerate(self.draft.lines, 1):
+            if self.expected is None or number != self.expected.line:
+                lines.append(line)
+                continue
+            said = self.expected
+            lines += [f"{line}  # expect: {self.rule} {said.start}-{said.end}", f"# {said.severity}: {said.message}"]
+            lines += [f"# help: {said.help}"] if said.help else []
+        lines += [f"# instead: {line}" for line in self.instead]
+        return "".join(f"{line}\n" for line in lines) + "".join(one.document(program) for one in self.other)
+
+
+class Section:
+    """The limits of one section of a program, and the files that they hold of."""
+
+    def __init__(self, program: str, name: str, folder: Path) -> None:
+        self.program = program
+        self.limits = limits_of(program)[name]
+        self.order = declarations(program).names
+        self._name = name
+        self._module = PROGRAMS[program].load()
+        self._surroundings = Workspace(folder, Settings()).surroundings
+
+    def holding(self, text: str, release: str) -> list[Limit]:
+        """The limits that hold of a file as a release reads it, whether it checks them or not."""
+        (document,) = documents("case.yaml", Text(text))
+        found: list[Limit] = []
+        for subject in self._module.recognise(document):
+            (views, *_) = self._module.alternatives(subject, self._surroundings, release)
+            for view in (view for view in views if isinstance(view, Reading)):
+                converted = getattr(view, "converted", view)
+                found += [limit for limit in self.limits if limit.holds(converted if limit.converted else view)]
+        return found
+
+    def refusing(self, text: str, release: str) -> list[Limit]:
+        """The limits that hold of a file and that the release checks."""
+        return [limit for limit in self.holding(text, release) if limit.applies_to(release, self.order)]
+
+    def settings(self, values: Values, limit: Limit) -> Values:
+        """Settings with what they need beside them."""
+        origin = ORIGINS[self.program]
+        given = {name: value for name, value in values.items() if value is not ABSENT}
+        needed = [self._name, *given, *(f"{name}={flow(value)}" for name, value in given.items())]
+        found = {name: value for key in needed for name, value in origin.needs.get(key, {}).items()} | dict(values)
+        return self.spelled(found, limit)
+
+    def spelled(self, values: Values, limit: Limit) -> Values:
+        """Settings as the limit's releases spell them."""
+        origin = ORIGINS[self.program]
+        if not origin.old or not limit.until or self.order.index(limit.until) > self.order.index(origin.old):
+            return values
+        for section, spelled in origin.spelled.items():
+            values = {name.replace(section, spelled): value for name, value in values.items()}
+        return values
+
+    def case(self, limit: Limit) -> Found | None:
+        """The case with the fewest findings of other rules; None where there is none."""
+        held = (self._held(limit, values) for values in candidates(limit, self.program))
+        judged = (self._judged(found) for found in held if found)
+        best: Found | None = None
+        for found in itertools.islice((found for found in judged if found), ENOUGH):
+            if best is None or len(found.others) < len(best.others):
+                best = found
+            if not best.others:
+                break
+        return replace(best, instead=list(self._instead(limit, best))) if best else None
+
+    def _held(self, limit: Limit, values: Values) -> Found | None:
+        """Settings with which this limit alone is checked and holds, at both ends of its span."""
+        draft = drafted(self.settings(values, limit), self.program)
+        refused = [release for release in self.order if limit in self.refusing(draft.text, release)]
+        if not refused:
+            return None
+        first, last = limit.since or refused[0], limit.until or refused[-1]
+        if any(self.refusing(draft.text, release) != [limit] for release in (first, last)):
+            return None
+        before = self.order.index(first) - 1 if limit.since else -1
+        after = self.order.index(last) + 1 if limit.until else -1
+        beside = [self.order[index] for index in (before, after) if 0 <= index < len(self.order)]
+        if any(limit not in self.holding(draft.text, release) for release in beside):
+            return None
+        other = [release for release in beside if self.refusing(draft.text, release)]
+        silent = [release for release in beside if release not in other]
+        return Found(draft, list(dict.fromkeys([first, last])), silent, [Found(draft, [release]) for release in other])
+
+    def _judged(self, found: Found) -> Found | None:
+        """A case with what the rule says of it, which must be one thing in all its releases."""
+        ends = [Trial(found.draft.text, (f"{self.program}={release}",)) for release in found.refused]
+        findings = outcomes(ends)
+        messages = {limit.message for limit in self.limits}
+        ours = [f for of_one in findings for f in of_one if any(f.message.startswith(text) for text in messages)]
+        if len({(f.rule, said(f)) for f in ours}) != 1 or len(ours) != len(ends):
+            return None
+        expected = said(ours[0])
+        if expected.line > len(found.draft.lines):
+            key = key_of(found.draft.text.splitlines()[expected.line - 1])
+            draft = drafted(found.draft.settings, self.program, [key])
+            return self._judged(replace(found, draft=draft))
+        other = [self._judged(one) for one in found.other]
+        if any(one is None or one.expected is None or one.expected.message == expected.message for one in other):
+            return None
+        others = [
+            f"{finding.rule} {finding.message}" for of_one in findings for finding in of_one if finding not in ours
+        ]
+        return replace(found, other=[one for one in other if one], rule=ours[0].rule, expected=expected, others=others)
+
+    def _instead(self, limit: Limit, found: Found) -> Iterator[str]:
+        """For each word of the condition a line with which the rule is silent."""
+        release = found.refused[-1]
+        for word in terms_of(limit.when):
+            lines: dict[str, Draft] = {}
+            for change in differing(word, self.program):
+                change = self.spelled(change, limit)
+                kept = {
+                    name: value
+                    for name, value in found.draft.settings.items()
+                    if not any(name.startswith(f"{gone}.") for gone, to in change.items() if to is ABSENT)
+                }
+                keep = [key_of(line) for line in found.draft.lines if key_of(line) in ORIGINS[self.program].base]
+                draft = drafted({**kept, **change}, self.program, keep)
+                if self.refusing(draft.text, release) or limit in self.holding(draft.text, release):
+                    continue
+                changed = _changed(found.draft, draft)
+                if len(changed) == 1:
+                    lines.setdefault(changed[0], draft)
+            trials = [
+                Trial(draft.text, (f"{self.program}={release}",)) for draft in itertools.islice(lines.values(), 8)
+            ]
+            counts = [
+                (sum(100 if finding.rule == found.rule else 1 for finding in findings), index)
+                for index, findings in enumerate(outcomes(trials))
+            ]
+            if counts and min(counts)[0] < 100:
+                yield list(lines)[min(counts)[1]]
+
+
+def _changed(before: Draft, after: Draft) -> list[str]:
+    """The lines that differ, as a case writes them."""
+    old, new = ({key_of(line): line for line in draft.text.splitlines()} for draft in (before, after))
+    return [new.get(key, f"no {key}") for key in {**old, **new} if old.get(key) != new.get(key)]
+
+
+def by_hand(sections: Iterable[Section]) -> set[Limit]:
+    """The limits that have a case written by hand."""
+    done: set[Limit] = set()
+    cases = [case for path in sorted(FIXTURES.glob("*/limits-by-hand.yaml")) for case in read_cases(path)]
+    for case in cases:
+        trial = next(case.trials())
+        program, _, release = trial.targets[0].partition("=")
+        messages = [expected.message for expected in trial.expected]
+        for section in sections:
+            if section.program == program:
+                holding = section.refusing(trial.text, release)
+                done.update(limit for limit in holding if any(text.startswith(limit.message) for text in messages))
+    return done
+
+
+def main(programs: Sequence[str]) -> int:
+    """Write the files of these programs, and name the limits that have no case, or one that is not clean."""
+    with tempfile.TemporaryDirectory() as folder:
+        sections = [Section(program, name, Path(folder)) for program in programs for name in limits_of(program)]
+        done = by_hand(sections)
+        files: dict[str, list[str]] = {}
+        missing = 0
+        for section in sections:
+            base = "".join(f"{key}: {flow(value)}\n" for key, value in ORIGINS[section.program].base.items())
+            for limit in (limit for limit in section.limits if limit not in done):
+                where = f"{section.program} {limit.since}..{limit.until}: {limit.when}"
+                found = section.case(limit)
+                if found is None or not found.instead:
+                    missing += 1
+                    print(f"{where}\n    has no case, write it by hand")
+                    continue
+                files.setdefault(found.rule, [HEAD.format(code=found.rule) + base]).append(
+                    found.document(section.program)
+                )
+                if found.others:
+                    print(f"{where}\n    is also found: {'; '.join(dict.fromkeys(found.others))}", flush=True)
+    for rule, parts in files.items():
+        (FIXTURES / rule / "limits.yaml").write_text("".join(parts), encoding="utf-8", newline="\n")
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:] or list(ORIGINS)))
