@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from trainlint.reading.text import Text, Undecodable, decode
-from trainlint.repository.bounds import MAX_BYTES, inside, leads_out, read
+from trainlint.repository.bounds import MAX_BYTES, Bounds, read
 from trainlint.repository.discover import SUFFIXES, Excluder, files_below, files_in
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ class Repository:
         self.whole = True
         """All files below the root belong to it, else only those in the root itself."""
         self._marks = marks
+        self._bounds = Bounds(root)
         self._named: dict[str, Path] = {}
         self._sources: dict[str, Source] = {}
         self._unmarked: dict[str, Source] = {}
@@ -143,15 +144,15 @@ class Repository:
 
     def find(self, file: Path) -> Path | None:
         """A file that some other names, if it is one of the workspace; None where it is none or outside."""
-        return file if inside(self.root, file) else None
+        return file if self._bounds.file(file) else None
 
     def is_outside(self, path: Path) -> bool:
         """A path that some file names leads out of the workspace: what is there, if anything, is not known."""
-        return leads_out(self.root, path)
+        return self._bounds.leaves(path)
 
     def has_folder(self, name: str) -> bool:
         """The workspace holds a folder of this path from its root."""
-        return not leads_out(self.root, self.root / name) and os.path.isdir(self.root / name)
+        return not self._bounds.leaves(self.root / name) and os.path.isdir(self.root / name)
 
     def text(self, file: Path) -> str:
         """The text of a file that some other names.
@@ -168,7 +169,7 @@ class Repository:
         if not self.whole and os.path.abspath(file) in self._named:
             real = Path(os.path.realpath(file))
             return read(real.parent, real)
-        return read(self.root, file)
+        return self._bounds.read(file)
 
     def _bounded(self, file: Path) -> bytes:
         data = self._read(file)
