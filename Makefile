@@ -1,9 +1,9 @@
 # make lint PATHS=…   lint a repository (the demo, when nothing is named)
 # make test           everything that CI runs
-# make hostile        only the repositories that are made to do harm
-# make dist           source distribution and wheel, built by what .ci/build.txt pins
-# make audit          zizmor and actionlint on workflows and Action, pip-audit on what is installed (needs a network)
-# make locks          write .ci/build.txt and .ci/audit.txt anew
+# make hostile        only the tests with harmful repositories
+# make dist           build source distribution and wheel with the tools that .ci/build.txt pins
+# make audit          zizmor and actionlint on workflows and Action, pip-audit on the dependencies (needs a network)
+# make locks          update .ci/build.txt and .ci/audit.txt
 # make bench          how long one staged file takes
 # make mutate SEED=…  invert 60 random conditions, one at a time, and list those that no test notices
 # make snapshots      update the report beside each bad fixture

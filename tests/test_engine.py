@@ -72,7 +72,7 @@ def test_counts_and_targets(tmp_path: Path) -> None:
     assert (report.files.discovered, report.files.parsed, report.files.recognised) == (3, 2, 1)
     assert report.targets == {
         "kubeflow-trainer": Target(("2.0", "2.1", "2.2", "2.3"), "default", How.NOT_STATED),
-        "torchtune": Target(("0.6.1",), "image of Kubeflow Trainer", How.STATED),
+        "torchtune": Target(("0.6.1",), "the image of Kubeflow Trainer", How.STATED),
     }
 
 

@@ -133,9 +133,9 @@ def judged(case: Case) -> tuple[Report, str]:
 
 
 def _by_the_newest(overrides: Overrides) -> Report:
-    """The report on the current folder; a program whose release nothing states is judged by its newest.
+    """The report on the current folder; if no release of a program is stated, the newest one is used.
 
-    But for torchtune, whose rules ask whether the release is stated.
+    torchtune is an exception, because its rules depend on whether the release is stated.
     """
     report = lint([Path()], overrides)
     open_ = {

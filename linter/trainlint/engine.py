@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 MAX_NAMED_JSON = 64_000
-"""Bytes up to which a JSON file that nobody named is looked at."""
+"""The size in bytes up to which a JSON file is read that the user did not name."""
 
 
 def lint(paths: Sequence[Path], overrides: Overrides | None = None, stdin: tuple[Path, bytes] | None = None) -> Report:
@@ -153,7 +153,7 @@ class Run:
                         yield workspace.surroundings, subject, in_force
 
     def files(self, paths: Sequence[Path]) -> Iterator[ShownFile]:
-        """Whose each file is that holds the marker of a program, by which evidence, and in which release."""
+        """The program and release of each file with the marker of a program, and how it was recognised."""
         from trainlint.show_files import Owned, ShownFile
 
         for candidate, source in self._sources(paths, None):
@@ -200,7 +200,7 @@ class Run:
                 self._notice(f"{display_path(candidate.file)}: cannot be read: {error.strerror}")
 
     def _named_json(self, paths: Sequence[Path], candidates: Sequence[Candidate]) -> list[Candidate]:
-        """The JSON files of walked folders that a command hands to a program: no other JSON is looked at."""
+        """The JSON files in the given folders that a command passes to a program; no other JSON file is read."""
         seen = {os.path.abspath(candidate.file) for candidate in candidates}
         found: list[Candidate] = []
         for path in paths:
@@ -325,12 +325,12 @@ class Run:
         if target.how is How.NOT_STATED:
             first, last = minor(target.versions[0]), minor(target.versions[-1])
             self._notice(
-                f"no file states the release of {program.title}: judged as {first} to {last} together; pin it, or set "
+                f"no file states the release of {program.title}: checked for {first} to {last}; pin it, or set "
                 f'{program.name} = "{last}" in [tool.trainlint.targets]'
             )
 
     def _in_force(self, program: Program, target: Target) -> Iterator[InForce]:
-        """The known releases that stand for each version that is chosen or stated."""
+        """The known releases that stand in for each chosen or stated version."""
         for version in target.versions:
             in_force = program.load().in_force(version)
             if in_force.notice:

@@ -61,7 +61,7 @@ class Edit:
 class Fix:
     """A change that fixes a finding; a `safe` one keeps what the program does today.
 
-    `title` says what is written where; a finding's help says why or how, in other words.
+    `title` says what is written where. The help of the finding is a different sentence that says why or how.
     """
 
     title: str
@@ -87,13 +87,13 @@ class Finding:
     program: str = ""
     program_versions: tuple[str, ...] = ()
     releases: str = ""
-    """The releases in words where naming each would be too long: `since 0.20.0`, `0.16.0 to 1.16.0`."""
+    """The releases in words, if the list would be too long: `since 0.20.0`, `0.16.0 to 1.16.0`."""
     refused_by_some: bool = False
-    """An error in the releases that are named, and a warning since others may be meant that do not refuse."""
+    """It is an error in the named releases, and only a warning because the file may be for one that accepts it."""
     stated: str = ""
     """How the release is known: `chosen`, `stated`, `range`, `unknown` or `not stated`."""
     stated_at: str = ""
-    """Where it is stated: `requirements.txt:3`; empty where nothing states it."""
+    """Where the release is stated (`requirements.txt:3`); empty if nothing states it."""
     rule: str = ""
     name: str = ""
     related: tuple[Related, ...] = ()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Recognised = list[tuple[Program, "Subject"]]
 
 NONE = "none"
-"""What settings say of a file that is no program's."""
+"""The program in settings for files that should not be checked."""
 
 OWN_WORDS = 4
 """A claim of at least this strength is never dropped: the document has words that only this program has."""
@@ -58,14 +58,14 @@ _RUN_LOGS = re.compile(
     r"(?:^|/)(?:wandb/(?:offline-)?run-[^/]+/|mlruns/|lightning_logs/|\.hydra/|checkpoint-\d+/|\.git/)"
     r"|(?:^|/)hparams\.ya?ml$"
 )
-"""Where tools write down what a run was started with: nobody starts from there."""
+"""Where tools record the settings of a run; nobody starts a run from these files."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a program says of a document: a subject in it, and by which evidence.
+    """The claim of a program to a document: a subject in it, and how it was recognised (`evidence`).
 
-    `lost` says why the claim does not count; it is empty for one that does.
+    `lost` is the reason why the claim does not count, empty if it counts.
     """
 
     program: Program
@@ -84,7 +84,7 @@ class Recogniser:
         self._of_program: dict[str, list[Subject]] = {}
 
     def claims(self, source: Source) -> list[Claim]:
-        """What the programs say of a file, document by document."""
+        """The claims of all programs to a file, document by document."""
         if source.path not in self._claims:
             self._claims[source.path] = [
                 claim for document in source.documents for claim in self._document_claims(document, source)
@@ -123,7 +123,7 @@ class Recogniser:
         yield from claims
 
     def _named(self, document: Document, programs: Iterable[Program]) -> Iterator[Claim]:
-        """The claims to a document that a command of the repository hands to a program."""
+        """The claims of programs to which a command in the repository passes this document."""
         from trainlint.repository.invocations import names_document, repository_invocations
 
         for program in programs:
@@ -181,32 +181,32 @@ def claimed(document: Document, programs: Iterable[Program]) -> Iterator[Claim]:
             yield claim
         else:
             others = " and ".join(owner.title for name, owner in owners.items() if name != claim.program.name)
-            yield replace(claim, lost=f"{others} claims it as well")
+            yield replace(claim, lost=f"it looks like a file of {others}, too")
 
 
 def run_log(path: str, document: Document) -> str:
-    """Why a document is the log of a run; empty where it is not."""
+    """The reason why a document is the log of a run; empty if it is none."""
     if _RUN_LOGS.search(path):
         return "it is in a folder of run logs"
     entries = list(_root(document).entries())
     if len(entries) > 2 and all(entry.is_mapping and entry.get("value").node is not None for entry in entries):
-        return "every key has a `value`: it is a log of Weights & Biases"
+        return "every key has a `value`, as in logs of Weights & Biases"
     return ""
 
 
 def _chosen(document: Document, programs: Sequence[Program], chosen: str) -> Iterator[Claim]:
-    """The claim that settings give; commands in the file still belong to their programs."""
+    """The claim of the program in the settings; commands in the file still belong to their own programs."""
     for claim in claimed(document, programs):
         if not claim.subject.owns_document:
             yield claim
     if chosen != NONE:
         program = PROGRAMS[chosen]
         for subject in program.load().adopt(document):
-            yield Claim(program, subject, "settings say so")
+            yield Claim(program, subject, "the settings")
 
 
 def _against(program: Program, subject: Subject) -> str:
-    """Which top-level key of the document or of the section belongs to another program; empty where none does."""
+    """The reason why a top-level key of the document or section belongs to something else; empty if none does."""
     if program.strength >= OWN_WORDS:
         return ""
     root = Field.root(subject.field.document, subject.field.dialect)
@@ -218,9 +218,9 @@ def _against(program: Program, subject: Subject) -> str:
         for name, signs in STRANGERS.items():
             for sign in signs:
                 if sign.keys <= keys and not sign.unless & keys:
-                    return f"{' and '.join(sorted(sign.keys))} stands in files of {name}"
+                    return f"{' and '.join(sorted(sign.keys))}: as in files of {name}"
     if root.get("defaults").is_sequence:
-        return "defaults is a list: Hydra composes it"
+        return "defaults is a list, as in files for Hydra"
     return ""
 
 

@@ -61,13 +61,13 @@ def resolve(paths: Sequence[Path], overrides: Overrides) -> list[Resolved]:
 
 
 def as_json(found: Sequence[Resolved], *, show_values: bool = False) -> str:
-    """One object: `{"version": 1, "jobs": [...]}`, what looks like a secret masked unless it is to be shown."""
+    """One object: `{"version": 1, "jobs": [...]}`, values that look like secrets masked unless `show_values` is set."""
     jobs = [_job(item) for item in found]
     return escape.as_json({"version": 1, "jobs": jobs if show_values else [_masked(job) for job in jobs]})
 
 
 def _masked(node: Json) -> Json:
-    """Plain data of a pod without its secrets: values of variables by their names, words of commands by their flags."""
+    """Plain data of a pod with its secrets masked: those in variables and in flags of commands."""
     if isinstance(node, str):
         return shown(node)
     if isinstance(node, list):

@@ -30,7 +30,7 @@ class Rule:
     severity: Severity
     program: str | None
     ordinary_elsewhere: bool = False
-    """What it finds is an ordinary setting for the releases that do not find it, as a key that they have is."""
+    """Releases without the finding accept the setting as an ordinary one, for example a key that they have."""
 
     @cached_property
     def _parameters(self) -> list[type]:

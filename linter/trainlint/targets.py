@@ -15,16 +15,16 @@ class TargetError(ValueError):
 
 
 class How(enum.Enum):
-    """How the releases that a file is judged by are known."""
+    """How the releases are known that a file is checked for."""
 
     CHOSEN = "chosen"
-    """An option or a setting names them: each gives its own verdict."""
+    """An option or a setting names them; each gives its own verdict."""
     STATED = "stated"
-    """The repository states one, or several that differ and stand equally near."""
+    """The repository states one, or several that differ and are equally near."""
     RANGE = "range"
-    """The repository states a range, or what it states of another package bounds this one."""
+    """The repository states a range, or the stated release of another package limits this one."""
     UNKNOWN = "unknown"
-    """The repository states something that no release stands for: a commit, a branch, a fork."""
+    """The repository states something that is not a release: a commit, a branch, a fork."""
     NOT_STATED = "not stated"
 
 
@@ -42,13 +42,13 @@ class Target:
 
     @property
     def newest(self) -> Target:
-        """The same where releases are chosen or stated; of those that may only be meant the newest."""
+        """The same target if its releases are chosen or stated, else only its newest release."""
         return self if self.how in (How.CHOSEN, How.STATED) else replace(self, versions=self.versions[-1:])
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """The known contents of the cluster: `[tool.trainlint.cluster]` and `runtimes`. None where nothing is known.
+    """The known contents of the cluster: `[tool.trainlint.cluster]` and `runtimes`; None if not known.
 
     `closed`: there are no other runtimes than those in the repository and those that the release ships.
     """

@@ -49,14 +49,14 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
     """The files of the named paths, each once: a file itself, a folder's YAML files.
 
     In a git work tree these are the tracked files and the untracked ones that are not ignored; elsewhere, and below a
-    folder that git ignores, all files below, without links to folders. Links out of a workspace are left out.
+    folder that git ignores, all files below, without links to folders. Links that lead out of a workspace are skipped.
 
     Raises MissingPath, and PathError for a path that leads out of its workspace or where git refuses.
     """
     seen: set[str] = set()
     workspaces = _Workspaces()
     for path in paths:
-        # Before it is asked whether anything is there: nobody is to learn that of a place outside.
+        # Before the check that the path exists: nobody should learn what exists outside the workspace.
         workspaces.hold(path)
         if os.path.isdir(path):
             found: Iterable[Path] = files_below(path)
@@ -79,7 +79,7 @@ def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> Iterator[Pa
 
     Raises PathError where git refuses.
     """
-    # Not `:(icase)`, with which git lists nothing from inside a folder of which it tracks no file.
+    # Not `:(icase)`: with it git lists nothing in a folder without tracked files.
     listed = git.listed(folder, [f"*{_in_any_case(suffix)}" for suffix in suffixes])
     yield from _kept(folder, sorted(_walk(folder, suffixes) if listed is None else listed))
 
@@ -91,7 +91,7 @@ def files_in(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> list[Path]:
 
 
 def _kept(folder: Path, files: Iterable[Path]) -> Iterator[Path]:
-    """The regular files, and the links to some within the workspace of the folder."""
+    """The regular files, and the links to regular files in the workspace of the folder."""
     root = workspace_of(Path(os.path.abspath(folder)), Path(os.path.abspath(folder)))
     bounds = Bounds(root)
     return (file for file in files if bounds.file(file))
@@ -149,7 +149,7 @@ class _Workspaces:
         return self._marked(folder) or top
 
     def hold(self, path: Path) -> None:
-        """Raises PathError where a link on the way to a path leads out of the workspace that holds the link."""
+        """Raises PathError where a link in a path leads out of the workspace that has the link."""
         place = Path(os.path.abspath(path))
         for link in (place, *place.parents):
             if link in self._held:

@@ -143,28 +143,28 @@ class Repository:
         return self._sources[key]
 
     def find(self, file: Path) -> Path | None:
-        """A file that some other names, if it is one of the workspace; None where it is none or outside."""
+        """A file that another file names; None if it is not a file in the workspace."""
         return file if self._bounds.file(file) else None
 
     def is_outside(self, path: Path) -> bool:
-        """A path that some file names leads out of the workspace: what is there, if anything, is not known."""
+        """A path that some file names leads out of the workspace, where nothing is looked up."""
         return self._bounds.leaves(path)
 
     def has_folder(self, name: str) -> bool:
-        """The workspace holds a folder of this path from its root."""
+        """The workspace has a folder with this path from its root."""
         return not self._bounds.leaves(self.root / name) and os.path.isdir(self.root / name)
 
     def text(self, file: Path) -> str:
-        """The text of a file that some other names.
+        """The text of a file that another file names.
 
-        Raises OSError when it cannot be read or lies outside, and Undecodable when it is no text.
+        Raises OSError when it cannot be read or is outside the workspace, and Undecodable when it is not text.
         """
         return decode(self._bounded(file)).content
 
     def _read(self, file: Path) -> bytes:
-        """The bytes of a file of the workspace, one more than MAX_BYTES at most.
+        """The bytes of a file in the workspace, at most one more than MAX_BYTES.
 
-        One that was named where nothing marks a workspace may be a link to anywhere: whoever named it meant that.
+        A file that the user named outside any workspace may be a link to anywhere, because the user chose it.
         """
         if not self.whole and os.path.abspath(file) in self._named:
             real = Path(os.path.realpath(file))
@@ -186,7 +186,7 @@ class Repository:
         return source.documents if source.text is not None else self._looked_into(file, pattern).documents
 
     def _looked_into(self, file: Path, pattern: re.Pattern[str]) -> Source:
-        """A file without a mark as a source of its own; for the run it stays unmarked."""
+        """A file without a mark as a separate source; for the run it stays unmarked."""
         key = os.path.abspath(file)
         if key in self._unmarked:
             return self._unmarked[key]
@@ -236,7 +236,7 @@ class Repository:
         self._sources[os.path.abspath(file)] = load(file, data, self._marks)
 
     def holds_above(self, path: str, folders: Sequence[str]) -> bool:
-        """One of these folders stands below a folder that a file is in, up to the workspace's root."""
+        """One of these folders is next to a file, or next to a folder above it in the workspace."""
         root = os.path.abspath(self.root)
         folder = os.path.dirname(os.path.abspath(path))
         while True:

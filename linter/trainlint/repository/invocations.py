@@ -232,7 +232,7 @@ def named_file(repository: Repository, invocation: Invocation, name: str) -> Pat
 
 
 def may_be_elsewhere(repository: Repository, invocation: Invocation, name: str) -> bool:
-    """Where a word of an invocation names a file, it is, or may be, outside the workspace, and nobody looks there."""
+    """A word of an invocation names a file that is, or may be, outside the workspace, where nothing is looked up."""
     path = posixpath.join(invocation.folder or "", name)
     holder = Path(invocation.document.path).absolute().parent
     return path.startswith(("/", "~")) or any(

@@ -584,10 +584,11 @@ def axolotl_offload_clipping(config: AxolotlConfig) -> Iterator[Finding]:
 
 @rule("FS416", "axolotl-duplicate-key", severity=Severity.WARNING)
 def axolotl_duplicate_key(config: AxolotlConfig) -> Iterator[Finding]:
-    """A key is written twice, and the last one counts without a word.
+    """A key is written twice, and only the last one counts.
 
-    PyYAML keeps the last of equal keys in a mapping, so that what was written first is lost. Remove the one that is not
-    meant.
+    PyYAML keeps the last of equal keys in a mapping, without a message, so the first value is lost.
+
+    Remove the wrong one.
 
     Source: Axolotl, utils/config and cli/config.py of each release, which load with PyYAML's safe_load.
     """
@@ -597,5 +598,5 @@ def axolotl_duplicate_key(config: AxolotlConfig) -> Iterator[Finding]:
 def _written_twice(field: Field) -> Iterator[Finding]:
     for entry in (*field.entries(), *field.items()):
         if entry.entry is not None and entry.entry.duplicates and not entry.use:
-            yield entry.finding(f"{entry.name} is written before: this one counts", at_key=True)
+            yield entry.finding(f"{entry.name} is written twice: only this one counts", at_key=True)
         yield from _written_twice(entry)

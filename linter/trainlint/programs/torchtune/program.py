@@ -590,7 +590,7 @@ class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts
     def default_target(self, subject: TorchtuneSubject, surroundings: Surroundings) -> Target:
         """For a job the release in the image of its runtime, else the pinned one, else the newest."""
         if isinstance(subject, JobRun) or (isinstance(subject, Invocation) and _is_a_jobs(subject)):
-            return Target((KUBEFLOW_IMAGE,), "image of Kubeflow Trainer", How.STATED)
+            return Target((KUBEFLOW_IMAGE,), "the image of Kubeflow Trainer", How.STATED)
         return target(surroundings.repository, _path(subject), _KNOWN)
 
     def in_force(self, version: str) -> InForce:

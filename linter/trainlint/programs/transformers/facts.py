@@ -90,10 +90,10 @@ RENAMED: Mapping[str, str] = {
 """What replaces an argument that is gone."""
 
 MEANT: Mapping[str, str] = {"epochs": "num_train_epochs"}
-"""Names that no release has, with the arguments that they mean."""
+"""Names that no release has, with the arguments that users mean."""
 
 GONE_BEFORE = frozenset({"evaluate_during_training"})
-"""Arguments that files still have, and that went before the oldest release known."""
+"""Arguments that are still in files although they ended before the oldest known release."""
 
 FSDP_KEY_ADVICE: Mapping[str, str] = {
     "sharding_strategy": "name the strategy in fsdp",
@@ -115,10 +115,10 @@ OLD_SPELLINGS: Mapping[str, tuple[str, str]] = {
     "backward_prefetch": ("..4.38.2", "fsdp_backward_prefetch"),
     "forward_prefetch": ("4.32.1..4.38.2", "forward_prefect"),
 }
-"""Keys of fsdp_config that some releases ask for by another name, with these releases and the name."""
+"""Keys of fsdp_config that some releases read under another name, with these releases and the name."""
 
-_READ_FOR_NOTHING = {"forward_prefect": "..4.31.0"}
-"""Keys of fsdp_config that are read, and make no difference."""
+_WITHOUT_EFFECT = {"forward_prefect": "..4.31.0"}
+"""Keys of fsdp_config that are read but have no effect."""
 
 SWITCHES = frozenset(
     """
@@ -195,27 +195,27 @@ class ArgumentFacts:
     names_fsdp_version: bool = during("5.0.0..")
     """fsdp_config names the FSDP version."""
     checkpointing_told: bool = during("4.43.4..")
-    """Gradient checkpointing with FSDP is warned of."""
+    """A warning is logged for gradient checkpointing with FSDP."""
     fsdp_prefix: bool = during("4.52.4..")
     """The prefix `fsdp_` of a key of fsdp_config is stripped, also in a YAML mapping."""
     switches_are_texts: bool = during("4.32.1..4.40.2")
     """A switch of fsdp_config must be a text."""
     orig_params_as_written: bool = during("..4.31.0")
-    """use_orig_params is handed on as it stands."""
+    """use_orig_params is passed on as it is written."""
     prefix_stripped_in_files: bool = during("4.32.1..")
-    """`fsdp_` in front of a key is stripped where fsdp_config is a file or a text."""
+    """The prefix `fsdp_` of a key is stripped if fsdp_config is a file or a text."""
     texts_parsed: bool = during("4.40.2..")
-    """A text that begins with a brace is parsed as JSON; before, it is the name of a file."""
+    """A text that begins with a brace is parsed as JSON; earlier releases read it as the name of a file."""
     auto_wrap_asks_model: bool = during("4.32.1..")
-    """auto_wrap without classes or size wraps the classes that the model names; before, nothing."""
+    """auto_wrap without classes or size wraps the classes that the model names; earlier releases wrap nothing."""
     batch_options_break: bool = during("4.38.2")
-    """dispatch_batches and split_batches are written into an object that takes no items."""
+    """dispatch_batches and split_batches are written into an object that accepts no items."""
     accumulation_excludes_steps: bool = during("4.40.2..")
-    """num_steps in accelerator_config does not go with gradient_accumulation_steps."""
+    """num_steps in accelerator_config does not work with gradient_accumulation_steps."""
     half_precision_needs_gpu: bool = during("..4.41.2")
-    """fp16 on the CPU is refused when the arguments are built."""
+    """fp16 on the CPU is refused when the arguments are created."""
     save_only_model_best_refused: bool = during("4.38.2..")
-    """save_only_model does not go with load_best_model_at_end."""
+    """save_only_model does not work with load_best_model_at_end."""
     unsynced_loading_refused: bool = during("4.41.2..")
     """Loading on one process needs sync_module_states."""
     sharded_save_only_model_refused: bool = during("4.50.3..")
@@ -261,7 +261,7 @@ class ArgumentFacts:
         """The keys of fsdp_config that are read, as later releases spell them, each with how this one does."""
         old = {key: name for key, (text, name) in OLD_SPELLINGS.items() if within(self.release, text)}
         read = declarations("transformers").keys("fsdp_config", self.release)
-        read -= {name for name, text in _READ_FOR_NOTHING.items() if within(self.release, text)}
+        read -= {name for name, text in _WITHOUT_EFFECT.items() if within(self.release, text)}
         later = {name: key for key, name in old.items()}
         return {later.get(name, name): name for name in read if name not in old}
 

@@ -503,10 +503,12 @@ def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
 
 @rule("FS217", "half-precision-on-cpu")
 def half_precision_on_cpu(arguments: Arguments) -> Iterator[Finding]:
-    """fp16 is on, and training runs on the CPU.
+    """fp16 is on although training runs on the CPU.
 
-    Up to 4.41 TrainingArguments raises ValueError for `fp16` and `fp16_full_eval` where `use_cpu` (or `no_cuda`) keeps
-    the training on the CPU. Take bf16, or a GPU.
+    Up to 4.41 TrainingArguments raises ValueError for `fp16` and `fp16_full_eval` if `use_cpu` (or `no_cuda`) keeps the
+    training on the CPU.
+
+    Use bf16, or a GPU.
 
     Source: transformers 4.31 to 4.41, TrainingArguments.__post_init__.
     """
@@ -520,9 +522,12 @@ def half_precision_on_cpu(arguments: Arguments) -> Iterator[Finding]:
 
 @rule("FS218", "sharded-ddp")
 def sharded_ddp(arguments: Arguments) -> Iterator[Finding]:
-    """Something that fairscale's sharding does not go with is beside `sharded_ddp`.
+    """sharded_ddp does not work with bf16, FSDP or DeepSpeed.
 
-    `sharded_ddp` (up to 4.34) raises ValueError beside bf16, FSDP and DeepSpeed. Take `fsdp` in its place.
+    TrainingArguments raises ValueError for the combination. `sharded_ddp` is fairscale's sharding, which transformers
+    had up to 4.34.
+
+    Use `fsdp` instead.
 
     Source: transformers 4.31 to 4.34, TrainingArguments.__post_init__ and Trainer.__init__.
     """
@@ -536,7 +541,7 @@ def sharded_ddp(arguments: Arguments) -> Iterator[Finding]:
     }
     for name, given in beside.items():
         if on and given:
-            yield arguments.refused(sharded, f"sharded_ddp does not go with {name}", help="use fsdp in its place")
+            yield arguments.refused(sharded, f"sharded_ddp does not work with {name}", help="use fsdp instead")
 
 
 # names
@@ -768,7 +773,7 @@ def fsdp_config_form(arguments: Arguments) -> Iterator[Finding]:
 
     A text that begins with a brace is parsed as JSON (since 4.40), any other text is opened as a file; anything else
     has no get() and raises AttributeError. Up to 5.9 this also happens without `fsdp`. Up to 4.39 a JSON object as text
-    is taken for the name of a file, in `deepspeed` too.
+    is read as the name of a file, also in `deepspeed`.
 
     Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__ and _process_fsdp_args.
     """
@@ -777,7 +782,7 @@ def fsdp_config_form(arguments: Arguments) -> Iterator[Finding]:
     scalar = field.scalar()
     for text in (field, arguments.get("deepspeed")):
         if is_object_text(text) and not arguments.facts.texts_parsed:
-            message = f"transformers {minor(arguments.facts.release)} takes {text.name} for the name of a file"
+            message = f"transformers {minor(arguments.facts.release)} reads {text.name} as the name of a file"
             yield arguments.refused(text, message, help="write its keys below it, or name a JSON file")
     if read and (field.is_sequence or (scalar.known is not None and not isinstance(scalar.known, str))):
         yield arguments.refused(

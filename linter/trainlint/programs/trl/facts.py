@@ -2,8 +2,8 @@
 
 Source: the released wheels of TRL, modules scripts/utils.py (up to 0.12 commands/cli_utils.py), scripts/*.py and
 trainer/*_config.py, each known release read, and TrlParser run in 0.8.6, 0.9.6, 0.11.4, 0.12.2, 0.19.1, 0.24.0 and
-1.16.0. 0.8 lays the file over its dataclasses as YAML has it; later releases convert texts. Settings of `accelerate
-launch` are handed to it since 0.18.
+1.16.0. 0.8 uses the values as YAML reads them; later releases convert texts. Settings of `accelerate launch` are passed
+on to it since 0.18.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _NOT_FOR_CONFIGS = frozenset({"ChatArguments", "DDPOConfig", "AlignPropConfig", 
 """Tables whose names are never top-level keys of a trainer's file."""
 
 _FOREIGN = frozenset({"base_model"})
-"""What two configs of 0.9 had, and many files have for somebody else."""
+"""Arguments of two configs in 0.9 that many files have for other programs."""
 
 RENAMED: Mapping[str, str] = {
     "max_seq_length": "max_length",
