@@ -1,19 +1,19 @@
 # make lint PATHS=…   lint a repository (the demo, when nothing is named)
 # make test           everything that CI runs
-# make hostile        only the repositories that are made to do harm
-# make dist           source distribution and wheel, built by what .ci/build.txt pins
-# make audit          zizmor and actionlint on workflows and Action, pip-audit on what is installed (needs a network)
-# make locks          write .ci/build.txt and .ci/audit.txt anew
+# make hostile        only the tests with harmful repositories
+# make dist           build source distribution and wheel with the tools that .ci/build.txt pins
+# make audit          zizmor and actionlint on workflows and Action, pip-audit on the dependencies (needs a network)
+# make locks          update .ci/build.txt and .ci/audit.txt
 # make bench          how long one staged file takes
-# make mutate SEED=…  which of 60 conditions, drawn by these seeds, no test would miss if it were inverted
-# make snapshots      write anew what is reported on each bad fixture
-# make limit-cases    write anew the cases of the limits, and name those that need one by hand
-# make docs           the snapshots, and from them the rule pages, and the outputs shown in README.md
+# make mutate SEED=…  invert 60 random conditions, one at a time, and list those that no test notices
+# make snapshots      update the report beside each bad fixture
+# make limit-cases    update the generated cases of the limits, and list the limits that need one by hand
+# make docs           update the snapshots, the rule pages and the outputs in README.md
 # make whats-new      list the releases of the trainers that are newer than those known
 # make facts PROGRAM=axolotl RELEASE=0.22.0 [FROM=FILE DATE=2026-12-24]
-#                     add a release, its package from the registry or the file; without RELEASE, read all known again
+#                     add a release from the registry or a file; without RELEASE, read all known ones again
 # make confirm PROGRAM=axolotl
-#                     list what is claimed of the newest known release and not confirmed yet
+#                     list the claims about the newest known release that are not confirmed yet
 
 PYTHON ?= python3
 PATHS ?= fixtures/demo

@@ -114,7 +114,7 @@ def test_what_some_releases_refuse_is_a_warning_that_names_them(tmp_path: Path) 
     assert said["spec.trainer.numProcPerNode"] == ("warning", "since 2.2")
     assert said["spec.managedBy"] == ("error", "2.0 to 2.3")
     (notice,) = report.notices
-    assert "no file states the release of Kubeflow Trainer: judged as 2.0 to 2.3 together" in notice
+    assert "no file states the release of Kubeflow Trainer: checked for 2.0 to 2.3" in notice
 
 
 def test_several_releases_are_named(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_what_is_no_baseline(content: str) -> None:
     Path("known.json").write_text(content, encoding="utf-8")
     result = run("--baseline", "known.json")
     assert result.exit_code == 2
-    assert "known.json: no baseline" in result.stderr
+    assert "known.json: not a baseline" in result.stderr
 
 
 def test_a_moved_file_keeps_its_rows() -> None:
@@ -96,7 +96,7 @@ def test_a_baseline_of_an_older_release() -> None:
     Path("known.json").write_text('{"version": 1, "findings": [{"fingerprint": "0"}]}', encoding="utf-8")
     result = run("--baseline", "known.json")
     assert result.exit_code == 1
-    assert "write it anew with --baseline known.json --write-baseline" in result.stderr
+    assert "write it again with --baseline known.json --write-baseline" in result.stderr
 
 
 def test_rows_are_sorted_and_independent_of_the_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,5 +111,5 @@ def test_a_read_is_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "a").write_bytes(b"12345")
     assert read(root, root / "file") == b"1234"
     for path in ("sub", "gone", "out-file", "nothing"):
-        with pytest.raises(OSError, match="no regular file of the workspace"):
+        with pytest.raises(OSError, match="not a regular file in the workspace"):
             read(root, root / path)

@@ -124,7 +124,7 @@ def test_notices_go_to_stderr_and_into_the_document(bad: Path) -> None:
     [
         (["nowhere.yaml"], "nowhere.yaml: no such file or folder"),
         (["--target", "kubeflow-trainer=new"], "is not a version"),
-        (["--select", "TT10x"], "no rule is called"),
+        (["--select", "TT10x"], "unknown rule"),
         (["--config", "nowhere.toml"], "does not exist"),
         (["--format", "xml"], "xml"),
         (["a" * 400], "no such file or folder"),
@@ -184,7 +184,7 @@ def test_a_baseline_of_a_run_that_went_wrong(bad: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("trainlint.programs.kubeflow.program.KubeflowTrainer.recognise", fail)
     result = run("--baseline", "known.json", "--write-baseline")
     assert result.exit_code == 2
-    assert "bad.yaml: not wholly checked" in result.stderr
+    assert "bad.yaml: not completely checked" in result.stderr
 
 
 def test_standard_input(bad: Path) -> None:

@@ -115,14 +115,14 @@ def test_table() -> None:
 )
 def test_no_table(table: str) -> None:
     """Each limit stands in a section and has one message."""
-    with pytest.raises(ValueError, match="is no limit"):
+    with pytest.raises(ValueError, match="not a limit"):
         read_limits(table)
 
 
 @pytest.mark.parametrize("limit", ["a b", "1.0: a b", "1.0-1.2: @a b", ": @a b"])
 def test_no_limit(limit: str) -> None:
     """A line that names no releases or no place is a fault of the table."""
-    with pytest.raises(ValueError, match=f"{limit} is no limit"):
+    with pytest.raises(ValueError, match=f"not a limit: {limit}"):
         read_limits(f"[first]\n{limit}\n    message\n")
 
 

@@ -72,7 +72,7 @@ def test_counts_and_targets(tmp_path: Path) -> None:
     assert (report.files.discovered, report.files.parsed, report.files.recognised) == (3, 2, 1)
     assert report.targets == {
         "kubeflow-trainer": Target(("2.0", "2.1", "2.2", "2.3"), "default", How.NOT_STATED),
-        "torchtune": Target(("0.6.1",), "image of Kubeflow Trainer", How.STATED),
+        "torchtune": Target(("0.6.1",), "the image of Kubeflow Trainer", How.STATED),
     }
 
 
@@ -266,7 +266,7 @@ def test_a_fault_of_ours_is_one_line_and_the_other_files_are_checked(
     assert found(report) == [("b.yaml", 6, "TT102")]
     assert report.crashed
     (notice,) = report.notices
-    assert "a.yaml: not wholly checked: internal error at test_engine.py" in notice
+    assert "a.yaml: not completely checked: internal error at test_engine.py" in notice
     assert "\n" not in notice
 
 

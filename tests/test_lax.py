@@ -91,4 +91,4 @@ def test_models() -> None:
     assert refused("{size: 1}", spec("Model")) == ["x: name"]
     assert refused("[]", spec("Model")) == ["x: a mapping"]
     assert refused("[{name: 1}]", spec("list[Model]")) == ["x[0].name: a text"]
-    assert refused("[{name: 1}]", spec("list[Model|str]")) == ["x[0]: what one of its forms takes"]
+    assert refused("[{name: 1}]", spec("list[Model|str]")) == ["x[0]: a mapping with other keys or values"]

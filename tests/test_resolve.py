@@ -187,7 +187,7 @@ def test_what_is_not_known(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(job.replace("name: tune", "name: Tune"), encoding="utf-8")
     text = _shown(tmp_path)
     assert "refused at admission" in text
-    assert "its runtime is not known" in text
+    assert "what it starts is not known" in text
     runtime = """\
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: ClusterTrainingRuntime

@@ -84,7 +84,7 @@ def test_our_table_however_it_is_written(tmp_path: Path, content: str, ours: boo
 def test_a_broken_pyproject_with_our_table_is_told(tmp_path: Path) -> None:
     project = written(tmp_path, "[tool.trainlint]\nselect = [\n", "pyproject.toml")
     assert settings_file(tmp_path) == project
-    with pytest.raises(SettingsError, match="not TOML"):
+    with pytest.raises(SettingsError, match="not valid TOML"):
         read_settings(project, VOCABULARY)
 
 
@@ -92,17 +92,17 @@ def test_a_broken_pyproject_with_our_table_is_told(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("\nselct = ['TT']\n", ":2: unknown setting 'selct', did you mean \"select\"?"),
-        ("select = 'TT'\n", ":1: 'select' must be a list of texts"),
+        ("select = 'TT'\n", ":1: 'select' must be a list of strings"),
         ("x = 1\n", ":1: unknown setting 'x'"),
         ("\n\nrun-times = 1\n", ":3: unknown setting 'run-times', did you mean \"runtimes\"?"),
         ("runtimes = 'shut'\n", ":1: 'runtimes' must be one of open, closed"),
         ("fail-on = 3\n", ":1: 'fail-on' must be one of note, warning, error"),
-        ("select = ['single-node-modl']\n", ":1: 'select': no rule is called 'single-node-modl', did you mean"),
+        ("select = ['single-node-modl']\n", ":1: 'select': unknown rule 'single-node-modl', did you mean"),
         ("[targets]\nkubeflow = '2.3'\n", ":2: unknown program 'kubeflow'"),
         ("[targets]\nkubeflow-trainer = 'new'\n", ":2: 'new' is not a version of kubeflow-trainer"),
-        ("[targets]\nkubeflow-trainer = 2.3\n", ":2: the target of kubeflow-trainer must be a text"),
-        ("[cluster]\nnodes = []\n", ":2: unknown setting 'nodes' of the cluster"),
-        ("a = [\n", ": not TOML: "),
+        ("[targets]\nkubeflow-trainer = 2.3\n", ":2: the target of kubeflow-trainer must be a string"),
+        ("[cluster]\nnodes = []\n", ":2: unknown setting 'nodes' in cluster"),
+        ("a = [\n", ": not valid TOML: "),
     ],
 )
 def test_bad_settings_name_their_place(tmp_path: Path, content: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""The cases of the fixtures: what each expects, and the text report that its snapshot holds."""
+"""The cases of the fixtures: the findings that each expects, and the text report in its snapshot."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ROW = re.compile(r"([^#:]+):(\d+):(\d+) (\S+)")
 
 @dataclass(frozen=True, order=True)
 class Expected:
-    """A finding that a case asks for; its end column is 0 where that is left open."""
+    """A finding that a case expects; its end column is 0 where it is not stated."""
 
     file: str
     line: int
@@ -43,29 +43,29 @@ class Expected:
 
 @dataclass(frozen=True)
 class Case:
-    """A file, or a folder that is a small repository, below the folder of a rule's code."""
+    """A file, or a folder that is a small repository, in the folder of a rule's code."""
 
     path: Path
 
     @property
     def code(self) -> str:
-        """The rule that it is about."""
+        """The code of its rule."""
         return self.path.parent.name
 
     @property
     def is_folder(self) -> bool:
-        """It is a repository, and its expectations are in a file of their own."""
+        """It is a repository; its expectations are in a file of their own."""
         return self.path.is_dir()
 
     @property
     def snapshot(self) -> Path:
-        """Where the text report on it is kept: `bad.out` beside `bad.yaml` or `bad/`."""
+        """The file of its text report: `bad.out` beside `bad.yaml` or `bad/`."""
         name = self.path.name if self.is_folder else self.path.stem
         return self.path.with_name(f"{name}.out")
 
     @property
     def kept(self) -> str:
-        """What the snapshot says; empty where there is none yet."""
+        """The content of the snapshot; empty where there is none yet."""
         return self.snapshot.read_text(encoding="utf-8") if self.snapshot.is_file() else ""
 
     def overrides(self) -> Overrides:
@@ -82,7 +82,7 @@ class Case:
         return Overrides(targets=targets, runtimes=runtimes)
 
     def expected(self) -> Iterator[Expected]:
-        """What its comments or rows ask for."""
+        """The findings in its comments or rows."""
         if self.is_folder:
             for row in (self.path / EXPECTATIONS).read_text(encoding="utf-8").splitlines():
                 if match := _ROW.match(row):
@@ -94,7 +94,7 @@ class Case:
                     yield Expected(self.path.name, number, code, int(start), int(end))
 
     def found(self) -> list[Expected]:
-        """What is found in it, as `expected` would say it."""
+        """The findings of the linter, in the form of `expected`."""
         return sorted(self._as_expected(finding) for finding in judged(self)[0].active)
 
     def _as_expected(self, finding: Finding) -> Expected:
@@ -103,7 +103,7 @@ class Case:
         return Expected(at.path, at.line, finding.rule, at.column, end)
 
     def files(self) -> dict[str, bytes]:
-        """Each of its files by its path inside the case, without the expectations."""
+        """Its files by their path in the case, without the expectations."""
         if not self.is_folder:
             return {self.path.name: _COMMENT.sub(b"", self.path.read_bytes())}
         files = sorted(file for file in self.path.rglob("*") if file.is_file() and file.name != EXPECTATIONS)
@@ -111,7 +111,7 @@ class Case:
 
 
 def cases(prefix: str) -> list[Case]:
-    """The cases of all rules whose name begins so."""
+    """The cases of all rules whose name begins with the prefix."""
     codes = {rule.code for rule in all_rules()}
     return [
         Case(path)
@@ -124,7 +124,7 @@ def cases(prefix: str) -> list[Case]:
 
 @cache
 def judged(case: Case) -> tuple[Report, str]:
-    """The report on a case, and its text with the safe fixes as a diff: the same on every machine."""
+    """The report on a case, and its text with the safe fixes as a diff; it is the same on every machine."""
     with _copied(case):
         report = _by_the_newest(case.overrides())
         before = case.files()
@@ -133,9 +133,9 @@ def judged(case: Case) -> tuple[Report, str]:
 
 
 def _by_the_newest(overrides: Overrides) -> Report:
-    """The report on the current folder; a program whose release nothing states is judged by its newest.
+    """The report on the current folder; if no release of a program is stated, the newest one is used.
 
-    But for torchtune, whose rules ask whether the release is stated.
+    torchtune is an exception, because its rules depend on whether the release is stated.
     """
     report = lint([Path()], overrides)
     open_ = {
@@ -148,7 +148,7 @@ def _by_the_newest(overrides: Overrides) -> Report:
 
 @contextmanager
 def _copied(case: Case) -> Iterator[None]:
-    """Stand in a repository that holds nothing but the case, so that paths are told from there."""
+    """Enter a temporary repository with only the case, so that paths are relative to it."""
     here = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         for name, data in case.files().items():

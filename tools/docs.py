@@ -1,7 +1,7 @@
 """Writes the rule pages in docs/rules/ from the registry, the fixtures and their snapshots: `python tools/docs.py`.
 
-A page shows the rule's `bad.yaml` or `bad/`, what is reported on it, and how `good.yaml` or `good/` differs. With
-`--check` nothing is written, and the pages that are out of date are named.
+A page shows the rule's `bad.yaml` or `bad/`, the report on it, and the difference to `good.yaml` or `good/`. With
+`--check` nothing is written, and the outdated pages are listed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trainlint.rule import Rule
 
 PAGES = ROOT / "docs" / "rules"
 SHOWN_WHOLE = 3
-"""So many findings are shown with their lines, those after them with their first line alone."""
+"""The number of findings that are shown with their lines; of further ones only the first line is shown."""
 
 _LANGUAGES = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".sh": "sh"}
 _HEADER = re.compile(r"^\S+:\d+:\d+: (\w+) ([A-Z]{2}\d{3}) ", re.MULTILINE)
@@ -50,7 +50,7 @@ def _cell(text: str) -> str:
 
 
 def _severity(rule: Rule) -> str:
-    """The severities that its findings have, the gravest first."""
+    """The severities of its findings, the most severe first."""
     return " or ".join(severity.value for severity in reversed(Severity) if severity.value in _levels()[rule.code])
 
 
@@ -95,7 +95,7 @@ def _files(case: Case) -> Iterator[str]:
 
 
 def _output(case: Case) -> Iterator[str]:
-    """The snapshot; of findings after the first few only the line that says what they are."""
+    """The snapshot; of findings after the first few only the first line."""
     blocks = case.kept.rstrip("\n").split("\n\n")
     findings = [block for block in blocks if _HEADER.match(block)]
     short = findings[SHOWN_WHOLE:]
@@ -105,7 +105,7 @@ def _output(case: Case) -> Iterator[str]:
 
 
 def _difference(bad: Case, good: Case) -> Iterator[str]:
-    """What to change, document by document; what the good one has besides is no part of it."""
+    """What to change, document by document, without files that only the good case has."""
     before, after = _texts(bad), _texts(good)
     if not bad.is_folder:
         after = {bad.path.name: after[good.path.name]}
@@ -123,7 +123,7 @@ def _changes(before: list[str], after: list[str]) -> Iterator[str]:
 
 
 def _pairs(ones: list[list[str]], others: list[list[str]]) -> list[tuple[list[str], list[str]]]:
-    """Each document with the one most like it, in order; the likest pair is chosen first."""
+    """Each document with the most similar one, in order; the most similar pair is chosen first."""
     likeness = {
         (i, j): difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
         for i, one in enumerate(ones)
@@ -149,7 +149,7 @@ def _documents(lines: list[str]) -> list[list[str]]:
 
 
 def main() -> int:
-    """Write the pages, or with --check say which differ."""
+    """Write the pages, or with --check list those that differ."""
     wanted = pages()
     stale = {page for page in PAGES.glob("*.md") if page not in wanted}
     changed = {p for p, text in wanted.items() if not p.is_file() or p.read_text(encoding="utf-8") != text}

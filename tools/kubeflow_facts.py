@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Write what one release of Kubeflow Trainer accepts into linter/trainlint/programs/kubeflow/facts/.
+"""Writes the CRDs and runtimes of a release of Kubeflow Trainer into linter/trainlint/programs/kubeflow/facts/.
 
     tools/kubeflow_facts.py VERSION...            e.g. 2.3.0, from the released Go module (needs go)
     tools/kubeflow_facts.py --module DIR VERSION  the same from an unpacked module or a checkout
-    tools/kubeflow_facts.py --show-cel VERSION... print the CEL rules behind the digests instead
+    tools/kubeflow_facts.py --show-cel VERSION... print the CEL rules of the digests instead
 
-Two files for each release:
+There are two files for each release:
 
-- kubeflow-MINOR.json: the structure of the CRDs in manifests/base/crds, as a table of nodes in which equal parts
-  are stored once and a child stands before its parents; CEL rules are kept as digests of their text, so that a rule
-  that a release adds or changes is noticed. TrainingRuntime stands for ClusterTrainingRuntime too (checked).
-- kubeflow-MINOR-runtimes.json: the runtimes of the overlays `runtimes` and `data-cache` as these install them, with
-  the labels and image tags that the overlays add.
+- kubeflow-MINOR.json: the structure of the CRDs in manifests/base/crds, as a table of nodes; equal parts are stored
+  once, children before their parents. CEL rules are stored as digests of their text, so that a test notices a rule that
+  a release adds or changes. TrainingRuntime also stands for ClusterTrainingRuntime (the script checks that).
+- kubeflow-MINOR-runtimes.json: the runtimes of the overlays `runtimes` and `data-cache`, with the labels and image tags
+  that the overlays add.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MODULE = "github.com/kubeflow/trainer/v2"
 GROUP = "trainer.kubeflow.org"
 KINDS = {"TrainJob": "trainjobs", "TrainingRuntime": "trainingruntimes"}
 OVERLAYS = ("runtimes", "data-cache")
-# The modules whose code decides: object metadata and quantities, CRD validation, defaulting, JobSet, queues.
+# The modules whose code decides on metadata, quantities, CRD validation, defaulting, JobSet and queues.
 PINNED = (
     "k8s.io/api",
     "k8s.io/apimachinery",
@@ -64,13 +64,13 @@ KEPT = {
     "x-kubernetes-list-type": "listType",
     "x-kubernetes-list-map-keys": "listKeys",
 }
-# Text, and what decides merges but no admission of a new object.
+# Descriptions, and keywords for merges, which do not matter for the admission of a new object.
 DROPPED = {"description", "x-kubernetes-map-type"}
 INT_OR_STRING: Json = [{"type": "integer"}, {"type": "string"}]
 
 
 class Unexpected(Exception):
-    """The release holds something that the table cannot express yet."""
+    """The release has something that the table cannot express yet."""
 
 
 def mapping(value: Json) -> Object:
@@ -100,7 +100,7 @@ def load(path: Path) -> Object:
 
 
 def cel_digest(rule: Object) -> str:
-    """A short name for a CEL rule: it changes whenever the expression or the field that it blames does."""
+    """A digest of a CEL rule, which changes with its expression and with the field that it names."""
     told = {key: rule[key] for key in ("rule", "fieldPath") if key in rule}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:8]
 
@@ -173,13 +173,13 @@ def structure(module: Path, version: str) -> str:
 
 
 def pinned(module: Path) -> Object:
-    """Versions of the modules whose code the release's admission runs (go.mod)."""
+    """The versions of the modules that the release's admission uses (go.mod)."""
     gomod = (module / "go.mod").read_text(encoding="utf-8")
     found = dict(re.findall(r"^\s+(\S+) (v\S+)", gomod, re.MULTILINE))
     return {name: found[name] for name in PINNED if name in found}
 
 
-# --- the runtimes: as much of kustomize as the overlays use
+# --- the runtimes: the part of kustomize that the overlays use
 
 
 def runtimes_of(folder: Path) -> list[Object]:

@@ -1,9 +1,9 @@
 """Writes the cases of the limits, fixtures/RULE/limits.yaml, from their conditions: `python tools/limit_cases.py`.
 
-For each line of a limits file it looks for settings with which this line alone holds, in the first and in the last
-release of its span, while the releases beside them are silent; and for each word of the condition for another value
-with which the rule is silent. tools/trials.py explains the form, tests/test_limits.py tries the cases. A line without
-such settings is named: it needs a case in fixtures/RULE/limits-by-hand.yaml, which this script only reads.
+For each line of a limits file it looks for settings for which only this line holds, in the first and the last release
+of its span, but not in the releases before and after; and, for each term of the condition, for a value with which the
+rule finds nothing. tools/trials.py explains the format, tests/test_limits.py runs the cases. The script lists the lines
+for which it finds no such settings: they need a case in fixtures/RULE/limits-by-hand.yaml, which it only reads.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from trials import Expected, Trial, file_of, key_of, outcomes, read_cases, said
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 HEAD = "# Cases of the limits that {code} checks, written by tools/limit_cases.py; their form: tools/trials.py.\n"
 MOST = 600
-"""So many combinations of values are looked at for a limit."""
+"""The number of combinations of values that are tried for a limit."""
 ENOUGH = 6
-"""So many of those with which it holds alone are compared."""
+"""The number of combinations to choose from for which only this limit holds."""
 
 Values = Mapping[str, object]
 
 
 class Absent:
-    """The value of a setting that is left out."""
+    """The value of a setting that is not in the file."""
 
 
 ABSENT = Absent()
@@ -50,9 +50,9 @@ ABSENT = Absent()
 class Origin:
     """What the cases of a program are made from.
 
-    `base` holds the settings of all; `needs` what a section, a setting or one of its values needs beside it. `samples`
-    are values of settings that take no plain one, `makes` the settings behind a name that the program derives from
-    them. Up to the release `old` settings below the keys of `spelled` begin with its values.
+    `base` has the settings of all cases; `needs` those that a section, a setting or one of its values requires.
+    `samples` are values of settings that accept no plain value, `makes` the settings from which the program derives a
+    name. Up to the release `old`, settings below the keys of `spelled` begin with its values instead.
     """
 
     base: Values
@@ -207,7 +207,7 @@ ORIGINS: Mapping[str, Origin] = {
     ),
 }
 PLAIN = (True, 2, 0.5, "notes", ["notes"], {"notes": 1}, False, 0, 1)
-"""Values for a setting that declares no words; what other rules refuse is passed over."""
+"""Values for a setting without declared words; values that other rules refuse are skipped."""
 KINDS = {
     bool: re.compile("bool|Any"),
     int: re.compile("int|PositiveInt|float|Any"),
@@ -216,7 +216,7 @@ KINDS = {
     list: re.compile(r"list\b|Any"),
     dict: re.compile(r"(?!list)\w*(dict|Mapping|Config|Any)"),
 }
-"""The types that take a plain value."""
+"""The types that accept a plain value, by its type."""
 
 
 # values for the settings of a condition
@@ -232,7 +232,7 @@ def samples(name: str, program: str) -> Iterator[object]:
 
 @cache
 def _declared(key: str, program: str) -> tuple[tuple[object, ...], frozenset[str]]:
-    """The words that a setting takes in some release and the types that it has."""
+    """The words that a setting accepts in some release, and its types."""
     known = declarations(program)
     tables = [known.fields(table, release) for table in known.tables for release in reversed(known.names)]
     specs = [table[key] for table in tables if key in table]
@@ -240,28 +240,28 @@ def _declared(key: str, program: str) -> tuple[tuple[object, ...], frozenset[str
     return tuple(words), frozenset(kind for spec in specs for kind in spec.types) - {"None"}
 
 
-def values(name: str, word: Term, truth: bool, program: str) -> Iterator[object]:
-    """Values of one setting with which what a word says of it is so, or is not; others may slip in."""
-    if word.given:
+def values(name: str, term: Term, truth: bool, program: str) -> Iterator[object]:
+    """Values of one setting with which a term should hold or, if not `truth`, should not; some may be wrong."""
+    if term.given:
         yield from samples(name, program) if truth else [ABSENT, None]
-    elif not word.operator or word.operator.startswith("#"):
+    elif not term.operator or term.operator.startswith("#"):
         yield from (value for value in samples(name, program) if value) if truth else [ABSENT, False]
-    elif word.operator in "<>":
-        bound, step = float(word.operand), 1 if word.operator == ">" else -1
+    elif term.operator in "<>":
+        bound, step = float(term.operand), 1 if term.operator == ">" else -1
         edge = int(bound) if bound.is_integer() else bound
         numbers = [v for v in samples(name, program) if isinstance(v, (int, float)) and not isinstance(v, bool)]
         fitting = [number for number in numbers if (number - edge) * step > 0]
         yield from [*fitting, edge + step] if truth else [edge, edge - step, ABSENT]
-    elif word.operator == "~":
-        yield from (v for v in samples(name, program) if isinstance(v, str) and (word.operand in v.lower()) == truth)
-        yield f"acme/{word.operand}-tiny" if truth else ABSENT
+    elif term.operator == "~":
+        yield from (v for v in samples(name, program) if isinstance(v, str) and (term.operand in v.lower()) == truth)
+        yield f"acme/{term.operand}-tiny" if truth else ABSENT
     else:
-        listed = [_scalar(text) for text in word.operand.split(",")]
-        if truth == (word.operator == "="):
+        listed = [_scalar(text) for text in term.operand.split(",")]
+        if truth == (term.operator == "="):
             yield from listed
         else:
             yield from (value for value in samples(name, program) if value not in listed)
-        if truth == (word.operator == "!="):
+        if truth == (term.operator == "!="):
             yield ABSENT
 
 
@@ -272,36 +272,36 @@ def _scalar(text: str) -> object:
     return text if number is None else number
 
 
-def _made(word: Term, program: str) -> list[Values]:
-    return [settings for name in word.names for settings in ORIGINS[program].makes.get(name, ())]
+def _made(term: Term, program: str) -> list[Values]:
+    return [settings for name in term.names for settings in ORIGINS[program].makes.get(name, ())]
 
 
-def satisfying(word: Term, program: str) -> Iterator[Values]:
-    """Settings with which a word of a condition may hold."""
-    yield from _made(word, program)
-    if word.operator.startswith("#"):
-        count = int(word.operand) + (1 if word.operator == "#>" else -1)
-        for chosen in itertools.combinations(word.names, count):
-            yield {n: next(values(n, word, True, program)) if n in chosen else ABSENT for n in word.names}
-    elif word.negated:
-        yield dict.fromkeys(word.names, ABSENT)
-        yield from ({name: value} for name in word.names for value in values(name, word, False, program))
+def satisfying(term: Term, program: str) -> Iterator[Values]:
+    """Settings with which a term of a condition may hold."""
+    yield from _made(term, program)
+    if term.operator.startswith("#"):
+        count = int(term.operand) + (1 if term.operator == "#>" else -1)
+        for chosen in itertools.combinations(term.names, count):
+            yield {n: next(values(n, term, True, program)) if n in chosen else ABSENT for n in term.names}
+    elif term.negated:
+        yield dict.fromkeys(term.names, ABSENT)
+        yield from ({name: value} for name in term.names for value in values(name, term, False, program))
     else:
-        yield from ({name: value} for name in word.names for value in values(name, word, True, program))
+        yield from ({name: value} for name in term.names for value in values(name, term, True, program))
 
 
-def differing(word: Term, program: str) -> Iterator[Values]:
-    """Settings with one of which a word may no longer hold."""
-    made = _made(word, program)
+def differing(term: Term, program: str) -> Iterator[Values]:
+    """Settings, each of which may be enough for a term to hold no longer."""
+    made = _made(term, program)
     yield from [*made, *({name: ABSENT} for settings in made for name in settings)]
-    for truth in (word.negated, not word.negated):
-        for name in word.names:
-            yield from ({name: value} for value in values(name, word, truth, program))
+    for truth in (term.negated, not term.negated):
+        for name in term.names:
+            yield from ({name: value} for value in values(name, term, truth, program))
 
 
 def candidates(limit: Limit, program: str) -> Iterator[Values]:
-    """Settings with which a limit may hold, the plainest first."""
-    options = [list(itertools.islice(satisfying(word, program), 24)) for word in terms_of(limit.when)]
+    """Settings with which a limit may hold, the simplest first."""
+    options = [list(itertools.islice(satisfying(term, program), 24)) for term in terms_of(limit.when)]
     picks = sorted(itertools.product(*(range(len(option)) for option in options)), key=sum)
     for pick in picks[:MOST]:
         settings: dict[str, object] = {}
@@ -327,12 +327,12 @@ class Draft:
 
     @property
     def text(self) -> str:
-        """The file that they make."""
+        """The file with these settings."""
         return file_of(self.lines, self.base, self.left_out)
 
 
 def drafted(settings: Values, program: str, keep: Sequence[str] = ()) -> Draft:
-    """Settings as lines, below those of the base that are kept in sight."""
+    """Settings as lines, after the keys of the base that are kept."""
     base = ORIGINS[program].base
     tree: dict[str, object] = {key: base[key] for key in keep}
     for name, value in settings.items():
@@ -369,10 +369,10 @@ def flow(value: object) -> str:
 
 @dataclass(frozen=True)
 class Found:
-    """A case: its settings, the releases that refuse them, what is said, what is silent instead.
+    """A case: its settings, the releases that refuse them, the expected finding, and lines without a finding.
 
-    The releases beside the span are `silent`, or other lines of the table refuse the same settings there: `twins`.
-    `also` is what other rules say of the settings.
+    In the releases around the span the rule is `silent`, or other lines of the table refuse the same settings
+    (`twins`). `also` has the findings of other rules on the settings.
     """
 
     draft: Draft
@@ -385,7 +385,7 @@ class Found:
     also: Sequence[str] = ()
 
     def document(self, program: str) -> str:
-        """The case as it is written down."""
+        """The case as text."""
         lines = ["---", f"# target: {program}={','.join(self.refused)}"]
         lines += [f"# silent: {program}={release}" for release in self.silent]
         lines += [f"# base: no {key}" for key in self.draft.left_out]
@@ -401,7 +401,7 @@ class Found:
 
 
 class Section:
-    """The limits of one section of a program, and the files that they hold of."""
+    """The limits of one section of a program, and the files for which they hold."""
 
     def __init__(self, program: str, name: str, folder: Path) -> None:
         self.program = program
@@ -412,7 +412,7 @@ class Section:
         self._surroundings = Workspace(folder, Settings()).surroundings
 
     def holding(self, text: str, release: str) -> list[Limit]:
-        """The limits that hold of a file as a release reads it, whether it checks them or not."""
+        """The limits that hold for a file as a release reads it, also those that this release does not check."""
         (document,) = documents("case.yaml", Text(text))
         found: list[Limit] = []
         for subject in self._module.recognise(document):
@@ -423,11 +423,11 @@ class Section:
         return found
 
     def refusing(self, text: str, release: str) -> list[Limit]:
-        """The limits that hold of a file and that the release checks."""
+        """The limits that hold for a file and that the release checks."""
         return [limit for limit in self.holding(text, release) if limit.applies_to(release, self.order)]
 
     def settings(self, values: Values, limit: Limit) -> Values:
-        """Settings with what they need beside them."""
+        """Settings with the other settings that they need."""
         origin = ORIGINS[self.program]
         given = {name: value for name, value in values.items() if value is not ABSENT}
         needed = [self._name, *given, *(f"{name}={flow(value)}" for name, value in given.items())]
@@ -435,7 +435,7 @@ class Section:
         return self.spelled(found, limit)
 
     def spelled(self, values: Values, limit: Limit) -> Values:
-        """Settings as the limit's releases spell them."""
+        """Settings as the releases of the limit spell them."""
         origin = ORIGINS[self.program]
         if not origin.old or not limit.until or self.order.index(limit.until) > self.order.index(origin.old):
             return values
@@ -444,7 +444,7 @@ class Section:
         return values
 
     def case(self, limit: Limit) -> Found | None:
-        """The case with the fewest findings of other rules; None where there is none."""
+        """The case with the fewest findings of other rules; None if there is no case."""
         held = (self._held(limit, values) for values in candidates(limit, self.program))
         judged = (self._judged(found) for found in held if found)
         best: Found | None = None
@@ -456,7 +456,7 @@ class Section:
         return replace(best, instead=list(dict.fromkeys(self._instead(limit, best)))) if best else None
 
     def _held(self, limit: Limit, values: Values) -> Found | None:
-        """Settings with which this limit alone is checked and holds, at both ends of its span."""
+        """Settings for which only this limit is checked and holds, at both ends of its span."""
         draft = drafted(self.settings(values, limit), self.program)
         refused = [release for release in self.order if limit in self.refusing(draft.text, release)]
         if not refused:
@@ -474,7 +474,7 @@ class Section:
         return Found(draft, list(dict.fromkeys([first, last])), silent, twins)
 
     def _judged(self, found: Found) -> Found | None:
-        """A case with what the rule says of it, which must be one thing in all its releases."""
+        """A case with the finding of the rule, which must be the same in all its releases."""
         ends = [Trial(found.draft.text, (f"{self.program}={release}",)) for release in found.refused]
         findings = outcomes(ends)
         messages = {limit.message for limit in self.limits}
@@ -493,11 +493,11 @@ class Section:
         return replace(found, twins=twins, rule=ours[0].rule, expected=expected, also=also)
 
     def _instead(self, limit: Limit, found: Found) -> Iterator[str]:
-        """For each word of the condition a line with which the rule is silent."""
+        """For each term of the condition a line with which the rule finds nothing."""
         release = found.refused[-1]
-        for word in terms_of(limit.when):
+        for term in terms_of(limit.when):
             lines: dict[str, Draft] = {}
-            for change in differing(word, self.program):
+            for change in differing(term, self.program):
                 change = self.spelled(change, limit)
                 kept = {
                     name: value
@@ -523,13 +523,13 @@ class Section:
 
 
 def _changed(before: Draft, after: Draft) -> list[str]:
-    """The lines that differ, as a case writes them."""
+    """The different lines, as a case writes them."""
     old, new = ({key_of(line): line for line in draft.text.splitlines()} for draft in (before, after))
     return [new.get(key, f"no {key}") for key in {**old, **new} if old.get(key) != new.get(key)]
 
 
 def by_hand(sections: Iterable[Section]) -> set[Limit]:
-    """The limits that have a case written by hand."""
+    """The limits that have a handwritten case."""
     done: set[Limit] = set()
     cases = [case for path in sorted(FIXTURES.glob("*/limits-by-hand.yaml")) for case in read_cases(path)]
     for case in cases:
@@ -544,7 +544,7 @@ def by_hand(sections: Iterable[Section]) -> set[Limit]:
 
 
 def main(programs: Sequence[str]) -> int:
-    """Write the files of these programs, and name the limits that have no case, or one that is not clean."""
+    """Write the files of these programs, and list the limits without a case or with findings of other rules."""
     with tempfile.TemporaryDirectory() as folder:
         sections = [Section(program, name, Path(folder)) for program in programs for name in limits_of(program)]
         done = by_hand(sections)

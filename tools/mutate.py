@@ -1,15 +1,16 @@
-"""Say which conditions of trainlint no test would miss: each drawn one is inverted alone, and its tests run.
+"""Find the conditions of trainlint that no test checks: invert them one at a time, and run the tests.
 
     python tools/mutate.py --seed 1 2 3        60 conditions for each seed, of rules, reading and training
     python tools/mutate.py rules/fsdp.py:120   every condition of these lines (PATH, PATH:LINE or PATH:FIRST-LAST)
 
-A condition is what an `if`, `while`, conditional expression or comprehension tests, an operand of `and` and `or`, or a
-comparison, inside a function: what runs when a module is imported is over before a test begins. All of them are wrapped
-once, when the modules are imported; pytest collects once, and one run of all tests records which of them reach which
-condition. A mutant is then a fork of that process in which one condition comes out inverted: its tests run in it, the
-quick ones first, until one fails, hangs or dies. What no test misses is printed, and the share that is.
+A condition is the test of an `if`, `while`, conditional expression or comprehension, an operand of `and` or `or`, or a
+comparison, inside a function (code at module level has run before a test begins). All conditions are wrapped when the
+modules are imported. pytest collects the tests once, and one run of all tests records which conditions each reaches. A
+mutant is a fork of that process with one inverted condition: the tests that reach it run there, the quick ones first,
+until one fails, hangs or dies. The conditions that no test notices are printed, with the share of the others.
 
-cosmic-ray starts a process and all tests for each mutant; mutmut leaves out decorated functions, so nearly every rule.
+Why not cosmic-ray or mutmut: the first starts a process and all tests for each mutant, the second skips decorated
+functions, so nearly all rules.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ PACKAGE = ROOT / "linter" / "trainlint"
 TESTS = ROOT / "tests"
 TOOLS = ROOT / "tools"
 ROOMS = ("reading", "training")
-# A mutant lives in this process: what starts others does not see it.
+# A mutant exists in this process only: tests that start another process do not see it.
 LEFT_OUT = ("test_action", "test_hook", "test_package", "test_sarif_schema", "test_wheel_facts", "test_kubeflow_facts")
 MEMORY = 4 << 30
 
 
 @dataclass(frozen=True)
 class Site:
-    """A condition: where it stands, and its text."""
+    """A condition: its place and its text."""
 
     path: Path
     line: int
@@ -78,7 +79,7 @@ def _called(decorator: ast.expr) -> str:
 
 
 class Wrapped(ast.NodeTransformer):
-    """Hands each condition inside a function to `PROBE`, with its number among the sites."""
+    """Passes each condition inside a function to `PROBE`, with its number among the sites."""
 
     PROBE = "_condition_"
 
@@ -90,7 +91,7 @@ class Wrapped(ast.NodeTransformer):
         self._depth = 0
 
     def visit(self, node: ast.AST) -> ast.AST:
-        """Wrap a condition, and whatever conditions it is made of."""
+        """Wrap a condition and the conditions in it."""
         if isinstance(node, (ast.If, ast.IfExp, ast.While)):
             self._conditions.add(node.test)
         elif isinstance(node, ast.comprehension):
@@ -117,13 +118,13 @@ class Wrapped(ast.NodeTransformer):
 
 
 class Conditions:
-    """The conditions of the modules as they are imported: reached, and at most one of them inverted."""
+    """The conditions of the imported modules: which are reached, and which one is inverted."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self.sites: list[Site] = []
         self.reached: set[int] = set()
         self.inverted = -1
-        # At once, though most modules are imported late: a fork knows the numbers of the others.
+        # All at once, although most modules are imported late, so that a fork knows the numbers of the others.
         self.code = {str(path): self._compiled(path) for path in paths}
 
     def probe(self, number: int, value: object) -> object:
@@ -161,7 +162,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 @dataclass
 class Record:
-    """What a test reached, and how long it took."""
+    """The conditions that a test reached, and how long it took."""
 
     seconds: float
     reached: set[int]
@@ -211,7 +212,7 @@ class Mutator:
         print(line, file=self.output, flush=True)
 
     def _recorded(self, items: Sequence[pytest.Item]) -> dict[str, Record]:
-        """What each test reaches, of those that pass."""
+        """What each passing test reaches."""
         found = {}
         for item in items:
             _forget()
@@ -222,7 +223,7 @@ class Mutator:
         return found
 
     def _killed(self, number: int, items: Sequence[pytest.Item], seconds: dict[str, float]) -> bool:
-        """One of these tests misses the condition."""
+        """One of these tests notices the inverted condition."""
         chosen = sorted((item for item in items if item.nodeid in seconds), key=lambda item: seconds[item.nodeid])
 
         def run() -> None:
@@ -242,7 +243,7 @@ class Mutator:
 
     @staticmethod
     def _forked(run: Callable[[], None]) -> int:
-        """Run in a fork of this process; its status."""
+        """Run in a fork of this process; returns its status."""
         child = os.fork()
         if child:
             return os.waitpid(child, 0)[1]
@@ -256,9 +257,9 @@ class Mutator:
 
 
 def _forget(changed: Path | None = None) -> None:
-    """Empty what trainlint and its tests keep of former calls, where it was made with a condition as it stands.
+    """Clear the caches of trainlint and its tests that may depend on the changed module.
 
-    A room keeps what rests on the rooms below it: on no module with rules but itself.
+    A package below the programs depends only on packages below itself, never on modules with rules.
     """
     below = changed is None or changed.relative_to(PACKAGE).parts[0] in ROOMS
     for module in list(sys.modules.values()):
@@ -289,12 +290,12 @@ def _named(places: Sequence[str], sites: Sequence[Site]) -> Iterator[tuple[str, 
 
 
 def main() -> None:
-    """Print the survivors of each draw; exit 1 where fewer are killed than `--fail-under` says."""
+    """Print the surviving conditions of each draw; exit 1 if the share of the others is below `--fail-under`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("places", nargs="*", help="judge every condition of these places instead of drawing some")
+    parser.add_argument("places", nargs="*", help="invert every condition of these places instead of random ones")
     parser.add_argument("--seed", type=int, nargs="+", default=[1])
     parser.add_argument("--count", type=int, default=60)
-    parser.add_argument("--fail-under", type=float, default=85, help="per cent of a draw (85)")
+    parser.add_argument("--fail-under", type=float, default=85, help="percentage that must be noticed (default: 85)")
     parser.add_argument("--tests", nargs="+", default=[str(TESTS)])
     options = parser.parse_args()
     conditions = Conditions(modules(PACKAGE))

@@ -1,4 +1,4 @@
-"""Put real output into README.md: every block marked `<!-- output: COMMAND -->` shows what COMMAND prints now."""
+"""Writes real output into README.md: a block marked `<!-- output: COMMAND -->` shows the current output of COMMAND."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BLOCK = re.compile(r"<!-- output: (?P<command>[^\n]+) -->\n```\n.*?```\n<!-- /o
 
 
 def filled(text: str) -> str:
-    """The text with each marked block filled anew."""
+    """The text with every marked block updated."""
     return _BLOCK.sub(_block, text)
 
 
@@ -26,7 +26,7 @@ def _block(match: re.Match[str]) -> str:
 
 
 def _output(command: str) -> str:
-    # Bytes, so that a line end shows as it is written, on every system.
+    # As bytes, so that line ends are the same on every system.
     done = subprocess.run(
         [sys.executable, "-m", *shlex.split(command)],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""Writes beside each bad fixture the text report on it: `python tools/snapshots.py`."""
+"""Writes the text report on each bad fixture to a file beside it: `python tools/snapshots.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cases import FIXTURES, ROOT, cases, judged
 
 
 def main() -> int:
-    """Write what differs, remove what no case has any more, and name both."""
+    """Write the snapshots that differ, remove those without a case, and list both."""
     bad = cases("bad")
     for orphan in set(FIXTURES.glob("*/*.out")) - {case.snapshot for case in bad}:
         orphan.unlink()

@@ -1,11 +1,11 @@
-"""Write programs/torchtune/torchtune*.json from the wheels that torchtune was released as.
+"""Writes programs/torchtune/torchtune*.json from the released wheels of torchtune.
 
     python tools/torchtune_facts.py --cache DIR [--download]
 
-Nothing of torchtune is imported (it needs torch): registry, recipes and component signatures are read with `ast`, the
-shipped configs as YAML. DIR holds torchtune-VERSION wheels; beside them one wheel each of torch and of bitsandbytes,
-whose optimizers the configs name. With --download, what is missing is fetched with pip; the torch wheel is large. The
-format of the written files is described in linter/trainlint/programs/torchtune/facts.py.
+torchtune is not imported, since it needs torch: registry, recipes and component signatures are read with `ast`, the
+shipped configs as YAML. DIR has the torchtune-VERSION wheels, and one wheel each of torch and bitsandbytes, whose
+optimizers the configs name. With --download missing wheels are fetched with pip; that of torch is large. The format of
+the written files is described in linter/trainlint/programs/torchtune/facts.py.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ANYTHING = "* **"
 
 
 def wheel(cache: Path, distribution: str, version: str, *, download: bool) -> zipfile.ZipFile:
-    """A released wheel in the cache, fetched into it where that is wanted."""
+    """A released wheel in the cache; with `download` it is fetched if it is missing."""
     found = sorted(cache.glob(f"{distribution}-{version}-*.whl"))
     if not found and download:
         pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "-d", str(cache)]
@@ -46,7 +46,7 @@ def wheel(cache: Path, distribution: str, version: str, *, download: bool) -> zi
 
 
 class Package:
-    """The modules of a package below some of its parts, and what each of their names stands for."""
+    """The modules in some parts of a package, and the meaning of each of their names."""
 
     def __init__(self, archive: zipfile.ZipFile, parts: str) -> None:
         self.modules: dict[str, ast.Module] = {}
@@ -62,7 +62,7 @@ class Package:
         self._names: dict[str, dict[str, ast.AST]] = {}
 
     def names(self, module: str) -> dict[str, ast.AST]:
-        """What each name of a module is bound to at run time: a definition, an import or an assignment."""
+        """The names of a module with their definition, import or assignment."""
         if module not in self._names:
             self._names[module] = dict(_bindings(self.modules[module].body))
         return self._names[module]
@@ -76,7 +76,7 @@ class Package:
         return ".".join([*base, *filter(None, [node.module])])
 
     def definition(self, module: str, name: str) -> tuple[str, str, ast.AST] | None:
-        """Where a name that a module has is defined, through imports; None outside of this package."""
+        """Where a name of a module is defined, through imports; None if outside this package."""
         node = self.names(module).get(name) if module in self.modules else None
         if isinstance(node, ast.ImportFrom):
             source = self.imported(module, node)
@@ -86,9 +86,9 @@ class Package:
         return None if node is None or isinstance(node, ast.Import) else (module, name, node)
 
     def entry(self, module: str, name: str, *, follow: bool = False) -> str:
-        """A name as the facts file holds it: its signature, `@module[:name]` where it is imported from, or `?`.
+        """A name as the facts file stores it: its signature, `@module[:name]` for an import, or `?`.
 
-        With `follow`, the signature also of what is imported.
+        With `follow` an imported name has its signature too.
         """
         node = self.names(module)[name]
         found = self.definition(module, name)
@@ -100,7 +100,7 @@ class Package:
         return EXISTS if signature is None else signature
 
     def signature(self, module: str, node: ast.AST) -> str | None:
-        """The parameters that inspect.signature gives, `!` after a required one; None where that cannot be read."""
+        """The parameters as inspect.signature gives them, `!` after a required one; None where unreadable."""
         if isinstance(node, ast.FunctionDef):
             return _written(node.args, skip=0)
         if isinstance(node, ast.ClassDef):
@@ -190,24 +190,24 @@ CHECKS = {
     "ppo-accumulation": r"^self\._ppo_batch_size % self\._gradient_accumulation_steps != 0$",
     "ppo-steps": r"^self\._total_steps == 0$",
 }
-"""The checks that recipes make on their settings, by the conditions that lead to a `raise`."""
+"""The checks of recipes on their settings, by the conditions of their `raise`."""
 
 NOT_OF_SETTINGS = (
     r"resume_from_checkpoint|isinstance|version\(|torch_version_ge|quantization_mode|quantizer_mode|^packed$"
 )
-"""Conditions on checkpoints, installed versions and parts, which the settings of a recipe do not decide."""
+"""Conditions on checkpoints, installed versions and parts, which do not depend on a recipe's settings."""
 
 CLIENT_READS = ("resume_from_checkpoint", "enable_async_checkpointing", "optimizer_in_bwd")
-"""What CheckpointClient reads with a default of its own, of the config that a recipe hands it."""
+"""Settings that CheckpointClient reads, with a default of its own, from the config that a recipe passes to it."""
 
 
 Known = dict[str, tuple[str, bool]]
-"""The variables that hold a part of the config: its dotted key, and whether it must be there."""
+"""By variable: the dotted key of its part of the config, and whether that part is required."""
 
 
 @dataclass
 class Reads:
-    """The settings that a recipe reads: at its start, then when it sets up, or only perhaps; and its checks."""
+    """The settings that a recipe reads: at its start, when it sets up, or only in some cases; and its checks."""
 
     start: dict[str, None] = field(default_factory=dict)
     setup: dict[str, None] = field(default_factory=dict)
@@ -215,14 +215,14 @@ class Reads:
     checks: dict[str, None] = field(default_factory=dict)
 
     def facts(self) -> dict[str, Json]:
-        """Without what an earlier list holds."""
+        """The lists, each without the names of an earlier one."""
         setup: list[Json] = [key for key in self.setup if key not in self.start]
         optional: list[Json] = [*sorted(key for key in self.optional if key not in self.start and key not in setup)]
         return {"start": [*self.start], "setup": setup, "optional": optional, "checks": [*sorted(self.checks)]}
 
 
 class RecipeReader:
-    """Follows the config through a recipe's main function, its class and the methods that get parts of it."""
+    """Follows the config through a recipe's main function, its class and its methods."""
 
     def __init__(self, tree: ast.Module, name: str) -> None:
         classes = [n for n in tree.body if isinstance(n, ast.ClassDef) and "Recipe" in n.name]
@@ -269,7 +269,7 @@ class RecipeReader:
                 self.reads.checks[check] = None
                 return
         if written and not re.search(NOT_OF_SETTINGS, written):
-            print(f"{self.name}: a check that has no name yet: {written}", file=sys.stderr)
+            print(f"{self.name}: CHECKS has no name for this check: {written}", file=sys.stderr)
 
     def _expression(self, node: ast.AST, known: Known, *, certain: bool) -> None:
         if isinstance(node, (ast.BoolOp, ast.IfExp)):
@@ -296,7 +296,7 @@ class RecipeReader:
             self._read(head, certain=certain or head in self.required)
 
     def _path(self, node: ast.AST, known: Known) -> tuple[str, bool] | None:
-        """The dotted key that an expression reads of the config, and whether it must be there."""
+        """The dotted key of the config that an expression reads, and whether it is required."""
         if isinstance(node, ast.Name) and node.id in known:
             return known[node.id]
         if isinstance(node, ast.Attribute):
@@ -339,7 +339,7 @@ class RecipeReader:
 
 
 def registry(archive: zipfile.ZipFile) -> Iterator[tuple[str, str, bool, dict[str, str]]]:
-    """Name, file, support of several devices and configs (name to file) of each registered recipe."""
+    """For each registered recipe: name, file, support of several devices, and configs with their files."""
     tree = ast.parse(archive.read("torchtune/_recipe_registry.py"))
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Recipe":
@@ -357,7 +357,7 @@ def registry(archive: zipfile.ZipFile) -> Iterator[tuple[str, str, bool, dict[st
 
 
 def by_release(values: dict[str, Json]) -> Json:
-    """One value where all releases have the same, else a value for each run of releases that share one."""
+    """One value if all releases have the same, else a value for each group of releases."""
     groups: dict[str, list[str]] = {}
     for release, value in values.items():
         groups.setdefault(json.dumps(value), []).append(release)
@@ -367,7 +367,7 @@ def by_release(values: dict[str, Json]) -> Json:
 
 
 def recipes(archives: dict[str, zipfile.ZipFile]) -> dict[str, Json]:
-    """What the registry and the code of each recipe say."""
+    """The facts on each recipe, from the registry and the recipe's code."""
     found: dict[str, dict[str, dict[str, Json]]] = {}
     for release, archive in archives.items():
         shipped = {name.removeprefix("recipes/configs/") for name in archive.namelist()}
@@ -396,7 +396,7 @@ def _configs(values: dict[str, Json]) -> Json:
 
 
 def components(archives: dict[str, zipfile.ZipFile], others: Iterable[Package]) -> dict[str, Json]:
-    """Every name of every module of the package, and the optimizers of the packages beside it."""
+    """All names of all modules of the package, and the optimizers of the other packages."""
     found: dict[str, dict[str, dict[str, Json]]] = {}
     for release, archive in archives.items():
         package = Package(archive, "torchtune/")
@@ -419,7 +419,7 @@ def components(archives: dict[str, zipfile.ZipFile], others: Iterable[Package]) 
 
 
 def model_types(archive: zipfile.ZipFile) -> Json:
-    """The values that a checkpointer's model_type may have: the names of the enum ModelType."""
+    """The values of a checkpointer's model_type: the names of the enum ModelType."""
     tree = ast.parse(archive.read("torchtune/training/checkpointing/_utils.py"))
     enum = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "ModelType")
     return [ast.unparse(n.target) for n in enum.body if isinstance(n, ast.AnnAssign)]
@@ -447,7 +447,7 @@ def configs(archives: dict[str, zipfile.ZipFile]) -> dict[str, Json]:
 
 
 def _with_floats(text: str) -> str:
-    """OmegaConf reads `2e-5` as a number, which a YAML 1.1 reader takes for text without a dot."""
+    """`2e-5` with a dot: OmegaConf reads it as a number, but a YAML 1.1 reader as text."""
     return re.sub(r"(?<=: )(\d+)(e-?\d+)\b", r"\1.0\2", text)
 
 
@@ -472,7 +472,7 @@ def main() -> None:
 
 
 def write(name: str, facts: dict[str, Json]) -> None:
-    """A facts file, one line for each entry of its tables."""
+    """Write a facts file, with a line for each entry of its tables."""
     lines = []
     for key, value in facts.items():
         if isinstance(value, dict):

@@ -1,6 +1,6 @@
-"""Cases of the limits: files below fixtures/ that say what a rule makes of short settings.
+"""Cases of the limits: files below fixtures/ with short settings and the expected findings of a rule.
 
-Such a file is a stream of YAML documents: the settings that all its cases have, then a case each:
+Such a file has several YAML documents: first the settings that all cases share, then one document for each case:
 
     ---
     # target: axolotl=0.8.1,0.11.0
@@ -14,10 +14,10 @@ Such a file is a stream of YAML documents: the settings that all its cases have,
     # instead: no fsdp
     # instead: optimizer: adamw_torch
 
-With each target the rule says what the line marked `expect` says (code, columns), with the severity, message and help
-below it, and nothing else; of two marks on a line the first is said first. The rule is silent with the targets named
-so, and with the last target too once a line stands in place of the one for the same key, or no line does.
-`# base: no KEY` leaves out a setting of all cases.
+With each target the rule has exactly the finding of the line marked `expect` (code, columns), with the severity,
+message and help below it; of two marks on one line the first finding comes first. The rule finds nothing with a
+`silent` target, nor with the last target if the line in `instead` replaces that with the same key (`no KEY`: removes
+it). `# base: no KEY` removes a shared setting.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from trainlint.settings import Overrides
 
 @dataclass(frozen=True, order=True)
 class Expected:
-    """What a rule says at a line and its columns."""
+    """The finding of a rule at a line and its columns."""
 
     line: int
     start: int
@@ -48,7 +48,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Trial:
-    """A file, the releases that judge it, and what the rule says of it; `instead` is the line that differs."""
+    """A file, its target, and the findings of the rule; `instead` is the line that was replaced."""
 
     text: str
     targets: tuple[str, ...]
@@ -58,7 +58,7 @@ class Trial:
 
 @dataclass
 class Case:
-    """One document of a file of cases: its lines that are settings, and what its comments say."""
+    """One case: the settings and the comments of a document."""
 
     path: Path
     line: int
@@ -72,16 +72,16 @@ class Case:
 
     @property
     def rule(self) -> str:
-        """The rule in whose folder it stands."""
+        """The rule whose folder has it."""
         return self.path.parent.name
 
     @property
     def name(self) -> str:
-        """Where it stands."""
+        """Its file and line."""
         return f"{self.rule}/{self.path.name}:{self.line}"
 
     def trials(self) -> Iterator[Trial]:
-        """What is tried: the settings with each target, and each line that stands instead of another."""
+        """The trials: the settings with each target, and with each line replaced."""
         targets = [one for listed in self.targets for one in _each_version(listed)]
         text = file_of(self.settings, self.base, self.left_out)
         for target in targets:
@@ -97,7 +97,7 @@ class Case:
 
 
 def file_of(settings: Sequence[str], base: Sequence[str], left_out: Sequence[str]) -> str:
-    """A file of these lines and of those of the base whose keys they leave."""
+    """A file with these lines and those of the base with other keys."""
     keys = {*map(key_of, settings), *left_out}
     return "".join(f"{line}\n" for line in [*settings, *(line for line in base if key_of(line) not in keys)])
 
@@ -123,7 +123,7 @@ _PLACE = re.compile(r"([A-Z]{2}\d{3}) (\d+)-(\d+)")
 def read_cases(path: Path) -> Iterator[Case]:
     """The cases of a file.
 
-    Raises ValueError for a comment in a case that says nothing of it, and for a mark without a message.
+    Raises ValueError for an unknown comment in a case, and for a mark without a message.
     """
     lines = path.read_text(encoding="utf-8").splitlines()
     starts = [index for index, line in enumerate(lines) if line == "---"]
@@ -165,7 +165,7 @@ def _read_line(case: Case, line: str) -> None:
 
 
 def outcomes(trials: Sequence[Trial], rule: str = "") -> list[tuple[Finding, ...]]:
-    """What one rule, or where none is named any, says of each trial."""
+    """The findings in each trial, of one rule or, without `rule`, of all."""
     found: list[tuple[Finding, ...]] = [()] * len(trials)
     by_targets: dict[tuple[str, ...], list[int]] = {}
     for index, trial in enumerate(trials):

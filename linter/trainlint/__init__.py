@@ -1,7 +1,7 @@
-"""trainlint: what training manifests and trainer configs will be refused, will crash, or will not do what they say.
+"""trainlint: a linter for training manifests and trainer configs.
 
 `lint(paths, overrides) -> Report` is the public function; `Overrides` holds the command line's options. Both are
-imported when first asked for, so that the command line pays for nothing that it does not use.
+imported on first use, so that the command line only imports what it uses.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The GitHub Action's step: its inputs out of the environment in; log, SARIF document, outputs and summary out.
+"""The GitHub Action's step: it reads its inputs from the environment and writes log, SARIF, outputs and summary.
 
-The checkout belongs to whoever opened the pull request. Inputs are data and never options; what a file holds or is
-called can end neither the stretch of the log in which GitHub takes no commands, nor an output, nor the summary's block;
-and the document goes nowhere that a link of the checkout leads to.
+The checkout belongs to whoever opened the pull request. Inputs are data and never options. No content or name of a file
+can end the part of the log in which GitHub reads no commands, nor an output, nor the block in the summary. The SARIF
+document is never written through a link of the checkout.
 
 Source: GitHub documentation, "Workflow commands for GitHub Actions": stopping commands, multiline values, summaries.
 """
@@ -25,7 +25,7 @@ from trainlint.repository.discover import repository_root
 from trainlint.settings import Overrides, SettingsError
 
 MAX_SUMMARY = 900_000
-"""Bytes of the report in the summary; GitHub takes 1 MiB in all."""
+"""Bytes of the report in the summary; GitHub accepts 1 MiB in all."""
 
 
 class _Unusable(ValueError):
@@ -62,7 +62,7 @@ class _Inputs:
 
 
 def main(env: Mapping[str, str] = os.environ) -> int:
-    """Run the step in the current folder, the workspace, and return its exit code."""
+    """Run the step in the current folder, which is the workspace; returns the exit code."""
     report, told, code, sarif = None, "", 2, ""
     try:
         inputs = _Inputs.of(env)
@@ -106,10 +106,10 @@ def _enter(directory: str, workspace: Path) -> None:
 
 
 def _free(sarif_file: str, workspace: Path) -> Path:
-    """Where the document goes; what stood there before, a link say, is gone."""
+    """The path of the document; what was there before, such as a link, is removed."""
     target = Path(sarif_file)
     if not sarif_file.isprintable():
-        raise _Unusable(f"sarif-file {sarif_file} is no name for a file")
+        raise _Unusable(f"sarif-file {sarif_file} is not a file name")
     if _leads_out(target.parent, workspace):
         raise _Unusable(f"sarif-file {sarif_file} leads out of the workspace")
     try:
@@ -120,7 +120,7 @@ def _free(sarif_file: str, workspace: Path) -> Path:
 
 
 def _leads_out(folder: Path, workspace: Path) -> bool:
-    """The folder is one of the workspace by its name, and not once links are resolved."""
+    """The folder is in the workspace by its name, but not after links are resolved."""
     named = Path(os.path.abspath(folder))
     roots = (Path(os.path.abspath(workspace)), Path(os.path.realpath(workspace)))
     return any(named.is_relative_to(root) for root in roots) and leads_out(workspace, folder)
@@ -135,14 +135,14 @@ def _write(target: Path, document: str) -> None:
 
 
 def _from_workspace(inputs: _Inputs) -> str:
-    """The document's path as the following steps, which start in the workspace, can use it."""
+    """The document's path relative to the workspace, where the following steps start."""
     if Path(inputs.sarif_file).is_absolute():
         return inputs.sarif_file
     return f"{inputs.directory.rstrip('/')}/{inputs.sarif_file}".removeprefix("./")
 
 
 def _print_inert(text: str) -> None:
-    """Print text in which the runner looks for no command, until a word comes that nobody can foresee."""
+    """Print text in which the runner reads no commands, up to a random word."""
     word = secrets.token_hex(32)
     print(f"::stop-commands::{word}\n{text}::{word}::")
 
@@ -153,7 +153,7 @@ def _outputs(values: Mapping[str, str]) -> str:
 
 
 def _summary(told: str) -> str:
-    """The report as an indented block, which ends with the indentation and so with nothing that a line could hold."""
+    """The report as an indented block: no line of it can end the block."""
     block = "".join(f"    {line}\n" for line in told.splitlines())
     return f"### trainlint\n\n{block.encode()[:MAX_SUMMARY].decode(errors='ignore')}\n"
 

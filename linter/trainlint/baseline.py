@@ -1,4 +1,4 @@
-"""A file of findings that are known and accepted for now, so that only new ones count."""
+"""A file of known findings that do not count, so that only new ones do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class Row:
-    """One finding that the baseline holds: where it was, and its two fingerprints."""
+    """One finding in the baseline: its path and its two fingerprints."""
 
     path: str
     fingerprint: str
@@ -29,23 +29,23 @@ class Row:
 
 @dataclass(frozen=True)
 class Baseline:
-    """The rows of a baseline file; `notice` is what the user should know of it."""
+    """The rows of a baseline file; `notice` is a message for the user."""
 
     rows: tuple[Row, ...]
     notice: str = ""
 
 
 def read(file: Path) -> Baseline:
-    """The baseline in a file. One of version 1 holds nothing that can be matched, which its notice says.
+    """The baseline in a file. Rows of version 1 cannot be matched; the notice says so.
 
-    Raises SettingsError when the file is no baseline.
+    Raises SettingsError when the file is not a baseline.
     """
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
         if data["version"] == 1 and isinstance(data["findings"], list):
             return Baseline(
                 (),
-                f"{file} was written by an older release and holds nothing that is still found: write it anew with "
+                f"{file} was written by an older release and cannot be used: write it again with "
                 f"--baseline {file} --write-baseline",
             )
         if data["version"] != VERSION:
@@ -55,19 +55,19 @@ def read(file: Path) -> Baseline:
     except OSError as error:
         raise SettingsError(f"{file}: cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise SettingsError(f"{file}: no baseline of version {VERSION}; write it with --write-baseline") from None
+        raise SettingsError(f"{file}: not a baseline of version {VERSION}; write it with --write-baseline") from None
 
 
 def _is_there(path: str) -> bool:
-    """A row's file is still there, or where nobody looks: the rows, too, are what a repository holds."""
+    """A row's file exists, or is outside the repository, where nothing is looked up: rows come from the repository."""
     return leads_out(repository_root(Path.cwd()), Path(path)) or os.path.exists(path)
 
 
 def apply(report: Report, known: Baseline, exists: Callable[[str], bool] = _is_there) -> Report:
-    """The report with the findings that the baseline holds marked.
+    """The report with its baselined findings marked.
 
-    A finding is held by a row of its fingerprint, each by one; then by a row of the same content whose file is gone:
-    the file was moved. `exists` tells whether a row's file is still there.
+    Each row matches one finding of its fingerprint, or, where the row's file no longer exists (it was moved), one of
+    the same content. `exists` tells whether a file exists.
     """
     held = {id(finding) for finding in _held(list(report.findings), known, exists)}
     findings = tuple(replace(finding, baselined=id(finding) in held) for finding in report.findings)
@@ -94,7 +94,7 @@ def _held(findings: Iterable[Finding], known: Baseline, exists: Callable[[str], 
 
 
 def write(file: Path, report: Report) -> int:
-    """Write a baseline of the findings that no comment suppresses, sorted by path, rule and field; how many there are.
+    """Write the findings that no comment suppresses, sorted by path, rule and field; returns their number.
 
     Raises OSError.
     """

@@ -1,4 +1,4 @@
-"""All rules of all programs, and trainlint's own, and the names that settings and options may use."""
+"""All rules of all programs and trainlint's own, and the names that settings and options may use."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from trainlint.targets import parse_target as _parse_target
 OWN_RULES = "trainlint.own_rules"
 FAMILIES = {
     "TT": "TorchTune: TrainJobs that run torchtune, its recipe configs and commands",
-    "FS": "FSDP: what the trainers make of sharding options",
-    "TJ": "Admission and start of TrainJobs and runtimes",
+    "FS": "FSDP: sharding and other settings of trainers",
+    "TJ": "TrainJobs and runtimes: admission, start, settings without effect",
     "YD": "YAML dialect",
     "TL": "trainlint's own",
 }
@@ -23,7 +23,7 @@ FAMILIES = {
 
 
 def all_rules() -> list[Rule]:
-    """Every rule, by code; all rule sets are imported now."""
+    """Every rule, by code; this imports all rule sets."""
     return rules_of({OWN_RULES, *(module for program in PROGRAMS.values() for module in program.rules)})
 
 
@@ -34,7 +34,7 @@ def find_rule(word: str) -> Rule | None:
 
 
 def nearest_rule(word: str) -> str | None:
-    """The code or name most like a word that names no rule."""
+    """The code or name that is most like a word."""
     rules = all_rules()
     return nearest(word, [r.name for r in rules] + [r.code for r in rules], cutoff=0.6)
 
@@ -42,14 +42,14 @@ def nearest_rule(word: str) -> str | None:
 def selector_problem(word: str) -> str:
     """What is wrong with a rule selector (a code, a prefix of codes, a name); empty when nothing is.
 
-    The rules are imported to find out, so a word with the shape of a family (`TT`, `FS1`) is taken as it is.
+    This imports the rules, except for a word that looks like a family (`TT`, `FS1`), which is accepted unchecked.
     """
     if re.fullmatch(rf"(?:{'|'.join(FAMILIES)})\d{{0,2}}", word, re.IGNORECASE):
         return ""
     if any(rule.matches(word) for rule in all_rules()):
         return ""
     near = nearest_rule(word)
-    return f"no rule is called {word!r}" + (f', did you mean "{near}"?' if near else "")
+    return f"unknown rule {word!r}" + (f', did you mean "{near}"?' if near else "")
 
 
 def parse_target(option: str) -> dict[str, Target]:
@@ -58,4 +58,4 @@ def parse_target(option: str) -> dict[str, Target]:
 
 
 VOCABULARY = Vocabulary(PROGRAMS, VERDICT_ONLY, selector_problem)
-"""The programs and rules by their names, for settings."""
+"""The names of programs and rules, for settings."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trainlint.settings import Settings
 
 _SEVERITIES = [severity.value for severity in Severity]
+_RUNTIMES_HELP = "A runtime that is not in the repository is a note (open, the default) or an error (closed)."
 
 
 class _DefaultsToCheck(click.Group):
@@ -40,7 +41,7 @@ class _DefaultsToCheck(click.Group):
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; what it did not foresee is exit 2, and never the 1 that means findings."""
+        """Run the command; an unexpected exception is exit 2, never 1, which means findings."""
         try:
             with _plain_errors():
                 return super().invoke(ctx)
@@ -73,7 +74,7 @@ def _plain_errors() -> Iterator[None]:
 @click.group(cls=_DefaultsToCheck, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="trainlint %(version)s")
 def main() -> None:
-    """Say which training manifests and trainer configs will be refused, crash, or not do what they say."""
+    """Find training manifests and trainer configs that will be refused, crash, or not do what they say."""
 
 
 def _words(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -110,29 +111,39 @@ def _severity(_: click.Context, __: click.Parameter, value: str | None) -> Sever
 
 @main.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True))
-@click.option("--format", "format_", type=click.Choice(FORMATS), help="How to report (default: text).")
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the document to this file.")
+@click.option("--format", "format_", type=click.Choice(FORMATS), help="Format of the report (default: text).")
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the report to this file.")
 @click.option(
-    "--target", "targets", multiple=True, callback=_targets, metavar="PROGRAM=VERSION", help="The release to judge by."
+    "--target",
+    "targets",
+    multiple=True,
+    callback=_targets,
+    metavar="PROGRAM=VERSION",
+    help="The release of a program that the files are for.",
 )
-@click.option("--select", multiple=True, callback=_selectors, metavar="RULES", help="Only these rules.")
-@click.option("--ignore", multiple=True, callback=_selectors, metavar="RULES", help="Not these rules.")
-@click.option("--exclude", multiple=True, callback=_words, metavar="PATTERNS", help="Leave out these files.")
-@click.option("--force-exclude", is_flag=True, help="Leave excluded files out also when they are named.")
-@click.option("--runtimes", type=click.Choice(RUNTIMES), help="May the cluster hold runtimes found nowhere?")
+@click.option("--select", multiple=True, callback=_selectors, metavar="RULES", help="Use only these rules.")
+@click.option("--ignore", multiple=True, callback=_selectors, metavar="RULES", help="Do not use these rules.")
+@click.option("--exclude", multiple=True, callback=_words, metavar="PATTERNS", help="Do not check these files.")
+@click.option("--force-exclude", is_flag=True, help="Exclude files even when they are named.")
+@click.option("--runtimes", type=click.Choice(RUNTIMES), help=_RUNTIMES_HELP)
 @click.option(
-    "--fail-on", type=click.Choice(_SEVERITIES), callback=_severity, help="Exit 1 from this severity (default: error)."
+    "--fail-on",
+    type=click.Choice(_SEVERITIES),
+    callback=_severity,
+    help="Lowest severity that makes the exit code 1 (default: error).",
 )
-@click.option("--exit-zero", is_flag=True, help="Exit 0 whatever is found.")
-@click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Read these settings.")
-@click.option("--isolated", is_flag=True, help="Read no settings.")
-@click.option("--stdin-filename", type=click.Path(path_type=Path), help="The name of what is read from -.")
-@click.option("--baseline", type=click.Path(path_type=Path, dir_okay=False), help="Known findings, which do not count.")
-@click.option("--write-baseline", is_flag=True, help="Write what is found into the baseline and exit 0.")
-@click.option("--fix", is_flag=True, help="Mend what can be mended safely, in place.")
-@click.option("--show-files", is_flag=True, help="Say whose each file is, and by which release it is judged.")
-@click.option("--show-suppressed", is_flag=True, help="Report suppressed findings as well.")
-@click.option("--show-values", is_flag=True, help="Show also what looks like a secret.")
+@click.option("--exit-zero", is_flag=True, help="Exit 0 even with findings.")
+@click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Use this settings file.")
+@click.option("--isolated", is_flag=True, help="Ignore all settings files.")
+@click.option("--stdin-filename", type=click.Path(path_type=Path), help="Name of the file that standard input has.")
+@click.option(
+    "--baseline", type=click.Path(path_type=Path, dir_okay=False), help="A file of known findings, which do not count."
+)
+@click.option("--write-baseline", is_flag=True, help="Write the findings to the baseline file and exit 0.")
+@click.option("--fix", is_flag=True, help="Fix files in place where that is safe.")
+@click.option("--show-files", is_flag=True, help="Show which program owns each file, and its release.")
+@click.option("--show-suppressed", is_flag=True, help="Also report suppressed findings.")
+@click.option("--show-values", is_flag=True, help="Do not mask values that look like secrets.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour the text.")
 def check(
     paths: tuple[Path, ...],
@@ -180,7 +191,7 @@ def check(
     stdin = None
     if len(named) < len(paths):
         if fix:
-            _stop("--fix changes files, and standard input is none")
+            _stop("--fix cannot be used with standard input")
         if sys.stdin is None:
             _stop("standard input is closed")
         stdin = (stdin_filename or Path("stdin.yaml"), sys.stdin.buffer.read())
@@ -193,7 +204,7 @@ def check(
         run = Run(overrides)
         settings = run.settings_for([*named, *([stdin[0]] if stdin else [])])
         report = run.lint(named, stdin)
-        if fix and _mend(report):
+        if fix and _fix(report):
             report = Run(overrides).lint(named)
         if baseline is not None and not write_baseline:
             from trainlint import baseline as known
@@ -239,7 +250,7 @@ def _write_baseline(report: Report, file: Path | None) -> None:
     _say(f"{file} holds {count} finding{'' if count == 1 else 's'}")
 
 
-def _mend(report: Report) -> int:
+def _fix(report: Report) -> int:
     from trainlint import fixes
 
     try:
@@ -289,7 +300,7 @@ def _is_colored(choice: str) -> bool:
 
 
 def _print(text: str) -> None:
-    """Write to standard output whatever its encoding can hold, the rest escaped."""
+    """Write to standard output; characters that its encoding lacks are escaped."""
     encoding = sys.stdout.encoding or "utf-8"
     click.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=False, color=True)
 
@@ -336,19 +347,24 @@ def explain(rule: str) -> None:
     found = find_rule(rule)
     if found is None:
         near = nearest_rule(rule)
-        _stop(f"no rule is called {rule!r}" + (f', did you mean "{near}"?' if near else ""))
+        _stop(f"unknown rule {rule!r}" + (f', did you mean "{near}"?' if near else ""))
     _print(f"{found.code} {found.name} ({found.severity.value})\n\n{found.documentation}\n")
 
 
 @main.command("resolve")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to show it.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @click.option(
-    "--target", "targets", multiple=True, callback=_targets, metavar="PROGRAM=VERSION", help="The release that builds."
+    "--target",
+    "targets",
+    multiple=True,
+    callback=_targets,
+    metavar="PROGRAM=VERSION",
+    help="The release of the controller.",
 )
-@click.option("--runtimes", type=click.Choice(RUNTIMES), help="May the cluster hold runtimes found nowhere?")
-@click.option("--isolated", is_flag=True, help="Read no settings.")
-@click.option("--show-values", is_flag=True, help="Show also what looks like a secret.")
+@click.option("--runtimes", type=click.Choice(RUNTIMES), help=_RUNTIMES_HELP)
+@click.option("--isolated", is_flag=True, help="Ignore all settings files.")
+@click.option("--show-values", is_flag=True, help="Do not mask values that look like secrets.")
 def show_resolved(
     paths: tuple[Path, ...],
     format_: str,
@@ -357,7 +373,7 @@ def show_resolved(
     isolated: bool,
     show_values: bool,
 ) -> None:
-    """Show what each TrainJob will really start: pods, images, commands, environment, and where they come from."""
+    """Show what each TrainJob starts: pods, images, commands, environment, and the file and line of each value."""
     from trainlint.repository.bounds import PathError
     from trainlint.resolve import as_json, as_text, resolve
 

@@ -1,4 +1,4 @@
-"""Runs the stages: discover, read, recognise, rules, suppress, report."""
+"""Runs the stages in order: discover, read, recognise, rules, suppress, report."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 MAX_NAMED_JSON = 64_000
-"""Bytes up to which a JSON file that nobody named is looked at."""
+"""The size in bytes up to which a JSON file is read that the user did not name."""
 
 
 def lint(paths: Sequence[Path], overrides: Overrides | None = None, stdin: tuple[Path, bytes] | None = None) -> Report:
@@ -67,7 +67,7 @@ class Workspace:
         )
 
     def target(self, program: Program, subject: Subject) -> Target:
-        """The releases that a subject is judged by."""
+        """The releases that a subject may be for."""
         named = self._named_target(program.name, subject.field.document.path)
         return named or program.load().default_target(subject, self.surroundings)
 
@@ -75,7 +75,7 @@ class Workspace:
         return self.settings.targets_of(path).get(program)
 
     def findings(self, program: Program, subject: Subject, release: str, rules: Iterable[Rule]) -> list[Finding]:
-        """What one known release says: what holds in every alternative of the subject."""
+        """The findings in one known release that hold in every alternative of the subject."""
         module = program.load()
         facts = module.facts(release)
         return _common_to_all(
@@ -86,7 +86,7 @@ class Workspace:
         )
 
     def accepts(self, program: Program, subject: Subject, release: str) -> bool:
-        """No rule that speaks for the subject's own program calls it an error."""
+        """No rule of the subject's own program finds an error."""
         rules = [rule for rule in rules_of(program.rules) if rule.program in (None, program.name)]
         found = self.findings(program, subject, release, rules)
         return not any(f.level is Severity.ERROR and f.program == program.name for f in found)
@@ -109,7 +109,7 @@ class Run:
         self._recognised = 0
 
     def lint(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None = None) -> Report:
-        """Check everything and say what came of it."""
+        """Check everything; returns the report."""
         findings: list[Finding] = []
         texts: dict[str, Text] = {}
         discovered = 0
@@ -142,7 +142,7 @@ class Run:
         )
 
     def subjects(self, paths: Sequence[Path], program: str) -> Iterator[tuple[Surroundings, Subject, InForce]]:
-        """Each subject of one program in these files and folders, with each choice of releases that it is judged by."""
+        """Each subject of one program in these files and folders, with each version that is targeted."""
         for candidate, source in self._sources(paths, None):
             workspace = self._workspace(candidate.workspace)
             for owner, subject in workspace.recogniser.subjects(source):
@@ -153,7 +153,7 @@ class Run:
                         yield workspace.surroundings, subject, in_force
 
     def files(self, paths: Sequence[Path]) -> Iterator[ShownFile]:
-        """Whose each file is that holds the marker of a program, by which evidence, and in which release."""
+        """The program and release of each file with the marker of a program, and how it was recognised."""
         from trainlint.show_files import Owned, ShownFile
 
         for candidate, source in self._sources(paths, None):
@@ -174,7 +174,7 @@ class Run:
         return self.settings_of(workspace_of(folder, folder))
 
     def settings_of(self, workspace: Path) -> Settings:
-        """The settings in force in a workspace: the options over its file, or over the one that was named."""
+        """The settings of a workspace: those of its file, or of the named one, overridden by the options."""
         file = self.overrides.config or (None if self.overrides.isolated else settings_file(workspace))
         settings = read_settings(file, VOCABULARY) if file else Settings()
         return self.overrides.over(replace(settings, base=settings.base or workspace))
@@ -200,7 +200,7 @@ class Run:
                 self._notice(f"{display_path(candidate.file)}: cannot be read: {error.strerror}")
 
     def _named_json(self, paths: Sequence[Path], candidates: Sequence[Candidate]) -> list[Candidate]:
-        """The JSON files of walked folders that a command hands to a program: no other JSON is looked at."""
+        """The JSON files in the given folders that a command passes to a program; no other JSON file is read."""
         seen = {os.path.abspath(candidate.file) for candidate in candidates}
         found: list[Candidate] = []
         for path in paths:
@@ -240,7 +240,7 @@ class Run:
         return self._workspaces[root]
 
     def _guarded(self, candidate: Candidate, source: Source) -> Iterator[Finding]:
-        """The findings of a file; a fault of ours ends this file's, not the run."""
+        """The findings of a file; an exception in trainlint ends the check of this file, not the run."""
         try:
             self._parsed += bool(source.documents or source.trouble)
             self._recognised += bool(self._workspace(candidate.workspace).recogniser.subjects(source))
@@ -251,7 +251,7 @@ class Run:
             if os.environ.get("TRAINLINT_DEBUG"):
                 raise
             self._crashed = True
-            self._notice(f"{source.path}: not wholly checked: {fault(error)}")
+            self._notice(f"{source.path}: not completely checked: {fault(error)}")
 
     def _findings(self, candidate: Candidate, source: Source) -> Iterator[Finding]:
         workspace = self._workspace(candidate.workspace)
@@ -273,7 +273,7 @@ class Run:
         yield from _run_rules(rules, [file], "trainlint" if templated else owner.name)
 
     def _unused(self, candidate: Candidate, path: str, comments: Suppressed) -> Iterator[Finding]:
-        """Comments that suppress nothing, unless what they name was not looked for in this run."""
+        """Findings on comments that suppress nothing, except those that name rules which this run leaves out."""
         idle = list(comments.unused())
         if not idle:
             return
@@ -290,7 +290,7 @@ class Run:
             yield from _run_rules(looked_for, [UnusedSuppression(path, suppression, kept, unknown)], "trainlint")
 
     def _verdicts(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[Finding]:
-        """What the releases that a subject may be meant for say of it."""
+        """The findings on a subject in the releases that it may be for."""
         rules = list(selected(rules_of(program.rules), workspace.settings.select, workspace.settings.ignore))
         target = workspace.target(program, subject)
         self._note_target(program, target)
@@ -325,12 +325,12 @@ class Run:
         if target.how is How.NOT_STATED:
             first, last = minor(target.versions[0]), minor(target.versions[-1])
             self._notice(
-                f"no file states the release of {program.title}: judged as {first} to {last} together; pin it, or set "
+                f"no file states the release of {program.title}: checked for {first} to {last}; pin it, or set "
                 f'{program.name} = "{last}" in [tool.trainlint.targets]'
             )
 
     def _in_force(self, program: Program, target: Target) -> Iterator[InForce]:
-        """The known releases that stand for each version that is chosen or stated."""
+        """The known releases that stand in for each chosen or stated version."""
         for version in target.versions:
             in_force = program.load().in_force(version)
             if in_force.notice:
@@ -338,7 +338,7 @@ class Run:
             yield in_force
 
     def _path_from_root(self, path: str) -> str:
-        """A path from the root of its repository, so that it is the same from whichever folder the run starts."""
+        """A path from the root of its repository: the same wherever the run starts."""
         absolute = Path(os.path.abspath(path))
         root = self._roots.get(absolute.parent)
         if root is None:
@@ -357,7 +357,7 @@ class Run:
 
 
 def _merge_duplicates(findings: Sequence[Finding]) -> list[Finding]:
-    """Each finding once: what two subjects say of one place is one mistake, with the related places of both."""
+    """Each finding once: equal findings on two subjects become one, with the related places of both."""
     found: dict[Finding, Finding] = {}
     for finding in findings:
         alone = replace(finding, related=())
@@ -367,7 +367,7 @@ def _merge_duplicates(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def fault(error: Exception) -> str:
-    """One line on a fault of trainlint itself: what, and where in its code."""
+    """One line on an exception in trainlint itself: what, and where in its code."""
     import traceback
 
     frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -379,7 +379,7 @@ def fault(error: Exception) -> str:
 def _run_rules(
     rules: Iterable[Rule], views: Views, program: str, release: str | None = None, facts: object = None
 ) -> Iterator[Finding]:
-    """What the rules say of those views that they look at, with what rule, program and release settle."""
+    """The findings of rules on the views that they look at, completed with rule, program and release."""
     for rule in rules:
         for view in views:
             if isinstance(view, rule.subject):
@@ -394,7 +394,7 @@ def _run_rules(
 
 
 def _common_to_all(alternatives: Sequence[list[Finding]]) -> list[Finding]:
-    """The findings of the first alternative that each of the others makes at the same place, too."""
+    """The findings of the first alternative that all others have at the same place too."""
     if len(alternatives) < 2:
         return list(alternatives[0]) if alternatives else []
     others = [{(f.rule, f.span, f.level) for f in findings} for findings in alternatives[1:]]

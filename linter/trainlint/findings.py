@@ -59,7 +59,10 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A change that mends a finding; `safe` ones keep what the program does today."""
+    """A change that fixes a finding; a `safe` one keeps what the program does today.
+
+    `title` says what is written where. The help of the finding is a different sentence that says why or how.
+    """
 
     title: str
     edits: tuple[Edit, ...]
@@ -70,8 +73,8 @@ class Fix:
 class Finding:
     """One thing that is wrong at one place.
 
-    A rule yields it with what it knows; the engine stamps rule, name, program, release and severity where the rule
-    left them open. `field` is the path as the program spells it, `yaml_path` the true one.
+    A rule fills in what it knows; the engine adds rule, name, program, release and, unless the rule gave one, the
+    severity. `field` is the path as the program spells it, `yaml_path` the true one.
     """
 
     message: str
@@ -84,13 +87,13 @@ class Finding:
     program: str = ""
     program_versions: tuple[str, ...] = ()
     releases: str = ""
-    """The releases in words where naming each would be too long: `since 0.20.0`, `0.16.0 to 1.16.0`."""
+    """The releases in words, if the list would be too long: `since 0.20.0`, `0.16.0 to 1.16.0`."""
     refused_by_some: bool = False
-    """An error in the releases that are named, and a warning since others may be meant that do not refuse."""
+    """It is an error in the named releases, and only a warning because the file may be for one that accepts it."""
     stated: str = ""
     """How the release is known: `chosen`, `stated`, `range`, `unknown` or `not stated`."""
     stated_at: str = ""
-    """Where it is stated: `requirements.txt:3`; empty where nothing states it."""
+    """Where the release is stated (`requirements.txt:3`); empty if nothing states it."""
     rule: str = ""
     name: str = ""
     related: tuple[Related, ...] = ()
@@ -98,7 +101,7 @@ class Finding:
     suppressed: str | None = dataclasses.field(default=None, compare=False)
     baselined: bool = dataclasses.field(default=False, compare=False)
     fingerprint: str = dataclasses.field(default="", compare=False)
-    """By this the finding is known again: fingerprints.py says what it is made of."""
+    """Identifies the finding in later runs; fingerprints.py says what it is made of."""
     content: str = dataclasses.field(default="", compare=False)
     """The fingerprint without the path: the same when the file is moved."""
 
@@ -109,11 +112,11 @@ class Finding:
 
     @property
     def level(self) -> Severity:
-        """The severity, which the engine has settled by the time a finding is reported."""
+        """The severity; every reported finding has one."""
         return self.severity or Severity.ERROR
 
     def stamped(self, *, rule: str, name: str, severity: Severity, program: str, version: str | None) -> Finding:
-        """This finding with what its rule, its program and the release in force settle."""
+        """This finding with its rule, its program, its release and a severity."""
         return replace(
             self,
             rule=rule,
@@ -155,17 +158,17 @@ def nearest(word: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:
 
 
 def some_of(words: Iterable[object], limit: int = 5) -> str:
-    """A list of allowed values for a message, capped: `a, b, c, … (12 in all)`."""
+    """A list of values for a message, capped: `a, b, c, … (12 in all)`."""
     listed = [str(word) for word in words]
     if len(listed) <= limit:
         return ", ".join(listed)
     return f"{', '.join(listed[:limit])}, … ({len(listed)} in all)"
 
 
-def one_of(words: Iterable[object]) -> str:
-    """`one of a, b`, capped, for a help; the word alone where there is one."""
+def one_of(words: Iterable[object], limit: int = 5) -> str:
+    """What may be written, for a help: `a`, `a or b`, `one of a, b, c`; capped as `some_of` does."""
     listed = [str(word) for word in words]
-    return f"one of {some_of(listed)}" if len(listed) > 1 else some_of(listed)
+    return " or ".join(listed) if len(listed) < 3 else f"one of {some_of(listed, limit)}"
 
 
 def shortened(text: str, limit: int = 40) -> str:

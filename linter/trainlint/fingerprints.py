@@ -1,4 +1,4 @@
-"""Fingerprints: by what a finding is known again when lines move, a message is reworded or its file is renamed."""
+"""Fingerprints identify a finding when lines move, a message is reworded or its file is renamed."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def fingerprinted(
 ) -> Iterator[Finding]:
     """The findings, in their order, with their fingerprints.
 
-    `path_of` turns a path into the one from the repository's root, `document_of` names a document by path and index.
-    A fingerprint is made of path, rule, document, true path, the text that the finding marks, and how many equal ones
-    come before it; `content` of the same without the path.
+    `path_of` makes a path relative to the repository's root, `document_of` names a document by path and index. The
+    fingerprint is made of path, rule, document, true path, the text that the finding marks, and the number of equal
+    findings before it; `content` is made of the same without the path.
     """
     seen: Counter[tuple[str, ...]] = Counter()
     for finding in findings:

@@ -1,4 +1,4 @@
-"""Mends findings in place: safe fixes only, each file at once or not at all."""
+"""Applies safe fixes in place; a file is changed as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from trainlint.repository.discover import workspace_of
 
 
 def apply(report: Report) -> int:
-    """Carry out the safe fixes of the active findings; the number of findings that they mend.
+    """Apply the safe fixes of the active findings; returns the number of fixed findings.
 
-    A fix that touches what an earlier one changed is left for the next run. Raises OSError when a file cannot be
-    written; it is then as it was.
+    A fix that overlaps an earlier one is left for the next run. Raises OSError when a file cannot be written, which
+    then stays unchanged.
     """
     by_file: dict[str, list[Finding]] = {}
     for finding in report.active:
         if finding.fix is not None and finding.fix.safe and finding.fix.edits:
             by_file.setdefault(finding.path, []).append(finding)
-    mended = 0
+    fixed = 0
     for path, findings in by_file.items():
         text = report.texts[path]
         edits, count = _compatible(finding.fix.edits for finding in findings if finding.fix)
@@ -32,12 +32,12 @@ def apply(report: Report) -> int:
         for edit in sorted(edits, key=lambda e: e.start, reverse=True):
             content = content[: edit.start] + edit.replacement + content[edit.end :]
         _replace(Path(path), text.encoded(content))
-        mended += count
-    return mended
+        fixed += count
+    return fixed
 
 
 def _compatible(fixes: Iterable[tuple[Edit, ...]]) -> tuple[list[Edit], int]:
-    """The edits of those fixes that touch no earlier one, and how many fixes these are; equal edits count once."""
+    """The edits of the fixes that overlap no earlier one, and the number of these fixes; equal edits count once."""
     chosen: list[Edit] = []
     count = 0
     for edits in fixes:
@@ -53,7 +53,7 @@ def _touch(one: Edit, other: Edit) -> bool:
 
 
 def _replace(file: Path, data: bytes) -> None:
-    """Put new content in a file's place, through a link within the workspace if it is one, with the file's mode."""
+    """Replace a file's content, through a link within the workspace if it is one; the mode stays."""
     folder = Path(os.path.abspath(file)).parent
     real = inside(workspace_of(folder, folder), file)
     if real is None:

@@ -1,4 +1,4 @@
-"""trainlint's own findings: files that could not be checked."""
+"""trainlint's own rules: files that cannot be checked, and suppression comments without effect."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from trainlint.suppressions import Suppression
 
 @dataclass(frozen=True)
 class BrokenFile:
-    """A file that holds the marker of a known program and could not be read to its end."""
+    """A file with the marker of a known program that could not be read to its end."""
 
     path: str
     trouble: Trouble
     end_column: int
     templated: bool
-    """Something fills the file in before a program reads it."""
+    """The file is a template, which is filled in before a program reads it."""
 
     def finding(self, message: str, help: str, severity: Severity | None = None) -> Finding:
         """A finding at the place where reading stopped."""
@@ -30,29 +30,28 @@ class BrokenFile:
 
 @rule("TL001", "unparsable-file")
 def unparsable_file(file: BrokenFile) -> Iterator[Finding]:
-    """A file that is meant for a known program is no YAML, or no text.
+    """A file for a known program is not valid YAML, or not text.
 
-    The program could not read it either: `kubectl apply` stops at the same place. The documents before that place are
-    checked, those after it are not. Where the file holds template syntax (`{{`, `{%`, `${`) it is rendered before
-    anyone reads it: then this is a note that the file was not checked.
+    The program cannot read it either: `kubectl apply` stops at the same place. The documents before that place are
+    checked, those after it are not. A file with template syntax (`{{`, `{%`, `${`) is rendered before anyone reads it:
+    then this is a note that the file was not checked.
 
     Source: YAML 1.1 as libyaml and Go's reader take it; UTF-8 and UTF-16 are read.
     """
+    trouble = file.trouble
     if file.templated:
-        yield file.finding(
-            f"not checked: {file.trouble.message}", "lint the rendered manifest instead", severity=Severity.NOTE
-        )
+        message, help = f"the file is not checked: {trouble.message}", trouble.help or "lint the rendered file"
+        yield file.finding(message, help, severity=Severity.NOTE)
     else:
-        yield file.finding(
-            f"not readable as YAML: {file.trouble.message}", "mend the syntax at or just above this place"
-        )
+        message = f"the file is not valid YAML: {trouble.message}"
+        yield file.finding(message, trouble.help or "fix the syntax here or just above")
 
 
 @dataclass(frozen=True)
 class UnusedSuppression:
-    """A suppression comment that names no rule, or the words in it that cover no finding.
+    """A suppression comment that names no rule, or words in it that suppress nothing.
 
-    `unknown` are those of the words that are no rule's, with the rule that may be meant.
+    `unknown` are the words that name no rule, each with the rule that may be meant.
     """
 
     path: str
@@ -70,18 +69,19 @@ class UnusedSuppression:
 def unused_suppression(comment: UnusedSuppression) -> Iterator[Finding]:
     """A suppression comment suppresses nothing.
 
-    It names no rule, a rule that does not exist, or one that finds nothing on its line: the mistake was mended, or the
-    comment stands on another line than the finding. Rules which the run leaves out (`--select`, `--ignore`) do not
-    count. Remove the comment, or put the code of the finding into its brackets.
+    It names no rule, a rule that does not exist, or one without a finding on its line: the mistake was fixed, or the
+    comment is on another line than the finding. Rules that the run leaves out (`--select`, `--ignore`) do not count.
+
+    Remove the comment, or put the code of the finding into its brackets.
 
     Source: trainlint's own comments, `# trainlint: ignore[CODE] reason`.
     """
     if not comment.words:
-        yield comment.finding("this comment names no rule and suppresses nothing", "write # trainlint: ignore[CODE]")
+        yield comment.finding("the comment names no rule and suppresses nothing", "write # trainlint: ignore[CODE]")
     for word in comment.words:
         if word not in comment.unknown:
-            yield comment.finding(f"{word} finds nothing here to suppress", "remove it from the comment")
+            yield comment.finding(f"there is no finding of {word} here to suppress", "remove it from the comment")
         else:
             near = comment.unknown[word]
-            help = f'did you mean "{near}"?' if near else "trainlint rules lists all"
-            yield comment.finding(f"no rule is called {word}", help)
+            help = f'did you mean "{near}"?' if near else "write a code or name that `trainlint rules` lists"
+            yield comment.finding(f"unknown rule {word}", help)

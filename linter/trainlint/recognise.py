@@ -1,10 +1,10 @@
-"""Whose document it is: the one place that weighs what the programs say of it.
+"""Which program owns a document.
 
-Each program claims a document by what a file of its own looks like. A claim falls where the document has a key that is
-another program's, or that of a tool which trainlint does not know further; where it is the log of a run, or composed by
-Hydra. Of the claims that stand the strongest wins (a program's own words over keys that only it has together, and those
-over names that it shares); where two are equal, nobody owns the document. A document that nobody claims belongs to the
-program that a command of the repository hands it to. What settings say of a file wins over all that.
+Each program claims a document that looks like a file of its own. A claim is dropped where the document has a key of
+another program or of another tool, is the log of a run, or is composed by Hydra. Of the remaining claims the strongest
+wins (a program's own words, then a combination of keys that only it has, then names that it shares); where two are
+equally strong, nobody owns the document. A document without a claim belongs to the program to which a command of the
+repository passes it. Settings for a file win over all that.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 Recognised = list[tuple[Program, "Subject"]]
 
 NONE = "none"
-"""What settings say of a file that is no program's."""
+"""The program in settings for files that should not be checked."""
 
 OWN_WORDS = 4
-"""From this strength on no key speaks against a claim: the document has words that only this program has."""
+"""A claim of at least this strength is never dropped: the document has words that only this program has."""
 
 
 class Sign(NamedTuple):
-    """Keys that together, at the top of a document, show that it is some other tool's."""
+    """Top-level keys that together show that a document belongs to another tool."""
 
     keys: frozenset[str]
     unless: frozenset[str] = frozenset()
-    """They show nothing where one of these is there too."""
+    """With one of these keys the sign does not count."""
 
 
 STRANGERS: dict[str, tuple[Sign, ...]] = {
@@ -51,21 +51,21 @@ STRANGERS: dict[str, tuple[Sign, ...]] = {
     "Hydra": (Sign(frozenset({"hydra"})),),
     "other trainers": (Sign(frozenset({"trainer_type"})),),
 }
-"""Tools that trainlint does not check, by what their files look like."""
+"""Tools that trainlint does not check, with the signs of their files."""
 
 
 _RUN_LOGS = re.compile(
     r"(?:^|/)(?:wandb/(?:offline-)?run-[^/]+/|mlruns/|lightning_logs/|\.hydra/|checkpoint-\d+/|\.git/)"
     r"|(?:^|/)hparams\.ya?ml$"
 )
-"""Where tools write down what a run was started with: nobody starts from there."""
+"""Where tools record the settings of a run; nobody starts a run from these files."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a program says of a document: a subject in it, and by which evidence.
+    """The claim of a program to a document: a subject in it, and how it was recognised (`evidence`).
 
-    `lost` says why the claim does not count; it is empty for one that does.
+    `lost` is the reason why the claim does not count, empty if it counts.
     """
 
     program: Program
@@ -75,7 +75,7 @@ class Claim:
 
 
 class Recogniser:
-    """The subjects of one repository's files, each document looked at once."""
+    """The subjects in one repository's files; each document is recognised once."""
 
     def __init__(self, repository: Repository, program_of: Callable[[str], str | None] = lambda path: None) -> None:
         self.repository = repository
@@ -84,7 +84,7 @@ class Recogniser:
         self._of_program: dict[str, list[Subject]] = {}
 
     def claims(self, source: Source) -> list[Claim]:
-        """What the programs say of a file, document by document."""
+        """The claims of all programs to a file, document by document."""
         if source.path not in self._claims:
             self._claims[source.path] = [
                 claim for document in source.documents for claim in self._document_claims(document, source)
@@ -92,11 +92,11 @@ class Recogniser:
         return self._claims[source.path]
 
     def subjects(self, source: Source) -> Recognised:
-        """What the programs recognise in a file, document by document."""
+        """The subjects in a file, document by document, each with its program."""
         return [(claim.program, claim.subject) for claim in self.claims(source) if not claim.lost]
 
     def subjects_of(self, program: str) -> Sequence[Subject]:
-        """What a program recognises in the workspace's YAML files, by path and document."""
+        """The subjects of one program in the workspace's YAML files, by path and document."""
         if program not in self._of_program:
             self._of_program[program] = [
                 subject
@@ -123,7 +123,7 @@ class Recogniser:
         yield from claims
 
     def _named(self, document: Document, programs: Iterable[Program]) -> Iterator[Claim]:
-        """The claims to a document that a command of the repository hands to a program."""
+        """The claims of programs to which a command in the repository passes this document."""
         from trainlint.repository.invocations import names_document, repository_invocations
 
         for program in programs:
@@ -139,35 +139,35 @@ class Recogniser:
 
 
 def marks(content: str) -> tuple[str, ...]:
-    """The names of the programs whose marker a text holds."""
+    """The names of the programs whose marker is in a text."""
     return tuple(program.name for program in marked(content))
 
 
 def programs_of(source: Source) -> list[Program]:
-    """The programs that a file's text speaks of."""
+    """The programs whose marker is in a file."""
     return [PROGRAMS[name] for name in source.marks]
 
 
 def owner_of_broken(source: Source) -> Program | None:
-    """The program whose file this is, although it cannot be read to its end."""
+    """The program that owns a file which cannot be read to its end."""
     content = source.text.content if source.text is not None else ""
     owners = [program for program in programs_of(source) if program.owns_broken(content)]
     return owners[0] if owners else None
 
 
 def is_templated(source: Source) -> bool:
-    """The file is a template of its program's: something fills it in first."""
+    """The file is a template."""
     owner, text = owner_of_broken(source), source.text
     return owner is not None and text is not None and any(mark in text.content for mark in owner.templates)
 
 
 def recognised(document: Document, programs: Iterable[Program]) -> Recognised:
-    """What a document holds of these programs by itself: its owner's subjects, and the commands of any."""
+    """The subjects of these programs in a document: those of its owner, and the commands of any program."""
     return [(claim.program, claim.subject) for claim in claimed(document, programs) if not claim.lost]
 
 
 def claimed(document: Document, programs: Iterable[Program]) -> Iterator[Claim]:
-    """The claims of these programs to a document, those that do not count with the reason."""
+    """The claims of these programs to a document; dropped ones have a reason."""
     claims = [
         Claim(program, subject, program.known_by, _against(program, subject) if subject.owns_document else "")
         for program in programs
@@ -181,32 +181,32 @@ def claimed(document: Document, programs: Iterable[Program]) -> Iterator[Claim]:
             yield claim
         else:
             others = " and ".join(owner.title for name, owner in owners.items() if name != claim.program.name)
-            yield replace(claim, lost=f"{others} claims it as well")
+            yield replace(claim, lost=f"it looks like a file of {others}, too")
 
 
 def run_log(path: str, document: Document) -> str:
-    """Why a document is what a run has written down; empty where it is not."""
+    """The reason why a document is the log of a run; empty if it is none."""
     if _RUN_LOGS.search(path):
-        return "it stands where a tool writes down what a run was started with"
+        return "it is in a folder of run logs"
     entries = list(_root(document).entries())
     if len(entries) > 2 and all(entry.is_mapping and entry.get("value").node is not None for entry in entries):
-        return "every key holds a value: Weights & Biases wrote it down"
+        return "every key has a `value`, as in logs of Weights & Biases"
     return ""
 
 
 def _chosen(document: Document, programs: Sequence[Program], chosen: str) -> Iterator[Claim]:
-    """What settings say of the file; commands in it are still their programs'."""
+    """The claim of the program in the settings; commands in the file still belong to their own programs."""
     for claim in claimed(document, programs):
         if not claim.subject.owns_document:
             yield claim
     if chosen != NONE:
         program = PROGRAMS[chosen]
         for subject in program.load().adopt(document):
-            yield Claim(program, subject, "settings say so")
+            yield Claim(program, subject, "the settings")
 
 
 def _against(program: Program, subject: Subject) -> str:
-    """What at the top of the document, or of the section, speaks of another program; empty where nothing does."""
+    """The reason why a top-level key of the document or section belongs to something else; empty if none does."""
     if program.strength >= OWN_WORDS:
         return ""
     root = Field.root(subject.field.document, subject.field.dialect)
@@ -218,9 +218,9 @@ def _against(program: Program, subject: Subject) -> str:
         for name, signs in STRANGERS.items():
             for sign in signs:
                 if sign.keys <= keys and not sign.unless & keys:
-                    return f"{' and '.join(sorted(sign.keys))} stands in files of {name}"
+                    return f"{' and '.join(sorted(sign.keys))}: as in files of {name}"
     if root.get("defaults").is_sequence:
-        return "defaults is a list: Hydra composes it"
+        return "defaults is a list, as in files for Hydra"
     return ""
 
 

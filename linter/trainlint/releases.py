@@ -1,7 +1,7 @@
-"""Versions and spans of releases: which known releases speak for a version, and what holds for which of them.
+"""Versions and spans of releases: which known releases stand in for a version, and which releases a span contains.
 
-A span is written in one way everywhere, in code, JSON and limits: `1.4.0..1.6.0` with both ends included, `1.6.0..`
-and `..0.34.2` with one, `..` for all, `0.76.1` for one release, and several joined by commas.
+Code, JSON and limits all write a span like this: `1.4.0..1.6.0` with both ends included, `1.6.0..` and `..0.34.2` with
+one end, `..` for all releases, `0.76.1` for one release, and several spans joined by commas.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ T = TypeVar("T")
 class InForce:
     """The known releases that stand in for a version; only findings common to all are reported.
 
-    Usually one, which is then the `label`; two for a version between them; none for one older than the oldest known.
-    `notice` is what the user should know of the choice.
+    It is usually one, which is then the `label`; two for a version between them; none for a version older than all.
+    `notice` tells the user about the choice.
     """
 
     releases: tuple[str, ...]
@@ -30,13 +30,13 @@ class InForce:
 
 @dataclass(frozen=True)
 class ReleaseSpan:
-    """A run of releases with both ends included; an empty end is open."""
+    """A range of releases with both ends included; an empty end is open."""
 
     since: str = ""
     until: str = ""
 
     def holds(self, release: str) -> bool:
-        """The release lies in the span."""
+        """The release is in the span."""
         version = version_tuple(release)
         return (not self.since or version_tuple(self.since) <= version) and (
             not self.until or version <= version_tuple(self.until)
@@ -44,7 +44,7 @@ class ReleaseSpan:
 
     @property
     def words(self) -> str:
-        """The span for a message: `since 1.6.0`, `1.4.0 to 1.6.0`, `until 1.12.0`."""
+        """The span in a message: `since 1.6.0`, `1.4.0 to 1.6.0`, `until 1.12.0`."""
         if self.since and self.until:
             return f"{self.since} to {self.until}"
         return f"since {self.since}" if self.since else f"until {self.until}"
@@ -52,7 +52,7 @@ class ReleaseSpan:
 
 @cache
 def spans(text: str) -> tuple[ReleaseSpan, ...]:
-    """The spans that a text names."""
+    """The spans in a text."""
     found = []
     for part in text.split(","):
         since, dots, until = part.partition("..")
@@ -61,41 +61,38 @@ def spans(text: str) -> tuple[ReleaseSpan, ...]:
 
 
 def within(release: str, text: str) -> bool:
-    """The release lies in one of the spans that the text names."""
+    """The release is in one of the spans of the text."""
     return any(span.holds(release) for span in spans(text))
 
 
 def words_within(table: Mapping[str, tuple[T, ...]], release: str) -> tuple[T, ...]:
-    """The words that a release has, of a table that lists them by the spans in which they exist."""
+    """The words of a release, from a table of words by span."""
     return tuple(word for text, words in table.items() if within(release, text) for word in words)
 
 
 def names_within(table: Mapping[str, str], release: str) -> tuple[str, ...]:
-    """The names whose span holds for a release."""
+    """The names of a release, from a table of spans by name."""
     return tuple(name for name, text in table.items() if within(release, text))
 
 
 def during(text: str) -> Any:
-    """A member of a facts dataclass that is true for the releases of these spans; `behaviour` fills it in."""
+    """A member of a facts dataclass that is true in the releases of these spans; `behaviour` fills it in."""
     return dataclasses.field(metadata={"during": text}, kw_only=True)
 
 
 def behaviour(facts: type[Any], release: str) -> dict[str, Any]:
-    """The members of a facts dataclass that are declared with `during`, for one release."""
+    """The values of the members declared with `during`, for one release."""
     return {name: within(release, text) for name, text in behaviour_spans(facts).items()}
 
 
 def behaviour_spans(facts: type[Any]) -> dict[str, str]:
-    """The members of a facts dataclass that are declared with `during`, with their spans."""
+    """The members declared with `during`, with their spans."""
     return {one.name: one.metadata["during"] for one in dataclasses.fields(facts) if "during" in one.metadata}
 
 
 @cache
 def version_tuple(version: str) -> tuple[int, ...]:
-    """The release part of a version as numbers: `v1.6.0rc1` is (1, 6, 0); () where there is none.
-
-    A pre-release has the keys of its release rather than those of the release before.
-    """
+    """The release part of a version as numbers: `v1.6.0rc1` is (1, 6, 0), also for a pre-release; () where none."""
     parts = []
     for text in version.strip().lstrip("vV").split("."):
         digits = len(text) - len(text.lstrip("0123456789"))
@@ -113,11 +110,11 @@ def minor(version: str) -> str:
 
 
 def speaking_for(program: str, names: Iterable[str], version: str) -> InForce:
-    """Which of a program's known releases speak for a version."""
+    """The known releases of a program that stand in for a version."""
     known = {version_tuple(name): name for name in names}
     asked = version_tuple(version)
     if not asked:
-        return InForce((), version, f"{version} is not a version of {program}: nothing that depends on it is said")
+        return InForce((), version, f"{version} is not a version of {program}: its release is not checked")
     same = [name for name in known if name[: len(asked)] == asked]
     if same:
         return InForce((known[max(same)],), known[max(same)])

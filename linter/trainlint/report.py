@@ -1,4 +1,4 @@
-"""What a run came to: findings, counts, targets and notices, for every output format alike."""
+"""The result of a run: findings, counts, targets and notices, for all output formats."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainlint.targets import Target
 
 @dataclass(frozen=True, slots=True)
 class FileCounts:
-    """How many YAML files the run came across, parsed, and found something of its programs in."""
+    """How many YAML files the run found, parsed, and recognised as those of a program."""
 
     discovered: int = 0
     parsed: int = 0
@@ -21,11 +21,10 @@ class FileCounts:
 
 @dataclass(frozen=True)
 class Report:
-    """The outcome of a run.
+    """The result of a run.
 
-    `findings` holds all of them in the order of file, line, column and rule, suppressed and baselined ones included
-    (their `suppressed` and `baselined` say so). `texts` has the text of each file with a finding, by its path.
-    `notices` are one-line remarks on the run itself.
+    `findings` are in the order of file, line, column and rule; suppressed and baselined ones are marked and included.
+    `texts` has the text of each file with a finding, by path. `notices` are one-line remarks on the run itself.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -36,27 +35,27 @@ class Report:
     masked: bool = False
     """What looks like a secret is taken out of findings and notices, and hidden in the texts."""
     crashed: bool = False
-    """A fault of trainlint itself kept some file from being checked; a notice says where."""
+    """An exception in trainlint itself ended the check of a file; a notice says which."""
 
     @property
     def active(self) -> Iterator[Finding]:
-        """The findings that are neither suppressed nor in the baseline."""
+        """The findings that are neither suppressed nor baselined."""
         return (f for f in self.findings if f.suppressed is None and not f.baselined)
 
     def count(self, severity: Severity) -> int:
-        """How many active findings have this severity."""
+        """The number of active findings of a severity."""
         return sum(f.level is severity for f in self.active)
 
     @property
     def suppressed(self) -> int:
-        """How many findings a comment suppresses."""
+        """The number of suppressed findings."""
         return sum(f.suppressed is not None for f in self.findings)
 
     @property
     def baselined(self) -> int:
-        """How many findings the baseline holds."""
+        """The number of baselined findings."""
         return sum(f.baselined and f.suppressed is None for f in self.findings)
 
     def fails(self, threshold: Severity) -> bool:
-        """Some active finding is at or above the threshold."""
+        """An active finding is at or above the threshold."""
         return any(f.level.reaches(threshold) for f in self.active)

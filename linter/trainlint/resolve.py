@@ -1,4 +1,4 @@
-"""What each TrainJob will really start, and where each value comes from: `trainlint resolve`."""
+"""`trainlint resolve`: what each TrainJob starts, and where each value comes from."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONTAINER_KEYS = ("image", "command", "args", "env", "envFrom", "resources", "po
 
 @dataclass(frozen=True)
 class Resolved:
-    """One TrainJob with one definition of its runtime, in one release; `built` is None where that is not known."""
+    """One TrainJob with one definition of its runtime, in one release; `built` is None where it is not known."""
 
     job: TrainJob
     built: BuiltJob | None
@@ -39,7 +39,7 @@ class Resolved:
 
 
 def resolve(paths: Sequence[Path], overrides: Overrides) -> list[Resolved]:
-    """Build every TrainJob in these files and folders, in order, but no patch of kustomize.
+    """Build every TrainJob in these files and folders, in order; kustomize patches are not jobs.
 
     Raises PathError for a path that is not there or leads out, SettingsError for settings that cannot be used.
     """
@@ -61,13 +61,13 @@ def resolve(paths: Sequence[Path], overrides: Overrides) -> list[Resolved]:
 
 
 def as_json(found: Sequence[Resolved], *, show_values: bool = False) -> str:
-    """One object: `{"version": 1, "jobs": [...]}`, what looks like a secret masked unless it is to be shown."""
+    """One object: `{"version": 1, "jobs": [...]}`, values that look like secrets masked unless `show_values` is set."""
     jobs = [_job(item) for item in found]
     return escape.as_json({"version": 1, "jobs": jobs if show_values else [_masked(job) for job in jobs]})
 
 
 def _masked(node: Json) -> Json:
-    """Plain data of a pod without its secrets: values of variables by their names, words of commands by their flags."""
+    """Plain data of a pod with its secrets masked: those in variables and in flags of commands."""
     if isinstance(node, str):
         return shown(node)
     if isinstance(node, list):
@@ -148,7 +148,7 @@ def _env(env: BuiltValue, built: BuiltJob) -> Json:
 
 
 def plain(part: BuiltValue) -> Json:
-    """A part as plain data; what the manifests do not tell is null."""
+    """A part as plain data; an unknown value is null."""
     content = part.content
     if isinstance(content, dict):
         amounts = content.items() if "limits" in content or "requests" in content else ()
@@ -172,9 +172,9 @@ def _origin(part: BuiltValue, built: BuiltJob) -> Json:
 
 
 def as_text(found: Sequence[Resolved], *, show_values: bool = False, encoding: str = "utf-8") -> str:
-    """A block for each job: its pods, their containers, and behind each value where it comes from.
+    """A block for each job: its pods and containers, with the file and line of each value.
 
-    What looks like a secret is masked unless it is to be shown.
+    Values that look like secrets are masked unless `show_values` is set.
     """
     blocks = ([visible_line(line, encoding) for line in _lines(item, show_values)] for item in found)
     return "\n".join("".join(f"{line}\n" for line in lines) for lines in blocks)
@@ -186,9 +186,9 @@ def _lines(item: Resolved, show_values: bool) -> Iterator[str]:
     runtime = f"{job.runtime_kind} {job.runtime_name}"
     yield f"{visible_path(span.path)}:{span.line}: TrainJob {job.name} with {runtime}, Kubeflow Trainer {item.release}"
     if not item.admitted:
-        yield "  refused at admission: trainlint check says why"
+        yield "  refused at admission (run trainlint check)"
     if built is None:
-        yield "  its runtime is not known, so neither is what it starts"
+        yield "  what it starts is not known, because its runtime is not"
         return
     if built.stops:
         yield f"  starts nothing: {built.stops[1]}"
@@ -230,7 +230,7 @@ def _shown(part: BuiltValue, show_values: bool, name: str | None = None) -> str:
 
 
 def _source(source: BuiltValue) -> str:
-    """Where a variable's value is taken from: `(secretKeyRef token)`."""
+    """The source of a variable's value: `(secretKeyRef token)`."""
     for key, ref in source.entries():
         words = [str(value) for _, value in ref.entries() if str(value)]
         return f"({' '.join([key, *words])})"
@@ -238,7 +238,7 @@ def _source(source: BuiltValue) -> str:
 
 
 def _behind(part: BuiltValue, built: BuiltJob) -> str:
-    """`  # jobs.yaml:7`, the place that gave a value."""
+    """The place of a value: `  # jobs.yaml:7`."""
     shipped = part.owner is Owner.RUNTIME and built.runtime.shipped
     place = "the shipped runtime" if shipped else f"{part.place.span.path}:{part.place.span.line}"
     return f"  # {'made from ' if part.made else ''}{place}"
@@ -251,7 +251,7 @@ _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 def canonical(text: str) -> str | None:
-    """A quantity as Kubernetes writes it back: 1000m is 1, 1024Mi is 1Gi; None for a text that is none.
+    """A quantity as Kubernetes writes it: 1000m is 1, 1024Mi is 1Gi; None for a text that is not a quantity.
 
     Source: Quantity.CanonicalizeBytes of k8s.io/apimachinery.
     """

@@ -1,4 +1,4 @@
-"""The registry of rules: a rule is a decorated function, and everything else about rules is derived from it."""
+"""The registry of rules. A rule is a decorated function; everything else about rules is derived from it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REGISTRY: dict[str, Rule] = {}
 class Rule:
     """A check with its code, name, default severity and the program whose verdict it gives.
 
-    `program` is None where the subject's own program speaks.
+    `program` is None for the subject's own program.
     """
 
     code: str
@@ -30,7 +30,7 @@ class Rule:
     severity: Severity
     program: str | None
     ordinary_elsewhere: bool = False
-    """What it finds is an ordinary setting for the releases that do not find it, as a key that they have is."""
+    """Releases without the finding accept the setting as an ordinary one, for example a key that they have."""
 
     @cached_property
     def _parameters(self) -> list[type]:
@@ -44,12 +44,12 @@ class Rule:
 
     @property
     def takes_facts(self) -> bool:
-        """The rule wants the facts of the release in force as well."""
+        """The rule also wants the facts of the release."""
         return len(self._parameters) > 1
 
     @property
     def documentation(self) -> str:
-        """The whole docstring: what it does, why it matters, its source."""
+        """The whole docstring: what is wrong, why, what to do, the source."""
         return inspect.cleandoc(self.check.__doc__ or "")
 
     @property
@@ -59,7 +59,7 @@ class Rule:
 
     @property
     def module(self) -> str:
-        """The rule set: the name of the module that holds it."""
+        """The rule set: the name of the rule's module."""
         return self.check.__module__
 
     def matches(self, selector: str) -> bool:
@@ -81,8 +81,8 @@ def rule(
 ) -> Callable[[Check], Check]:
     """Register a function as a rule.
 
-    Its first parameter's type is the view that it looks at, a second parameter gets the facts of the release in force,
-    its docstring is its documentation. `program` names the program that speaks where it is not the subject's own.
+    The type of its first parameter is the view that it looks at; a second parameter gets the facts of the release. Its
+    docstring is its documentation. `program` names the program of the verdict where that is not the subject's own.
     """
 
     def register(check: Check) -> Check:
@@ -96,7 +96,7 @@ def rule(
 
 
 def rules_of(modules: Iterable[str]) -> list[Rule]:
-    """The rules of these rule sets, by code; their modules are imported now."""
+    """The rules of these rule sets, by code; this imports their modules."""
     wanted = set(modules)
     for module in wanted:
         import_module(module)
@@ -104,7 +104,7 @@ def rules_of(modules: Iterable[str]) -> list[Rule]:
 
 
 def selected(rules: Iterable[Rule], select: Iterable[str], ignore: Iterable[str]) -> Iterator[Rule]:
-    """The rules that `select` names (all when it is empty) and `ignore` does not; the longer selector wins."""
+    """The rules that `select` names (an empty one names all) and `ignore` does not; the longer selector wins."""
     chosen, dropped = list(select), list(ignore)
     for candidate in rules:
         on = max((len(s) for s in chosen if candidate.matches(s)), default=-1 if chosen else 0)

@@ -1,4 +1,4 @@
-"""[tool.trainlint] of a pyproject.toml, or trainlint.toml, and the command line's options: Settings."""
+"""Settings: [tool.trainlint] of a pyproject.toml or a trainlint.toml, overridden by the command line's options."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ RUNTIMES = ("open", "closed")
 
 
 class SettingsError(ValueError):
-    """A setting or option that cannot be used; the message begins with its place."""
+    """A setting or option that cannot be used; the message begins with the file and line."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to lint one workspace."""
+    """The settings of one workspace."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -38,39 +38,39 @@ class Settings:
     format: str = "text"
     cluster: Cluster = field(default_factory=Cluster)
     base: Path | None = None
-    """The folder that `exclude` and the paths of overrides start from: where the settings were read."""
+    """The folder that `exclude` and the paths of overrides are relative to: that of the settings file."""
     overrides: tuple[PathOverride, ...] = ()
-    """`[[overrides]]`, in their order; of several that match a file the last one counts."""
+    """The `[[overrides]]` in order; of several that match a file the last one counts."""
     chosen: Mapping[str, Target] = field(default_factory=dict)
-    """The targets that options name, which win over those of any path."""
+    """The targets in options, which win over those of any path."""
 
     def targets_of(self, path: str) -> Mapping[str, Target]:
-        """The targets that are named for a file."""
+        """The targets for a file."""
         matching = [override.targets for override in self.overrides if override.matches(path, self.base)]
         return {**self.targets, **{name: t for targets in matching for name, t in targets.items()}, **self.chosen}
 
     def program_of(self, path: str) -> str | None:
-        """The program that settings name for a file, `none` for no program; None where they name none."""
+        """The program that the settings give a file, `none` for no program; None where they do not say."""
         named = [o.program for o in self.overrides if o.program and o.matches(path, self.base)]
         return named[-1] if named else None
 
 
 @dataclass(frozen=True)
 class PathOverride:
-    """What settings say of the files of some paths: `[[overrides]]`."""
+    """One of the `[[overrides]]`: settings for the files of some paths."""
 
     paths: tuple[str, ...]
     targets: Mapping[str, Target] = field(default_factory=dict)
     program: str | None = None
 
     def matches(self, path: str, base: Path | None) -> bool:
-        """One of its patterns matches a file."""
+        """One of the patterns matches a file."""
         return Excluder(self.paths, base or Path()).excludes(Path(path))
 
 
 @dataclass(frozen=True)
 class Overrides:
-    """Options of the command line; None or empty where the settings decide."""
+    """Options of the command line; None or empty leaves the setting unchanged."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class Overrides:
     force_exclude: bool = False
 
     def over(self, settings: Settings) -> Settings:
-        """The settings with these options in their place; `ignore` and `exclude` add to theirs."""
+        """The settings overridden by these options; `ignore` and `exclude` are added."""
         return replace(
             settings,
             select=self.select or settings.select,
@@ -104,15 +104,15 @@ class Vocabulary:
 
     programs: Collection[str]
     verdict_only: Mapping[str, str]
-    """Names that have no target of their own, with the program that they follow."""
+    """Names without a target of their own, with the program whose target counts."""
     selector_problem: Callable[[str], str]
     """What is wrong with a rule selector; empty when nothing is."""
 
 
 def read_settings(file: Path, known: Vocabulary) -> Settings:
-    """The settings of one file.
+    """The settings in a file.
 
-    Raises SettingsError with file and line for unknown keys, bad values, broken TOML or an unreadable file.
+    Raises SettingsError with file and line for unknown keys, bad values, invalid TOML or an unreadable file.
     """
     try:
         text = file.read_text(encoding="utf-8-sig")
@@ -120,7 +120,7 @@ def read_settings(file: Path, known: Vocabulary) -> Settings:
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file}: cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{file}: not TOML: {error}") from None
+        raise SettingsError(f"{file}: not valid TOML: {error}") from None
     table = data
     if file.name == "pyproject.toml":
         for key in ("tool", "trainlint"):
@@ -152,7 +152,7 @@ class _Reader:
 
     def words(self, key: str, value: object) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self._error(key, f"{key!r} must be a list of texts")
+            raise self._error(key, f"{key!r} must be a list of strings")
         return tuple(value)
 
     def selectors(self, key: str, value: object) -> tuple[str, ...]:
@@ -179,7 +179,7 @@ class _Reader:
         for program, versions in value.items():
             listed = versions if isinstance(versions, list) else [versions]
             if not all(isinstance(version, str) for version in listed):
-                raise self._error(program, f"the target of {program} must be a text or a list of texts")
+                raise self._error(program, f"the target of {program} must be a string or a list of strings")
             try:
                 option = f"{program}={','.join(listed)}"
                 targets.update(parse_target(option, self.known.programs, self.known.verdict_only, self.file.name))
@@ -212,7 +212,7 @@ class _Reader:
         for name, listed in value.items():
             if name not in ("runtimes", "priority-classes"):
                 hint = did_you_mean(name, ("runtimes", "priority-classes"))
-                raise self._error(name, f"unknown setting {name!r} of the cluster", hint)
+                raise self._error(name, f"unknown setting {name!r} in cluster", hint)
             sets[name.replace("-", "_")] = frozenset(self.words(name, listed))
         return Cluster(sets.get("runtimes"), sets.get("priority_classes"))
 

@@ -1,4 +1,4 @@
-"""Whose each file is, by which evidence, in which release and stated where: `trainlint check --show-files`."""
+"""`trainlint check --show-files`: the program and release of each file, and how both are known."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Owned:
-    """One subject of a file: the claim to it, and the releases that it is judged by."""
+    """One subject of a file: the claim to it, and the releases that it is checked for."""
 
     claim: Claim
     target: Target | None
-    """None for a claim that does not count."""
+    """None if the claim does not count."""
 
 
 @dataclass(frozen=True)
 class ShownFile:
-    """One file that holds the marker of some program.
+    """One file with the marker of some program.
 
-    `near` are the titles of programs whose marker it holds and which claim nothing in it, with what their files are
-    known by. `left_alone` says why the file is not looked at, empty where it is.
+    `near` are the programs that claim nothing in it although it has their marker: their titles, and how their files are
+    recognised. `left_alone` is the reason why the file is not checked, empty if it is.
     """
 
     path: str
@@ -37,12 +37,12 @@ class ShownFile:
 
 
 def as_text(files: Sequence[ShownFile]) -> str:
-    """A block for each file, those that were almost recognised at the end."""
+    """A block for each file; those that were almost recognised are at the end."""
     owned = [file for file in files if any(one.target is not None for one in file.owned)]
     rest = [file for file in files if file not in owned]
     blocks = ["\n".join(_lines(file)) for file in [*owned, *rest]]
     count = f"{len(owned)} recognised, {len(rest)} almost\n"
-    return "\n\n".join([*blocks, count]) if blocks else "no file holds the marker of a program\n"
+    return "\n\n".join([*blocks, count]) if blocks else "no file has the marker of a program\n"
 
 
 def as_json(files: Sequence[ShownFile]) -> str:
@@ -73,17 +73,18 @@ def as_json(files: Sequence[ShownFile]) -> str:
 def _lines(file: ShownFile) -> Iterator[str]:
     yield file.path
     if file.left_alone:
-        yield f"  left alone: {file.left_alone}"
-    for one in file.owned:
-        claim = one.claim
-        if one.target is None:
-            yield f"  not {claim.program.title}: {claim.lost}"
-        else:
-            yield f"  {claim.program.title}, by {claim.evidence}"
-            yield f"    {_release(one.target)}"
+        yield f"  not checked: {file.left_alone}"
+    yield from dict.fromkeys(map(_claim, file.owned))
     if not file.left_alone:
         for title, known_by in file.near:
-            yield f"  not {title}: its files are known by {known_by}"
+            yield f"  not {title}: its files have {known_by}"
+
+
+def _claim(owned: Owned) -> str:
+    claim = owned.claim
+    if owned.target is None:
+        return f"  not {claim.program.title}: {claim.lost}"
+    return f"  {claim.program.title}, by {claim.evidence}\n    {_release(owned.target)}"
 
 
 def _release(target: Target) -> str:
@@ -94,7 +95,7 @@ def _release(target: Target) -> str:
     if target.how is How.STATED:
         return f"release {', '.join(versions)}, stated in {target.origin}"
     if target.how is How.RANGE:
-        return f"release {span}, a range by {target.origin}"
+        return f"release {span}, the range in {target.origin}"
     if target.how is How.UNKNOWN:
-        return f"release unknown: {target.origin} names a commit, a branch or a copy; what {span} agree on is said"
-    return f"release not stated: {span} may be meant"
+        return f"release unknown: {target.origin} names a commit, a branch or a copy; checked for {span}"
+    return f"release not stated; checked for {span}"

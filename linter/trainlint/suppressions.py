@@ -14,7 +14,7 @@ _COMMENT = re.compile(r"(?:^|(?<=\s))#\s*trainlint:\s*ignore\b(?:\[([^\]]*)\])?\
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """One comment: its place, the rules that it names, its reason, and whether it stands alone on its line."""
+    """One comment: its place, the rules that it names, its reason, and whether it is alone on its line."""
 
     line: int
     column: int
@@ -24,7 +24,7 @@ class Suppression:
     alone: bool
 
     def word_for(self, finding: Finding) -> str | None:
-        """The code or name by which the comment covers this finding; None when it does not."""
+        """The code or name in the comment that suppresses this finding; None where there is none."""
         return next((word for word in self.rules if word.upper() == finding.rule or word.lower() == finding.name), None)
 
 
@@ -43,10 +43,10 @@ def suppressions(text: Text) -> Iterator[Suppression]:
 
 
 class Suppressed:
-    """The comments of one file at work.
+    """The suppression comments of one file, and which of them were used.
 
-    A comment covers its own line or, alone on a line, the line below; several such comments may stand above each
-    other.
+    A comment suppresses on its own line or, if it is alone on its line, on the line below; several such comments may
+    follow each other.
     """
 
     def __init__(self, text: Text) -> None:
@@ -54,12 +54,12 @@ class Suppressed:
         self._used: set[tuple[int, str]] = set()
 
     def apply(self, findings: Iterable[Finding]) -> Iterator[Finding]:
-        """The findings, those marked as suppressed that a comment covers."""
+        """The findings; those that a comment suppresses are marked."""
         for finding in findings:
             yield self._marked(finding)
 
     def unused(self) -> Iterator[tuple[Suppression, tuple[str, ...]]]:
-        """The comments that name no rule, or rules of which they covered nothing, with these words."""
+        """The comments that name no rule, or rules that suppressed nothing, with these rules."""
         for suppression in self._by_line.values():
             idle = tuple(word for word in suppression.rules if (suppression.line, word) not in self._used)
             if idle or not suppression.rules:

@@ -1,4 +1,4 @@
-"""What a run judges by: the releases of each program, and what the cluster is known to hold."""
+"""What a run assumes: the releases of each program, and the contents of the cluster."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from trainlint.findings import did_you_mean
 
 
 class TargetError(ValueError):
-    """A target that names no program, or no version of one."""
+    """A target with an unknown program or an invalid version."""
 
 
 class How(enum.Enum):
-    """How the releases that a file is judged by are known."""
+    """How the releases are known that a file is checked for."""
 
     CHOSEN = "chosen"
-    """An option or a setting names them: each gives its own verdict."""
+    """An option or a setting names them; each gives its own verdict."""
     STATED = "stated"
-    """The repository states one, or several that differ and stand equally near."""
+    """The repository states one, or several that differ and are equally near."""
     RANGE = "range"
-    """The repository states a range, or what it states of another package bounds this one."""
+    """The repository states a range, or the stated release of another package limits this one."""
     UNKNOWN = "unknown"
-    """The repository states something that no release stands for: a commit, a branch, a fork."""
+    """The repository states something that is not a release: a commit, a branch, a fork."""
     NOT_STATED = "not stated"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The releases of a program that may be meant, oldest first, and how that is known.
+    """The releases of a program that a file may be for, oldest first, and how they are known.
 
     `versions` are as chosen or stated where somebody names them, else known releases. `origin` is `default`, `option`,
     or the places of settings and statements (`pyproject.toml`, `requirements.txt:3`).
@@ -42,15 +42,15 @@ class Target:
 
     @property
     def newest(self) -> Target:
-        """The same where releases are chosen or stated; of those that may only be meant the newest."""
+        """The same target if its releases are chosen or stated, else only its newest release."""
         return self if self.how in (How.CHOSEN, How.STATED) else replace(self, versions=self.versions[-1:])
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """What the cluster is known to hold: `[tool.trainlint.cluster]` and `runtimes`. None where nothing was said.
+    """The known contents of the cluster: `[tool.trainlint.cluster]` and `runtimes`; None if not known.
 
-    `closed` says that the repository and the release's shipped runtimes are all the runtimes there are.
+    `closed`: there are no other runtimes than those in the repository and those that the release ships.
     """
 
     runtimes: frozenset[str] | None = None
@@ -63,15 +63,15 @@ def parse_target(
 ) -> dict[str, Target]:
     """`PROGRAM=VERSION[,VERSION…]` as a target.
 
-    `verdict_only` are names that follow another program's release. Raises TargetError for an unknown program or a text
-    that is no version.
+    `verdict_only` are names without a target of their own, with the program whose target counts. Raises TargetError for
+    an unknown program or an invalid version.
     """
     program, equals, listed = option.partition("=")
     versions = [version.strip().lstrip("v") for version in listed.split(",") if version.strip()]
     if not equals or not versions:
         raise TargetError(f"{option!r} is not a target: write PROGRAM=VERSION, such as kubeflow-trainer=2.3")
     if program in verdict_only:
-        raise TargetError(f"{program} has no target of its own: it follows {verdict_only[program]}")
+        raise TargetError(f"{program} has no target of its own: name that of {verdict_only[program]}")
     if program not in programs:
         hint = did_you_mean(program, programs)
         raise TargetError(f"unknown program {program!r}{f', {hint}' if hint else ''}; known: {', '.join(programs)}")

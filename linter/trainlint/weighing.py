@@ -1,4 +1,4 @@
-"""What several releases say together of one subject: which findings stand, and how sure they are."""
+"""Combines the findings that several releases have on one subject: which are kept, and with which severity."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import replace
 from trainlint.findings import Finding, Severity, Span
 
 Place = tuple[str, Span]
-"""A rule, and where it speaks: by this the same finding is known in another release."""
+"""A rule and the place of its finding; findings of two releases with the same place are one."""
 
 
 def chosen(verdicts: Sequence[tuple[str, list[Finding]]]) -> Iterator[Finding]:
-    """The findings of each of some releases, by their labels; equal ones become one that names all its releases."""
+    """The findings of all these releases, given by label; equal ones become one that names all its releases."""
     merged: dict[tuple[object, ...], Finding] = {}
     for label, findings in verdicts:
         for finding in findings:
@@ -30,12 +30,11 @@ def meant(
     all_must_agree: bool,
     ordinary_elsewhere: frozenset[str],
 ) -> Iterator[Finding]:
-    """The findings of the newest of the releases that may be meant, weakened where the others do not share them.
+    """The findings of the newest of these releases, one of which is in use; weaker where the others lack them.
 
-    `judge` gives a release's findings, of some rules only where it is given their codes. An error stays one where every
-    release refuses. Where only some do it is a warning that names them, or nothing at all: for rules that are
-    `ordinary_elsewhere`, since what they find is an ordinary setting for the others, and if `all_must_agree`, since no
-    release is known to be the one.
+    `judge` gives the findings of a release, or only those of the rules whose codes it gets. An error stays an error if
+    every release refuses. If only some do, it becomes a warning that names them, or is dropped: for rules that are
+    `ordinary_elsewhere`, because the other releases accept the setting as an ordinary one, and if `all_must_agree`.
     """
     if not releases:
         return
@@ -59,14 +58,14 @@ def meant(
 
 
 def differing(verdicts: Sequence[tuple[str, list[Finding]]]) -> Iterator[Finding]:
-    """The findings of the releases that are stated, by their labels; where several differ, an error needs them all."""
+    """The findings of the stated releases, given by label; one is an error only if all of them refuse."""
     for finding in chosen(verdicts):
         alone = len(finding.program_versions) < len(verdicts)
         yield _weakened(finding) if alone else finding
 
 
 def _weakened(finding: Finding) -> Finding:
-    """A warning in place of an error."""
+    """A warning instead of an error."""
     if finding.level is not Severity.ERROR:
         return finding
     return replace(finding, severity=Severity.WARNING, refused_by_some=True)
@@ -77,7 +76,7 @@ def _levels(findings: Sequence[Finding]) -> dict[Place, Severity]:
 
 
 def _words(agreeing: Sequence[str], releases: Sequence[str]) -> str:
-    """Some of the releases in words; empty where there is one, which names itself."""
+    """The agreeing releases in words; empty if there is only one release."""
     if len(agreeing) == 1:
         return f"since {agreeing[0]}" if len(releases) > 1 else ""
     first = releases.index(agreeing[0])

@@ -1,6 +1,6 @@
-"""Writes the release facts of the trainers from the packages that they were released as; see `python -m wheel_facts`.
+"""Writes the release facts of the trainers from their released packages; see `python -m wheel_facts`.
 
-`readers` has one module a program, each built on `source` (Python sources, read with `ast`) and `package` (wheels and
-source distributions). `history` is the format of the written files, `registry` where packages come from, `confirmed`
-what people have said of each release.
+`readers` has a module for each program, which uses `source` (Python sources, read with `ast`) and `package` (wheels and
+source distributions). `history` is the format of the written files, `registry` fetches packages, `confirmed` keeps the
+claims that people have confirmed for each release.
 """

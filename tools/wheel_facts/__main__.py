@@ -1,14 +1,14 @@
-"""Write the release facts of the trainers from the packages that they were released as.
+"""Write the release facts of the trainers from their released packages.
 
     python -m wheel_facts axolotl --release 0.22.0             add a release, its package from the registry
     python -m wheel_facts axolotl --release 0.22.0 --from W    the same from a wheel or source distribution
     python -m wheel_facts axolotl                              read each known release again
-    python -m wheel_facts axolotl --confirm                    ask what is claimed of the newest known release
-    python -m wheel_facts --newer [axolotl ...]                list the releases that the registry has beyond the known
+    python -m wheel_facts axolotl --confirm                    check the claims about the newest known release
+    python -m wheel_facts --newer [axolotl ...]                list the releases that are newer than the known ones
 
-Packages are read with `ast`, nothing of them is imported or built, and those that were fetched stay in the cache.
-Where a package is missing or cannot be read, nothing is written. A newest release is asked for the claims that it
-inherits (see `wheel_facts.confirmed`); those that are left for somebody to confirm are listed.
+Packages are read with `ast`, never imported or built; fetched ones stay in the cache. Where a package is missing or
+cannot be read, nothing is written. For a newest release the claims that it inherits are checked (see
+`wheel_facts.confirmed`), and those that somebody must confirm are listed.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ PROGRAM_FOLDERS = ROOT / "linter" / "trainlint" / "programs"
 
 
 class Unreadable(Exception):
-    """A release whose sources are not where the reader looks for them."""
+    """A release without the sources that its reader looks for."""
 
 
 @dataclass
 class Packages:
-    """Where packages and dates come from: a file that was named, the cache, else the registry."""
+    """The source of packages and dates: a named file, the cache, else the registry."""
 
     cache: Path
     file: Path | None = None
@@ -47,7 +47,7 @@ class Packages:
     registry: Registry | None = None
 
     def asked(self) -> Registry:
-        """The registry, which is not asked before something is missing."""
+        """The registry, which is only used where something is missing."""
         self.registry = self.registry or Registry.of_pip()
         return self.registry
 
@@ -61,17 +61,17 @@ class Packages:
         return found or self.asked().fetch(program.distribution, version, self.cache)
 
     def day(self, program: Program, version: str, package: Package) -> str:
-        """When a release was made: as said, as its archive says, else as the registry does; raises Missing."""
+        """The day of a release: as given, from its archive, or from the registry; raises Missing."""
         found = self.date or package.built
         if not found and self.file is None:
             found = self.asked().dates(program.distribution).get(version, "")
         if not found:
-            raise Missing(f"{program.distribution} {version} carries no date: name it with --date")
+            raise Missing(f"{program.distribution} {version} has no date: give it with --date")
         return found
 
 
 def read(program: Program, version: str, packages: Packages) -> tuple[str, Release]:
-    """The day of a release and what it says; raises Missing or Unreadable."""
+    """The day of a release and its facts; raises Missing or Unreadable."""
     package = Package(packages.package(program, version), program.package)
     release = program.read(package)
     found = [name for name, table in release.tables.items() if table]
@@ -85,7 +85,7 @@ def read(program: Program, version: str, packages: Packages) -> tuple[str, Relea
 
 
 def known(name: str) -> History:
-    """What the facts file of a program holds."""
+    """The content of a program's facts file."""
     return decode(json.loads(facts_file(name).read_text(encoding="utf-8")))
 
 
@@ -101,7 +101,7 @@ def newer(name: str, registry: Registry) -> list[str]:
 
 
 def written(name: str, versions: list[str], packages: Packages) -> str:
-    """A program's facts file with these releases added, or read again; raises Missing or Unreadable."""
+    """The text of a program's facts file with these releases added or read again; raises Missing or Unreadable."""
     program = PROGRAMS[name]
     history = known(name)
     found: Mapping[str, tuple[str, Release]] = {text: read(program, text, packages) for text in versions}
@@ -112,7 +112,7 @@ def written(name: str, versions: list[str], packages: Packages) -> str:
 
 
 def confirm(name: str, release: str, packages: Packages) -> None:
-    """Ask a release for the claims on its program, and print those that somebody has to confirm; raises Missing."""
+    """Check the claims about a release, and print those that somebody must confirm; raises Missing."""
     program = PROGRAMS[name]
     left = confirmed.ask(name, release, Package(packages.package(program, release), program.package), program.behaviour)
     print(f"{name} {release}: {len(left)} claims to confirm in tests/confirmed/{name}.txt")
@@ -126,11 +126,11 @@ def main() -> None:
         "wheel_facts", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=", ".join(PROGRAMS))
-    parser.add_argument("--confirm", action="store_true", help="ask the newest known release for what is claimed of it")
-    parser.add_argument("--newer", action="store_true", help="list the releases beyond the known ones")
+    parser.add_argument("--confirm", action="store_true", help="check the claims about the newest known release")
+    parser.add_argument("--newer", action="store_true", help="list the releases that are newer than the known ones")
     parser.add_argument("--release", action="append", default=[], help="a release to add, or to read again")
     parser.add_argument("--from", dest="file", type=Path, help="its wheel or source distribution")
-    parser.add_argument("--date", default="", help="the day it was released on, where the package does not tell")
+    parser.add_argument("--date", default="", help="its day, where the package has none")
     parser.add_argument("--cache", type=Path, default=ROOT / ".cache" / "packages", help="where packages are kept")
     options = parser.parse_args()
     programs = options.programs or list(PROGRAMS)

@@ -1,17 +1,17 @@
-"""What is claimed of the newest release of a program, and which of its functions each claim rests on.
+"""Claims about the newest release of a program, each with the functions of the package that it depends on.
 
-A claim is a limit or a fact without an end, or a rule with all that it says: a release that is added inherits it. The
-file tests/confirmed/PROGRAM.txt has a row for each:
+A claim is a limit or a fact without an end, or a rule: a release that is added inherits it. The file
+tests/confirmed/PROGRAM.txt has a row for each claim:
 
     0.21.0 3fa9c1e2 utils/schemas/validation.py:OptimizationValidationMixin.check_muon  optimizer=muon deepspeed
 
-the release that the claim was confirmed for, a digest of what it rests on in that release, where that stands (`-` where
-it is not known), and the claim: the condition of a limit, `fact` and its name, or `rule` and a code. When a release is
-added, `ask` confirms the rows that rest on the same text there. The others get the new release with a question mark
-(`?0.22.0`), which somebody takes away who has read the function or run the release; a test lists those that are left.
+The columns are the release for which the claim was confirmed, a digest of the code that it depends on, the place of
+that code (`-` where it is not known), and the claim: the condition of a limit, `fact` and a name, or `rule` and a code.
+When a release is added, `ask` confirms the rows whose code is unchanged. The others get the new release with a question
+mark (`?0.22.0`): read the function or run the release, then remove the mark; a test lists the rows that still have one.
 Places are found by the words of a condition or of a rule's source, and may be corrected by hand; those of facts are
-written by hand. `tables` says that a claim rests on what the facts file holds, or on nothing of the package, so that
-there is nothing to ask.
+written by hand. The place `tables` means that a claim depends on the facts file only, or on no code of the package, so
+there is nothing to confirm.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ UNKNOWN = "-"
 TABLES = "tables"
 
 Texts = Mapping[str, str]
-"""What a claim may rest on, by place: functions, methods and classes (`module.py:Class.name`) and whole modules."""
+"""The code that claims depend on, by place: functions, methods, classes (`module.py:Class.name`), whole modules."""
 Finder = Callable[[Texts], tuple[str, ...]]
-"""Gives the places that a claim rests on."""
+"""Finds the places that a claim depends on."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One claim, with the release that it was confirmed for or, if `asked`, is yet to be."""
+    """One claim with the release for which it was confirmed, or, if `asked`, must be confirmed."""
 
     claim: str
     release: str
@@ -57,7 +57,7 @@ class Row:
 
 
 def claims_of(program: str) -> dict[str, Finder]:
-    """The claims of a program, each with what finds its places."""
+    """The claims about a program, each with the finder of its places."""
     own = Path(__file__).resolve().parents[2] / "linter" / "trainlint" / "programs" / program / "limits.txt"
     limits = [limit for some in limits_of(program).values() for limit in some] if own.exists() else []
     facts = import_module(f"trainlint.programs.{program}.facts")
@@ -71,12 +71,12 @@ def claims_of(program: str) -> dict[str, Finder]:
 
 
 def nowhere(texts: Texts) -> tuple[str, ...]:
-    """No place: what a fact rests on is written into its row by hand."""
+    """No place: the places of a fact are written into its row by hand."""
     return ()
 
 
 def limit_claims(limits: Iterable[Limit]) -> Iterator[tuple[str, Finder]]:
-    """The limits that hold of the newest release."""
+    """The limits that apply to the newest release."""
     for limit in limits:
         if not limit.until:
             words = frozenset(words_of(limit.when))
@@ -84,7 +84,7 @@ def limit_claims(limits: Iterable[Limit]) -> Iterator[tuple[str, Finder]]:
 
 
 def rule_claims(program: str, rules: Iterable[Rule]) -> Iterator[tuple[str, Finder]]:
-    """The rules whose source names the program, or that are its own."""
+    """The program's own rules, and those whose source names the program."""
     for rule in rules:
         source = " ".join(rule.documentation.rpartition("Source:")[2].split())
         parts = [part for part in source.split(";") if PROGRAMS[program].title.lower() in part.lower()]
@@ -102,7 +102,7 @@ def words_of(when: str) -> Iterator[str]:
 
 
 def places_of(words: frozenset[str], texts: Texts) -> tuple[str, ...]:
-    """The functions that raise and mention most of the words, rare ones counting more; all of those that are equal."""
+    """The functions with a `raise` that contain most of the words; rare words count more, and ties are all kept."""
     raising = {place: text for place, text in texts.items() if _is_function(text) and re.search(r"\braise\b", text)}
     having = {word: {place for place, text in raising.items() if _mentions(text, word)} for word in words}
     weights = {place: sum(1 / len(having[w]) for w in sorted(words) if place in having[w]) for place in raising}
@@ -111,7 +111,7 @@ def places_of(words: frozenset[str], texts: Texts) -> tuple[str, ...]:
 
 
 def named_in(source: str, texts: Texts) -> tuple[str, ...]:
-    """What a sentence names: functions, methods and classes, those of the modules that it names too; else modules."""
+    """The functions, methods and classes that a sentence names, in the modules that it names; else these modules."""
     modules = [place for place in texts if ":" not in place]
     named = [module for word in re.findall(r"[\w/]+\.py", source) for module in modules if _ends(module, word)]
     words = set(re.findall(r"[A-Za-z_][\w.]*\w", source))
@@ -121,7 +121,7 @@ def named_in(source: str, texts: Texts) -> tuple[str, ...]:
 
 
 def _names(place: str) -> set[str]:
-    """How a sentence may call a place: by its whole name, or its last part if that is no word of everyday."""
+    """The names of a place in a sentence: the whole name, or its last part if that is not an everyday word."""
     whole = place.partition(":")[2]
     last = whole.rpartition(".")[2]
     telling = not last.startswith("__") and re.search(r"_|[A-Z]", last)
@@ -137,12 +137,12 @@ def _is_function(text: str) -> bool:
 
 
 def _mentions(text: str, word: str) -> bool:
-    """Short words are looked for as words, long ones also as parts of others."""
+    """The text contains the word; a long word may also be part of another one."""
     return re.search(rf"\b{re.escape(word)}\b" if len(word) < 4 else re.escape(word), text) is not None
 
 
 def digest_of(places: Iterable[str], texts: Texts) -> str:
-    """A short name for what stands at some places; unknown where one of them is not there."""
+    """A digest of the code at some places; UNKNOWN where one of them does not exist."""
     found = [texts.get(place, place if place == TABLES else None) for place in places]
     if not found or None in found:
         return UNKNOWN
@@ -150,10 +150,10 @@ def digest_of(places: Iterable[str], texts: Texts) -> str:
 
 
 def asked(rows: Iterable[Row], claims: Mapping[str, Finder], release: str, texts: Texts) -> list[Row]:
-    """The rows of these claims for a release that has these texts.
+    """The rows of these claims for a release with these texts.
 
-    A row stays confirmed where what it rests on is the same text. Where a part of that is gone, and for a new claim,
-    the places are looked for anew, so that a function that has only moved is still the same.
+    A row stays confirmed where its code is unchanged. Where a part of the code is gone, and for a new claim, the places
+    are searched again, so that a function that has only moved counts as unchanged.
     """
     known = {row.claim: row for row in rows}
     found = []
@@ -168,7 +168,7 @@ def asked(rows: Iterable[Row], claims: Mapping[str, Finder], release: str, texts
 
 
 def ask(program: str, release: str, package: Package, modules: str) -> list[Row]:
-    """Ask a program's claims of a release, and write its file; gives the rows that somebody has to confirm."""
+    """Check the claims about a release, write the program's file, and return the rows that must be confirmed."""
     rows = asked(rows_of(program), claims_of(program), release, texts_of(package, modules))
     file_of(program).parent.mkdir(exist_ok=True)
     file_of(program).write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
@@ -176,12 +176,12 @@ def ask(program: str, release: str, package: Package, modules: str) -> list[Row]
 
 
 def file_of(program: str) -> Path:
-    """The file of a program's claims."""
+    """The path of a program's claims."""
     return FOLDER / f"{program}.txt"
 
 
 def rows_of(program: str) -> list[Row]:
-    """The rows in the file of a program, none where there is no file."""
+    """The rows in a program's file; none where there is no file."""
     path = file_of(program)
     return [_row(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 

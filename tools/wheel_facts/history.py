@@ -1,7 +1,7 @@
-"""The facts files: tables of each release, stored as the spans of releases that say the same.
+"""The facts files: the tables of all releases, where equal entries are stored once with the spans of their releases.
 
-The format is described in linter/trainlint/training/declarations.py. `decode` and `encode` are each other's inverse, so
-that a release is added without the packages of the others.
+The format is described in linter/trainlint/training/declarations.py. `decode` is the inverse of `encode`, so a release
+can be added without the packages of the others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Table = dict[str, Attributes]
 
 @dataclass
 class Release:
-    """What one release says: tables of names with attributes, and single values."""
+    """The facts of one release: tables of names with attributes, and single values."""
 
     tables: dict[str, Table] = field(default_factory=dict)
     values: dict[str, Json] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class Release:
 
 @dataclass
 class History:
-    """The known releases of a program by version, oldest first, with the days they are from; `run` were run too."""
+    """The known releases of a program, oldest first, with their days; those in `run` were also run."""
 
     source: str
     run: list[str]
@@ -35,7 +35,7 @@ class History:
     releases: dict[str, Release]
 
     def add(self, version: str, date: str, release: Release) -> None:
-        """A release in its place among the others, or instead of what was known of it."""
+        """Add a release in its place among the others, or replace it."""
         found = {**self.releases, version: release}
         self.releases = {name: found[name] for name in sorted(found, key=Version)}
         dates = {**self.dates, version: date}
@@ -43,7 +43,7 @@ class History:
 
 
 def spans(present: list[bool], releases: list[str]) -> str:
-    """The runs of releases as text: `1.4.0..1.6.0`, open at the oldest and the newest release."""
+    """The spans of releases as text: `1.4.0..1.6.0`, open at the oldest and the newest release."""
     text = []
     start: int | None = None
     for index, here in enumerate([*present, False]):
@@ -58,7 +58,7 @@ def spans(present: list[bool], releases: list[str]) -> str:
 
 
 def in_spans(text: str, releases: list[str]) -> list[str]:
-    """The releases of the runs that `spans` wrote."""
+    """The releases in a text of `spans`."""
     found = []
     for span in text.split(","):
         first, dots, last = span.partition("..")
@@ -69,7 +69,7 @@ def in_spans(text: str, releases: list[str]) -> list[str]:
 
 
 def variants(found: Mapping[str, Attributes], releases: list[str]) -> Json:
-    """A name's variants, each with the releases that have it; the releases are left out when all have it."""
+    """The variants of a name, each with its releases, which are left out where all releases have it."""
     having: dict[str, list[bool]] = {}
     for index, release in enumerate(releases):
         if release in found:
@@ -82,7 +82,7 @@ def variants(found: Mapping[str, Attributes], releases: list[str]) -> Json:
 
 
 def by_release(stored: Json, releases: list[str]) -> dict[str, Attributes]:
-    """The attributes of a name in each release that has it, from what `variants` made of them."""
+    """The attributes of a name in each release that has it: the inverse of `variants`."""
     found: dict[str, Attributes] = {}
     for variant in stored if isinstance(stored, list) else [stored]:
         attributes = dict(_mapping(variant))
@@ -92,7 +92,7 @@ def by_release(stored: Json, releases: list[str]) -> dict[str, Attributes]:
 
 
 def encode(history: History) -> Json:
-    """A program's releases as its facts file holds them."""
+    """A program's releases in the format of its facts file."""
     releases = list(history.releases)
     found = history.releases
     tables: dict[str, Json] = {}
@@ -138,7 +138,7 @@ def decode(data: Json) -> History:
 
 
 def dumps(data: Json) -> str:
-    """JSON with one name a line, so that a new release shows as a readable change."""
+    """JSON with one name per line, so that the diff of a new release is readable."""
     lines = []
     for key, value in _mapping(data).items():
         if key not in ("tables", "values") or not isinstance(value, dict):

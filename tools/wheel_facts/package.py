@@ -27,7 +27,7 @@ COMPANIONS = (
     "transformers",
     "trl",
 )
-"""The distributions whose releases bound each other."""
+"""The distributions whose mutual requirements are recorded."""
 
 MACHINE = {
     "implementation_name": "cpython",
@@ -40,10 +40,10 @@ MACHINE = {
     "sys_platform": "linux",
     "extra": "",
 }
-"""What a requirement's marker is asked about: where trainers run."""
+"""The environment for a requirement's marker: where trainers run."""
 
 MADE_UP = 2021
-"""Archives that are built reproducibly carry a date up to this year: that of the build tool."""
+"""Reproducible builds have a date up to this year, which is not that of the release."""
 
 
 class Package:
@@ -83,13 +83,13 @@ class Package:
 
     @property
     def built(self) -> str:
-        """The day on which the archive was built, empty where it carries none."""
+        """The day on which the archive was built, empty where it is not known."""
         return self._built.isoformat() if self._built and self._built.year > MADE_UP else ""
 
     def requirements(self) -> Iterator[tuple[str, str, bool]]:
-        """Each distribution by its canonical name with the range that it must lie in, and whether only extras ask it.
+        """The required distributions: canonical name, range, and whether only an extra requires it.
 
-        A source distribution whose metadata is made while it is built says it in its requirements.txt.
+        A source distribution without metadata has them in its requirements.txt.
         """
         for line in self._metadata or self._requirements.splitlines():
             try:
@@ -102,7 +102,7 @@ class Package:
                 yield canonicalize_name(requirement.name), str(requirement.specifier), optional
 
     def bounds(self) -> dict[str, str]:
-        """The ranges of the companions: `requires:NAME`, and `optional:NAME` where extras ask (most of them so)."""
+        """The ranges of the companions: `requires:NAME`, and `optional:NAME` for that of most extras."""
         asked: dict[str, Counter[str]] = {}
         bounds = {}
         for name, specifier, optional in self.requirements():

@@ -1,7 +1,7 @@
-"""What the package registry has of a program: its releases, their dates, and the packages themselves.
+"""The package registry: a program's releases, their dates, and the packages themselves.
 
-It is asked through pip's own session, so that an index, a proxy or a certificate that pip is told of counts here too.
-Nothing is built or run: a source distribution is stored as it is.
+It is read through pip's own session, so pip's index, proxy and certificates are used. Nothing is built or run: a source
+distribution is stored unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SIMPLE = "application/vnd.pypi.simple.v1+json"
 
 
 class Missing(Exception):
-    """A package that is not to be had."""
+    """A package that is not available."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class File:
 
 
 class Registry:
-    """A registry, asked through a session as `requests` has them."""
+    """A registry, read through a session like that of `requests`."""
 
     def __init__(self, session: Any, index: str) -> None:
         self._session = session
@@ -42,7 +42,7 @@ class Registry:
 
     @classmethod
     def of_pip(cls) -> Registry:
-        """The registry that pip is set up for."""
+        """The registry that pip uses."""
         from pip._internal.commands import create_command
 
         command: Any = create_command("index")
@@ -77,7 +77,7 @@ class Registry:
             if file.version == Version(version):
                 content = self._session.get(file.url).content
                 if hashlib.sha256(content).hexdigest() != file.sha256:
-                    raise Missing(f"{file.name} is not what the registry promised")
+                    raise Missing(f"the digest of {file.name} is not that of the registry")
                 cache.mkdir(parents=True, exist_ok=True)
                 path = cache / file.name
                 path.write_bytes(content)
@@ -86,7 +86,7 @@ class Registry:
 
 
 def version_of(name: str) -> Version | None:
-    """The version that the name of a wheel or source distribution states; None for other files."""
+    """The version in the name of a wheel or source distribution; None for other files."""
     try:
         return parse_wheel_filename(name)[1] if name.endswith(".whl") else parse_sdist_filename(name)[1]
     except (InvalidSdistFilename, InvalidWheelFilename):
@@ -94,7 +94,7 @@ def version_of(name: str) -> Version | None:
 
 
 def _file(row: dict[str, Any]) -> File | None:
-    """A file of the index; None for a pre-release and for forms that are not read."""
+    """A file of the index; None for a pre-release or another kind of file."""
     version = version_of(row["filename"])
     if version is None or version.is_prerelease:
         return None
@@ -102,7 +102,7 @@ def _file(row: dict[str, Any]) -> File | None:
 
 
 def in_cache(distribution: str, version: str, cache: Path) -> Path | None:
-    """A release's package where the cache has it, the wheel first."""
+    """The package of a release in the cache, if it is there; the wheel first."""
     stem = f"{distribution.replace('-', '_')}-{version}"
     found = [*sorted(cache.glob(f"{stem}-*.whl")), *sorted(cache.glob(f"{stem}.tar.gz"))]
     return found[0] if found else None

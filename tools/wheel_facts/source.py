@@ -1,4 +1,4 @@
-"""What the sources of a package say, read with `ast`: nothing of it is imported."""
+"""Facts from the sources of a package, read with `ast` and never imported."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wheel_facts.package import Package
 
 
 class Scope:
-    """The classes and constants of some modules of a package, by name."""
+    """The classes, constants and imports of some modules of a package, by name."""
 
     def __init__(self, package: Package, modules: Iterable[str]) -> None:
         self.classes: dict[tuple[str, str], ast.ClassDef] = {}
@@ -40,7 +40,7 @@ class Scope:
             path = key[0].removesuffix(".py").removesuffix("/__init__")
             if tail and (tail == path or tail.endswith("/" + path) or path.endswith("/" + tail)):
                 return key
-        # A package's __init__ hands on what its modules define.
+        # A package's __init__ re-exports names of its modules.
         inside = [key for key in homes if tail and f"/{tail}/" in f"/{key[0]}"]
         if len(inside) == 1:
             return inside[0]
@@ -89,7 +89,7 @@ class Scope:
         raise ValueError(ast.dump(node) if node else "nothing")
 
     def enum(self, module: str, name: str) -> dict[str, Json]:
-        """The members of an enum class; empty when the name is no enum."""
+        """The members of an enum class; empty for another class."""
         home = self.find_class(module, name)
         if not home or not any("Enum" in ast.unparse(base) for base in home[1].bases):
             return {}
@@ -99,7 +99,7 @@ class Scope:
                 try:
                     members[node.targets[0].id] = self.literal(home[0], node.value)
                 except ValueError:
-                    # torchao's dtypes and the like: the file names the member.
+                    # Such as torchao's dtypes: a file names the member.
                     members[node.targets[0].id] = node.targets[0].id
         return members
 
@@ -247,7 +247,7 @@ _GENERICS = {"List", "Dict", "Tuple", "Set", "Type"}
 
 
 def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a body, those inside branches and blocks too."""
+    """The statements of a body, also those in branches and blocks."""
     for node in body:
         if isinstance(node, ast.If):
             yield from statements(node.body)
@@ -283,7 +283,7 @@ def functions(module: ast.Module, *names: str) -> Iterator[ast.FunctionDef]:
 
 
 def texts_of(package: Package, pattern: str) -> dict[str, str]:
-    """The text of some modules, and of their functions, methods and classes with decorators, by `module.py:A.b`."""
+    """The text of some modules and of their functions, methods and classes, by place (`module.py:A.b`)."""
 
     def inside(body: list[ast.stmt], outer: str) -> Iterator[tuple[str, ast.FunctionDef | ast.ClassDef]]:
         for node in statements(body):
@@ -303,7 +303,7 @@ def texts_of(package: Package, pattern: str) -> dict[str, str]:
 
 
 def attributes_of(tree: ast.AST, owner: str) -> set[str]:
-    """The attributes read from a variable, also through getattr and hasattr."""
+    """The attributes that are read from a variable, also with getattr."""
     found = set()
     for node in ast.walk(tree):
         match node:

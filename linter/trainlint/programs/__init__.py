@@ -1,6 +1,6 @@
-"""What a program is to trainlint: the class that each program fills in, and what it may ask of its surroundings.
+"""The class that each program implements, and what a program may ask about its surroundings.
 
-The table of programs is beside this file, in table.py: it imports the programs, and they import this.
+The table of programs is in table.py, which imports the programs; they import this module.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ if TYPE_CHECKING:
     from trainlint.repository.invocations import Command, Invocation
 
 Views = Sequence[object]
-"""What the rules look at together: typed views of one subject and of what it needs from other files."""
+"""Typed views of one subject and of what it needs from other files; the rules look at them together."""
 
 
 class Subject(Protocol):
     """What a program recognised in a document: the root of a typed view.
 
-    `owns_document` says that the document is this program's file; an invocation found in another program's file leaves
-    it unset.
+    `owns_document`: the document is a file of this program. It is false for a command in another program's file.
     """
 
     owns_document: bool
@@ -58,15 +57,15 @@ class FileReader:
 
 
 class ProgramModule(Generic[S, F]):
-    """What the engine asks of a program: `S` is the type of its subjects, `F` that of one release's facts."""
+    """What the engine asks of a program; `S` is the type of its subjects, `F` that of a release's facts."""
 
     readers: ClassVar[tuple[FileReader, ...]] = ()
     """The commands that hand a file to this program, whatever it looks like."""
 
     def recognise(self, document: Document) -> Sequence[S]:
-        """The subjects in a document; empty where nothing in it looks like this program's.
+        """The subjects in a document; empty where it does not look like a file of this program.
 
-        Whether another program has the better claim to the document is weighed in recognise.py.
+        recognise.py decides whether another program has the better claim.
         """
         raise NotImplementedError
 
@@ -75,28 +74,28 @@ class ProgramModule(Generic[S, F]):
         return self.recognise(document)
 
     def alternatives(self, subject: S, surroundings: Surroundings, release: str) -> Sequence[Views]:
-        """The views that the rules run on, gathered from other files through the surroundings.
+        """The views that the rules look at, with those from other files, which `surroundings` gives.
 
-        More than one alternative where the repository leaves open which definition counts (overlays): a finding counts
-        only if it holds in all of them.
+        There are several alternatives where the repository does not say which definition counts (overlays, several
+        commands with one config). Only findings that all alternatives have are reported.
         """
         raise NotImplementedError
 
     def facts(self, release: str) -> F:
-        """What one known release accepts."""
+        """The facts of one known release."""
         raise NotImplementedError
 
     def default_target(self, subject: S, surroundings: Surroundings) -> Target:
-        """The target where neither option nor setting names one."""
+        """The target where neither an option nor a setting names one."""
         raise NotImplementedError
 
     def in_force(self, version: str) -> InForce:
-        """The known releases that stand for a version which a user or a pin names."""
+        """The known releases that stand in for a version."""
         raise NotImplementedError
 
 
 class WheelProgram(ProgramModule[S, F]):
-    """A program that is released as a Python package: its releases stand in its JSON, a repository pins it."""
+    """A program that is released as a Python package: its releases are in its JSON file, a repository pins it."""
 
     name: ClassVar[str]
 
@@ -107,11 +106,11 @@ class WheelProgram(ProgramModule[S, F]):
         return target(surroundings.repository, self.stated_near(subject, surroundings), known_releases(self.name))
 
     def stated_near(self, subject: S, surroundings: Surroundings) -> str:
-        """The file to which the nearest statement counts."""
+        """The path of the file whose nearest statement counts."""
         return subject.field.document.path
 
     def in_force(self, version: str) -> InForce:
-        """The known release of a version, those around it for one between."""
+        """The known releases that stand in for a version."""
         from trainlint.training.declarations import declarations
 
         return declarations(self.name).in_force(version)
@@ -119,7 +118,7 @@ class WheelProgram(ProgramModule[S, F]):
 
 @dataclass
 class Surroundings:
-    """What a program may ask of the repository around a subject, and of the run."""
+    """What a program may ask about the repository around a subject, and about the run."""
 
     repository: Repository
     cluster: Cluster
@@ -130,11 +129,11 @@ class Surroundings:
     _admitted: dict[tuple[int, str], bool] = field(default_factory=dict)
 
     def subjects(self, program: str, kind: type[Kind]) -> list[Kind]:
-        """All subjects of a program in the workspace that are of one type, by path and document."""
+        """All subjects of a program in the workspace that have this type, by path and document."""
         return [subject for subject in self._subjects(program) if isinstance(subject, kind)]
 
     def is_admitted(self, program: str, subject: Subject, release: str) -> bool:
-        """No rule that speaks for a subject's own program calls it an error."""
+        """No rule of the subject's own program finds an error."""
         key = (id(subject), release)
         if key not in self._admitted:
             self._admitted[key] = self._judge(program, subject, release)

@@ -1,6 +1,6 @@
-"""The programs whose files trainlint reads: how to tell that a file could matter, and which module knows more.
+"""The table of programs: how to find files that could be theirs, and which modules read and check them.
 
-This table is all that a run on unrelated files ever imports of them. The order of its rows decides nothing.
+A run on unrelated files imports nothing else of the programs. The order of the rows has no meaning.
 """
 
 from __future__ import annotations
@@ -17,37 +17,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Program:
-    """One program: its names, its rules and the marker in its files' text."""
+    """One program: its names, its rules and the marker in the text of its files."""
 
     name: str
-    """On the command line and in reports."""
+    """The name in options and settings, and in JSON."""
     title: str
-    """As its authors write it."""
+    """The name as its authors write it."""
     load: Callable[[], ProgramModule[Any, Any]]
-    """Imports the module that knows this program."""
+    """Imports and returns the program."""
     rules: tuple[str, ...]
-    """The modules that hold its rules."""
+    """The modules with its rules."""
     words: tuple[str, ...]
-    """One of these is in every text that holds the marker: a search for them costs next to nothing."""
+    """One of these words is in every text with the marker; a search for them is fast."""
     marker: str
+    """A regular expression: a file without a match is not a file of this program."""
     known_by: str
-    """What its files are known by, in words."""
+    """How its files are recognised, in words."""
     keys: frozenset[str] = frozenset()
-    """Keys at the top of its files that show whose they are."""
+    """Top-level keys that show that a file belongs to this program."""
     strength: int = 0
-    """How much its claim to a document weighs beside another program's: recognise.py says how."""
+    """The strength of its claim to a document, compared with other programs; see recognise.py."""
     sure: bool | str = False
-    """The marker, or this narrower one, occurs in no other program's files: a broken file with it is this program's."""
+    """The marker, or this narrower one, shows that a broken file belongs to this program."""
     templates: tuple[str, ...] = ("{{", "{%", "${")
-    """What shows that a file of this program's is a template, which something fills in first."""
+    """Text that shows that a file of this program is a template."""
     reads_commands: bool = False
-    """It finds something of its own in other programs' documents: its commands, or jobs that start it."""
+    """It has subjects in other programs' documents: commands, or jobs that start it."""
     verdicts: Mapping[str, str] = field(default_factory=dict)
-    """Other programs that give verdicts on its files, with their titles; their release follows this program's."""
+    """Other programs that give verdicts on its files, with their titles; they have no target of their own."""
     parts: Mapping[str, str] = field(default_factory=dict)
-    """What a finding in its documents is about, by the second step of the field: another program may speak there."""
+    """By the second step of a field's path: what a verdict on it refers to, such as `this job`."""
     several_readers: bool = False
-    """Its files may be read by several parsers, so that a finding cannot say which one refuses."""
+    """Several parsers may read its files, so a warning cannot say which one refuses."""
 
     @property
     def pattern(self) -> re.Pattern[str]:
@@ -55,7 +56,7 @@ class Program:
         return _compiled(self.marker)
 
     def owns_broken(self, content: str) -> bool:
-        """A file with this content is this program's, although it cannot be parsed."""
+        """A file with this content belongs to this program, although it cannot be parsed."""
         return self.sure if isinstance(self.sure, bool) else _compiled(self.sure).search(content) is not None
 
 
@@ -129,7 +130,7 @@ _ARGUMENTS = (
     r"\bper_(?:device|gpu)_(?:train|eval)_batch_size\b|\bnum_train_epochs\b|\blr_scheduler_type\b|\bsave_strategy\b"
     r"|(?m:^[\"']?fsdp[\"']?[ \t]*:)"
 )
-"""Names that are hardly anything but training arguments of transformers."""
+"""Names that are almost always training arguments of transformers."""
 
 PROGRAMS: dict[str, Program] = {
     program.name: program
@@ -217,7 +218,7 @@ PROGRAMS: dict[str, Program] = {
             (_TRANSFORMERS_RULES, "trainlint.programs.trl.rules", _FSDP_RULES),
             _ARGUMENT_WORDS,
             _ARGUMENTS,
-            "the same, with a model and a dataset, or what only TRL has",
+            "the same, with a model and a dataset, or with arguments that only TRL has",
             keys=frozenset({"model_name_or_path"}),
             strength=1,
             several_readers=True,
@@ -237,18 +238,18 @@ PROGRAMS: dict[str, Program] = {
 }
 
 VERDICT_ONLY = {name: program.name for program in PROGRAMS.values() for name in program.verdicts}
-"""Programs that give verdicts on another program's files, with the program whose release they follow."""
+"""Programs that give verdicts on another program's files, with that program, whose target counts."""
 
 
 def title(name: str) -> str:
-    """How a program or a maker of verdicts is called in a report."""
+    """The title of a program, or of one that only gives verdicts."""
     if name in VERDICT_ONLY:
         return PROGRAMS[VERDICT_ONLY[name]].verdicts[name]
     return PROGRAMS[name].title if name in PROGRAMS else name
 
 
 def about(field_path: str) -> str:
-    """What a field belongs to, in words: `this job`, else `this`."""
+    """What a field belongs to, in words: `this job`, `this runtime`, else `this`."""
     steps = field_path.lower().split(".")
     part = steps[1].partition("[")[0] if steps[0] == "spec" and len(steps) > 1 else ""
     return next((program.parts[part] for program in PROGRAMS.values() if part in program.parts), "this")
@@ -260,7 +261,7 @@ def _compiled(marker: str) -> re.Pattern[str]:
 
 
 def marked(content: str) -> list[Program]:
-    """The programs whose marker a text holds."""
+    """The programs whose marker is in a text."""
     return [
         program
         for program in PROGRAMS.values()

@@ -1,7 +1,7 @@
-"""Text to documents: node trees in which each node knows its place.
+"""Text to documents: node trees in which each node has its place.
 
-The event stream of libyaml is read and composed here rather than by the library's own composer, which overflows the
-stack on deep nesting, forgets where an alias stands, and refuses a reused anchor that Go accepts.
+The events of libyaml are composed here and not by the library's own composer, which overflows the stack on deep
+nesting, loses the place of an alias, and refuses a reused anchor that Go accepts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Mark(Protocol):
 
 
 class _Event(Protocol):
-    """What is used of ruamel.yaml's events; which class an event is of decides which of these it has."""
+    """The attributes of ruamel.yaml's events that are used; an event has those of its class."""
 
     start_mark: _Mark
     end_mark: _Mark
@@ -59,7 +59,7 @@ class Scalar:
 
     @property
     def implicit_null(self) -> bool:
-        """Nothing was written where a value is expected."""
+        """Nothing is written where a value is expected."""
         return self.start == self.end and self.style == ""
 
 
@@ -79,7 +79,7 @@ class Sequence:
 
 
 class Mapping:
-    """A mapping as written: pairs in order, duplicate and merge keys included."""
+    """A mapping as written: pairs in order, with duplicate and merge keys."""
 
     __slots__ = ("anchor", "cache", "end", "flow", "pairs", "start", "tag", "weight")
 
@@ -95,7 +95,7 @@ class Mapping:
 
 
 class Alias:
-    """A `*name` with its own place; `target` is the node which that anchor named at this point of the file."""
+    """A `*name` with its own place; `target` is the node that the anchor names at this point of the file."""
 
     __slots__ = ("end", "name", "start", "target")
 
@@ -120,23 +120,24 @@ class Document:
 
 
 class Unparsable(ValueError):
-    """The YAML is broken, too deep or uses an alias of nothing; `index` is the character at which it shows."""
+    """The YAML is broken, too deep or has an alias without an anchor, at the character `index`; `help`: what to do."""
 
-    def __init__(self, message: str, index: int, document: int) -> None:
+    def __init__(self, message: str, index: int, document: int, help: str = "") -> None:
         super().__init__(message)
         self.index = index
         self.document = document
+        self.help = help
 
 
 def target_of(node: Node) -> Scalar | Sequence | Mapping:
-    """The node itself, or what an alias stands for."""
+    """The node, or the target of an alias."""
     return node.target if isinstance(node, Alias) else node
 
 
 def documents(path: str, text: Text) -> Iterator[Document]:
     """Compose the non-empty documents of a text, one after another.
 
-    Raises Unparsable when the first broken document is reached; those before it have been yielded by then.
+    Raises Unparsable at the first broken document, after those before it.
     """
     composer = _Composer(path, text)
     try:
@@ -148,12 +149,12 @@ def documents(path: str, text: Text) -> Iterator[Document]:
 
 
 def of_data(path: str, data: object) -> Document:
-    """A document of plain data (dict, list, str, int, float, bool, None) which stands in no file."""
+    """A document of plain data (dict, list, str, int, float, bool, None), which is in no file."""
     return Document(path, Text(""), 0, _node_of(data), [])
 
 
 def of_text(path: str, text: Text) -> Document:
-    """A whole text as a document of one scalar: a script, in which Scalar nodes may be placed."""
+    """A whole text, such as a script, as a document of one scalar; other Scalar nodes may be placed in it."""
     return Document(path, text, 0, Scalar(text.content, "|", None, 0, len(text.content), None), [])
 
 
@@ -173,7 +174,7 @@ def _node_of(data: object) -> Node:
 
 
 class _Composer:
-    """Reads events and builds nodes, iteratively: nesting costs no Python stack."""
+    """Builds nodes from events in a loop, so that nesting needs no Python stack."""
 
     def __init__(self, path: str, text: Text, *, pure: bool = False) -> None:
         self.path = path
@@ -206,13 +207,18 @@ class _Composer:
             elif isinstance(event, AliasEvent):
                 target = anchors.get(event.anchor)
                 if target is None:
-                    raise Unparsable(f"alias *{event.anchor} has no anchor before it", start, self.count)
+                    message = f"alias *{event.anchor} has no anchor before it"
+                    raise Unparsable(
+                        message, start, self.count, f"define &{event.anchor} before it, or write the value"
+                    )
                 if any(target is container for container, _ in stack):
-                    raise Unparsable(f"alias *{event.anchor} stands inside what it names", start, self.count)
+                    message = f"alias *{event.anchor} is inside its own anchor"
+                    raise Unparsable(message, start, self.count, "write the value instead of the alias")
                 node = Alias(event.anchor, target, start, end)
             elif isinstance(event, (MappingStartEvent, SequenceStartEvent)):
                 if len(stack) >= MAX_DEPTH:
-                    raise Unparsable(f"nested more than {MAX_DEPTH} levels deep", start, self.count)
+                    message = f"it is nested more than {MAX_DEPTH} levels deep"
+                    raise Unparsable(message, start, self.count, "nest less deeply")
                 make = Mapping if isinstance(event, MappingStartEvent) else Sequence
                 container = make(event.tag, self._skip_properties(event, start), bool(event.flow_style), event.anchor)
                 self._name(event.anchor, container, anchors, reused, start)
@@ -247,8 +253,8 @@ class _Composer:
             target = target_of(child)
             container.weight += 1 if isinstance(target, Scalar) else target.weight
             if container.weight > MAX_EXPANDED_NODES and isinstance(child, Alias):
-                message = f"aliases expand this document to more than {MAX_EXPANDED_NODES:,} values"
-                raise Unparsable(message, child.start, self.count)
+                message = f"its aliases expand to more than {MAX_EXPANDED_NODES:,} values"
+                raise Unparsable(message, child.start, self.count, "use fewer aliases")
 
     def _events(self) -> Iterator[_Event]:
         from ruamel.yaml.error import MarkedYAMLError
@@ -281,7 +287,7 @@ class _Composer:
         return Scalar(event.value, style, event.tag, start, end, event.anchor)
 
     def _skip_properties(self, event: _Event, start: int) -> int:
-        """An event with an anchor or tag begins at that property; the place of a node is its content."""
+        """The start of a node's content, behind its anchor and tag, where its event begins."""
         if event.anchor is None and event.tag is None:
             return start
         content, index = self.text.content, start

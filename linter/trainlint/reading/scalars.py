@@ -1,8 +1,8 @@
-"""What each program's YAML reader makes of a plain scalar.
+"""How each program's YAML reader reads a plain scalar.
 
-Three readers matter. Kubernetes reads with Go (sigs.k8s.io/yaml over the v2 line of go-yaml): YAML 1.1 words such as
-`yes`, octal `010`, `1_0`. Python trainers read with PyYAML's safe loader: YAML 1.1 too, but a number such as `2e-5`
-without a dot is text. OmegaConf is PyYAML with a wider idea of floats and without timestamps.
+There are three readers. Kubernetes uses Go (sigs.k8s.io/yaml with the v2 line of go-yaml): YAML 1.1 words such as
+`yes`, octal `010`, `1_0`. Python trainers use PyYAML's safe loader: also YAML 1.1, but a number such as `2e-5` without
+a dot is text. OmegaConf is PyYAML with more forms of floats and without timestamps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PREFIX = "tag:yaml.org,2002:"
 
 
 class Dialect(enum.Enum):
-    """Whose reading of a plain scalar, a duplicate key and a merge key holds."""
+    """The reader of a document: it decides how plain scalars, duplicate keys and merge keys are read."""
 
     KUBERNETES = "kubernetes"
     PYYAML = "pyyaml"
@@ -27,7 +27,7 @@ class Dialect(enum.Enum):
 
 
 def value_of(scalar: Scalar, dialect: Dialect) -> Plain:
-    """The value that the dialect's reader gives a scalar; quoted and block scalars are text."""
+    """The value of a scalar in its dialect; quoted and block scalars are text."""
     tag = scalar.tag
     if tag is not None and tag.startswith(_PREFIX):
         tag = tag[len(_PREFIX) :]

@@ -1,4 +1,4 @@
-"""Bytes to text, and from a character index in that text to a line and a column."""
+"""Bytes to text, and a character index in the text to a line and a column."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cut(content: str, start: int, end: int, hidden: Iterable[Stretch]) -> str:
 
 
 class Undecodable(ValueError):
-    """The bytes are neither UTF-8 nor UTF-16; `line` (1-based) holds the first bad byte."""
+    """The bytes are neither UTF-8 nor UTF-16; the first bad byte is in `line` (1-based)."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -41,9 +41,9 @@ class Undecodable(ValueError):
 
 
 class Text:
-    """Decoded text (byte order mark removed) with a table of its lines.
+    """Decoded text (without byte order mark) and its lines.
 
-    Lines end at LF, CRLF or CR alone, as editors and git see them; U+2028, U+2029 and NEL end no line.
+    Lines end at LF, CRLF or a single CR, as in editors and git; U+2028, U+2029 and NEL do not end a line.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Text:
 
     @property
     def line_count(self) -> int:
-        """How many lines the text has; a last line end begins no further line."""
+        """The number of lines; nothing follows a line end at the end of the text."""
         count = len(self._starts)
         return count - 1 if count > 1 and self._starts[-1] == len(self.content) else count
 
@@ -105,7 +105,7 @@ class Text:
 def decode(data: bytes) -> Text:
     """Decode UTF-8 (with or without byte order mark) or UTF-16.
 
-    UTF-16 without a mark is told by the zero byte beside an ASCII first character, as YAML 1.2 (5.2) says.
+    UTF-16 without a mark is recognised by the zero byte beside an ASCII first character (YAML 1.2, 5.2).
 
     Raises Undecodable.
     """

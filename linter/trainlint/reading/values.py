@@ -1,7 +1,7 @@
-"""Known, Absent, WrongType, Unknown: what a typed view finds in a field, each with its place.
+"""Fields and values: a place in a document, and what a program reads there.
 
-`Field` is a place in a document that holds a node, or could. `Value` is what a program reads there. Any test on a
-value that is not Known is false, so a rule that forgets the other three says nothing rather than something wrong.
+A `Value` is Known, Absent, WrongType or Unknown, and has its place. Any test on a value that is not Known is false: a
+rule that forgets the other three reports nothing instead of something wrong.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_$][\w$-]*")
 
 
 def is_template(text: str) -> bool:
-    """Something fills this text in first: `${…}`, `{{…}}`, `{%…%}`, `<<…>>` or a `<PLACEHOLDER>`."""
+    """The text is a template: it has `${…}`, `{{…}}`, `{%…%}`, `<<…>>` or a `<PLACEHOLDER>`."""
     return _TEMPLATE.search(text) is not None
 
 
 def spelled(path: Path) -> str:
-    """A path as text: `spec.trainer.env[2].name`, keys that are no plain words in brackets."""
+    """A path as text: `spec.trainer.env[2].name`; a key that is not a plain word is in brackets."""
     parts: list[str] = []
     for step in path:
         if isinstance(step, int):
@@ -57,10 +57,10 @@ def spelled(path: Path) -> str:
 
 
 class Entry:
-    """One key of a mapping as its reader sees it: the last of duplicates, merged keys included.
+    """One key of a mapping as its reader sees it: the last of duplicates, also from a merge.
 
-    `use` is the alias or merge through which the pair came, None for a pair of the mapping itself. `duplicates` are
-    the earlier keys of the same mapping which this one replaces.
+    `use` is the alias or merge that brought the pair, None for a pair of the mapping itself. `duplicates` are the
+    earlier equal keys of the same mapping.
     """
 
     __slots__ = ("duplicates", "key", "name", "use", "value")
@@ -74,10 +74,9 @@ class Entry:
 
 
 def entries_of(mapping: Mapping, dialect: Dialect) -> dict[str, Entry]:
-    """The keys of a mapping in its dialect, in the order in which they were first written.
+    """The keys of a mapping in its dialect, in the order in which they are first written.
 
-    Go's reader applies a merge where it stands, so that it overrides the keys before it; PyYAML and OmegaConf let the
-    mapping's own keys win wherever the merge stands.
+    In Go a merge overrides the keys before it; in PyYAML and OmegaConf the mapping's own keys always win.
     """
     cached = mapping.cache.get(dialect)
     if isinstance(cached, dict):
@@ -127,10 +126,10 @@ def _key_name(key: Node, dialect: Dialect) -> str:
 
 
 class Field:
-    """A place in a document, and the node there if there is one.
+    """A place in a document, with the node there if there is one.
 
-    `path` is the true path from the document's root; `origin` says how many of its steps lead to the subject, so that
-    the items of a `kind: List` spell their fields as the program does.
+    `path` is the true path from the document's root. `origin` is the number of steps to the subject, so that fields of
+    an item of a `kind: List` are spelled as the program does.
     """
 
     __slots__ = ("dialect", "document", "entry", "node", "origin", "parent", "path", "use")
@@ -162,7 +161,7 @@ class Field:
         return cls(document, dialect, document.root)
 
     def as_subject(self) -> Field:
-        """This field as the root of a subject of its own: fields below it are spelled from here."""
+        """This field as the root of a subject: paths of fields below it begin here."""
         return Field(
             self.document,
             self.dialect,
@@ -174,47 +173,47 @@ class Field:
             use=self.use,
         )
 
-    # what is there
+    # what is here
 
     @property
     def target(self) -> Scalar | Sequence | Mapping | None:
-        """The node here with an alias followed, None when nothing is here."""
+        """The node here, or the target of an alias; None where nothing is here."""
         return None if self.node is None else target_of(self.node)
 
     @property
     def name(self) -> str:
-        """The key under which this field stands, or its index as text."""
+        """The key of this field, or its index as text."""
         return str(self.path[-1]) if self.path else ""
 
     @property
     def plain(self) -> Plain:
-        """The scalar here as the dialect reads it; None also where there is no scalar."""
+        """The scalar here in its dialect; None also where there is no scalar."""
         target = self.target
         return value_of(target, self.dialect) if isinstance(target, Scalar) else None
 
     @property
     def is_null(self) -> bool:
-        """A null was written here (or a key without a value)."""
+        """A null is written here, or a key without a value."""
         return isinstance(self.target, Scalar) and self.plain is None
 
     @property
     def is_absent(self) -> bool:
-        """Nothing was written here, or a null."""
+        """Nothing is written here, or a null."""
         return self.node is None or self.is_null
 
     @property
     def is_mapping(self) -> bool:
-        """A mapping stands here."""
+        """A mapping is here."""
         return isinstance(self.target, Mapping) and not self.is_unknown
 
     @property
     def is_sequence(self) -> bool:
-        """A sequence stands here."""
+        """A sequence is here."""
         return isinstance(self.target, Sequence)
 
     @property
     def is_unknown(self) -> bool:
-        """Something fills this field in before the program reads it, so its value is not in the file."""
+        """A template is here: its value is not in the file."""
         target = self.target
         if isinstance(target, Scalar):
             return is_template(target.value)
@@ -225,34 +224,34 @@ class Field:
 
     @property
     def written(self) -> str:
-        """The scalar as it stands in the file, for a message; empty where there is none."""
+        """The scalar as written, for a message; empty where there is none."""
         target = self.target
         return target.value if isinstance(target, Scalar) else ""
 
     # going down
 
     def get(self, key: str) -> Field:
-        """The field of a mapping's key; absent (with this field as its parent) where there is none."""
+        """The field of a key; an absent one, with this field as its parent, where there is none."""
         target = self.target
         entry = entries_of(target, self.dialect).get(key) if isinstance(target, Mapping) else None
         return self._child(key, entry)
 
     def at(self, *keys: str) -> Field:
-        """The field several keys down."""
+        """The field of several keys, one below the other."""
         field = self
         for key in keys:
             field = field.get(key)
         return field
 
     def entries(self) -> Iterator[Field]:
-        """The fields of a mapping's keys, in written order; nothing where there is no mapping."""
+        """The fields of a mapping, in written order; none where there is no mapping."""
         target = self.target
         if isinstance(target, Mapping) and not self.is_unknown:
             for name, entry in entries_of(target, self.dialect).items():
                 yield self._child(name, entry)
 
     def merges(self) -> list[Field]:
-        """What the merge keys (`<<`) of a mapping say, as fields of that name; their content is among the entries."""
+        """The merge keys (`<<`) of a mapping, as fields of that name; the merged keys are among the entries."""
         target = self.target
         pairs = target.pairs if isinstance(target, Mapping) else []
         return [
@@ -287,32 +286,32 @@ class Field:
     def _inner_use(self) -> Node | None:
         return self.use or (self.node if isinstance(self.node, Alias) else None)
 
-    # reading it
+    # reading
 
     def text(self) -> Value[str]:
-        """What is here as a text; a number or boolean is of the wrong type."""
+        """The text here; a number or boolean is WrongType."""
         return self._read(lambda plain: plain if isinstance(plain, str) else None)
 
     def integer(self) -> Value[int]:
-        """What is here as an integer; a float without a fraction counts, as it does in JSON."""
+        """The integer here; a float without a fraction counts, as in JSON."""
         return self._read(_as_integer)
 
     def number(self) -> Value[float]:
-        """What is here as a number."""
+        """The number here."""
         return self._read(_as_number)
 
     def boolean(self) -> Value[bool]:
-        """What is here as a boolean."""
+        """The boolean here."""
         return self._read(lambda plain: plain if isinstance(plain, bool) else None)
 
     def scalar(self) -> Value[Plain]:
-        """Whatever scalar is here, as the dialect reads it."""
+        """The scalar here, of any type."""
         if not self.is_absent and not self.is_unknown and isinstance(self.target, Scalar):
             return Known(self, self.plain)
         return self._read(lambda _: None)
 
     def texts(self) -> Value[list[Value[str]]]:
-        """What is here as a sequence of texts, each with its own place."""
+        """The sequence of texts here, each with its own place."""
         if self.is_absent:
             return Absent(self)
         if self.is_unknown:
@@ -331,21 +330,21 @@ class Field:
         converted = convert(self.plain)
         return WrongType(self) if converted is None else Known(self, converted)
 
-    # saying where it is
+    # places and findings
 
     @property
     def yaml_path(self) -> str:
-        """The true path in the document: `spec.trainer.env[2].name`."""
+        """The path in the document: `spec.trainer.env[2].name`."""
         return spelled(self.path)
 
     @property
     def field_path(self) -> str:
-        """The path from the subject on, as the program would spell it."""
+        """The path from the subject on, as the program spells it."""
         return spelled(self.path[self.origin :])
 
     @property
     def span(self) -> Span:
-        """The smallest true place: the value (a block's key), else its key, else the nearest parent's key."""
+        """The smallest place: the value (for a block its key), else the key, else the nearest parent's key."""
         node = self.node
         if node is None:
             return self.parent.key_span if self.parent is not None else self.key_span
@@ -357,7 +356,7 @@ class Field:
 
     @property
     def key_span(self) -> Span:
-        """The place of the key; for an item without one its first key, else its content."""
+        """The place of the key; for an item its first key, else its content."""
         if self.use is not None:
             return self._span_of(self.use)
         if self.entry is not None:
@@ -373,20 +372,20 @@ class Field:
 
     @property
     def related(self) -> tuple[Related, ...]:
-        """Where an aliased or merged value really stands, when that is not where it is used."""
+        """The place where an aliased or merged value is written."""
         if self.use is not None and self.node is not None:
             empty = isinstance(self.node, Scalar) and self.node.implicit_null
             real = self.entry.key if empty and self.entry else self.node
-            return (Related(self._span_of(target_of(real)), "the value stands here"),)
+            return (Related(self._span_of(target_of(real)), "the value is here"),)
         if isinstance(self.node, Alias):
             return (Related(self._span_of(self.node.target), f"&{self.node.name} is defined here"),)
         return ()
 
     @property
     def earlier_keys(self) -> tuple[Related, ...]:
-        """Where the same key stands earlier in the same mapping, with a value that this one replaces."""
+        """The places of earlier equal keys in the same mapping, which this one replaces."""
         earlier = self.entry.duplicates if self.entry else []
-        return tuple(Related(self._span_of(target_of(key)), "the same key stands here") for key in earlier)
+        return tuple(Related(self._span_of(target_of(key)), "the same key is here") for key in earlier)
 
     def _span_of(self, node: Node) -> Span:
         text = self.document.text
@@ -400,7 +399,7 @@ class Field:
         return Span(self.document.path, line, column, end_line, end_column)
 
     def finding(self, message: str, **details: Unpack[Details]) -> Finding:
-        """A finding at this place."""
+        """A finding at this place; the details are those of `Details`."""
         field = details.get("field")
         return Finding(
             message=message,
@@ -416,7 +415,7 @@ class Field:
         )
 
     def relate(self, message: str) -> tuple[Related, ...]:
-        """This place as another finding's related place; nothing for a definition that stands in no file."""
+        """This place as a related place of another finding; empty for a definition that is in no file."""
         if not self.document.text.content:
             return ()
         return (Related(self.span, message),)
@@ -427,7 +426,7 @@ def _is_block(node: Node) -> bool:
 
 
 def _first_leaf(node: Node) -> Node:
-    """A block is pointed at by its first key or item, never in whole."""
+    """The first key or item of a block, which stands for the block in a finding."""
     while True:
         if isinstance(node, Mapping) and not node.flow and node.pairs:
             node = node.pairs[0][0]
@@ -457,7 +456,7 @@ def _as_number(plain: Plain) -> float | None:
 
 
 class Value(Generic[T]):
-    """What a program reads in a field. Every test below is false unless the value is Known."""
+    """What a program reads in a field. Every test is false unless the value is Known."""
 
     __slots__ = ("field",)
 
@@ -466,27 +465,27 @@ class Value(Generic[T]):
 
     @property
     def known(self) -> T | None:
-        """The value when it is Known, else None."""
+        """The value if it is Known, else None."""
         return None
 
     @property
     def absent(self) -> bool:
-        """Nothing was written, or null."""
+        """Nothing is written, or null."""
         return isinstance(self, Absent)
 
     @property
     def given(self) -> bool:
-        """Something other than null was written, known or not."""
+        """Something other than null is written, known or not."""
         return not isinstance(self, Absent)
 
     @property
     def wrong_type(self) -> bool:
-        """Something of a type that the program does not take was written."""
+        """Something of a type that the program refuses is written."""
         return isinstance(self, WrongType)
 
     @property
     def unknown(self) -> bool:
-        """Something fills it in before the program reads it."""
+        """A template is written: the value is not in the file."""
         return isinstance(self, Unknown)
 
     def is_(self, *wanted: T) -> bool:
@@ -510,7 +509,7 @@ class Value(Generic[T]):
         return self.known_and(lambda value: value < bound)
 
     def map(self, convert: Callable[[T], U]) -> Value[U]:
-        """The converted value where it is Known, else the same state."""
+        """The converted value if it is Known, else the same state."""
         if isinstance(self, Unknown):
             return Unknown(self.field)
         if isinstance(self, WrongType):
@@ -518,13 +517,13 @@ class Value(Generic[T]):
         return Absent(self.field)
 
     def or_when_absent(self, other: Value[T] | T) -> Value[T]:
-        """This value, or where it is Absent the other one (a plain value takes this place)."""
+        """This value, or the other one if this is Absent; a plain value gets this place."""
         if not isinstance(self, Absent):
             return self
         return other if isinstance(other, Value) else Known(self.field, other)
 
     def finding(self, message: str, **details: Unpack[Details]) -> Finding:
-        """A finding at this value's place."""
+        """A finding at this place; see Field.finding."""
         return self.field.finding(message, **details)
 
     def __str__(self) -> str:
@@ -561,7 +560,7 @@ class Absent(Value[T]):
 
 
 class WrongType(Value[T]):
-    """Something is written that the program does not take for this field."""
+    """Something is written that the program refuses for this field."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""The output formats: each is a module that turns a report into one document, imported only when it is asked for."""
+"""The output formats: each is a module that turns a report into one document, and is imported on use."""
 
 from __future__ import annotations
 
@@ -24,18 +24,17 @@ FORMATS: Mapping[str, tuple[str, str]] = {
     "gitlab": ("gitlab", "render"),
     "junit": ("junit", "render"),
 }
-"""The name of each format, with the module of this package and the function that render it."""
+"""By name of the format: the module of this package and the function that render it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
-    """What a document depends on besides the report.
+    """Options of a document.
 
-    `color` and `links` (to rule pages) are for terminals; `encoding` and `width` (in columns) are those of the stream
-    that the text report goes to. `show_suppressed` adds suppressed and baselined findings to text, concise, json,
-    gitlab and junit (github never has them, sarif always). `root` is the repository's root, to which sarif, github and
-    gitlab make paths relative. Findings below `fail_on` fail no test of junit. `show_values` shows also what looks like
-    a secret.
+    `color` and `links` (to rule pages) are for terminals; `encoding` and `width` (in columns) belong to the stream of
+    the text report. `show_suppressed` adds suppressed and baselined findings to text, concise, json, gitlab and junit
+    (github never has them, sarif always). sarif, github and gitlab write paths relative to `root`, the repository's
+    root. Findings below `fail_on` do not fail a junit test. `show_values` does not mask what looks like a secret.
     """
 
     color: bool = False
@@ -63,9 +62,9 @@ class RenderOptions:
 
 
 def render(name: str, report: Report, options: RenderOptions | None = None) -> str:
-    """The report as a document of the named format, ending in a line end unless it is empty.
+    """The report as a document of a format; it ends with a line end unless it is empty.
 
-    All formats but text, concise and github are plain ASCII, so that any stream can take them.
+    All formats but text, concise and github are plain ASCII.
     """
     module, function = FORMATS[name]
     renderer = cast("Callable[[Report, RenderOptions], str]", getattr(import_module(f"{__name__}.{module}"), function))
@@ -83,5 +82,5 @@ def without_secrets(report: Report) -> Report:
 
 
 def rule_page(code: str) -> str:
-    """Where a rule is documented."""
+    """The address of a rule's page."""
     return f"{PROJECT}/blob/main/docs/rules/{code}.md"

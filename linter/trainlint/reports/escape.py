@@ -1,6 +1,6 @@
-"""Text that a file or its name holds, made safe to print: nothing in it can steer a terminal or a CI system, or hide.
+"""Text from a file or its name, made safe to print: it can neither control a terminal or a CI system nor hide.
 
-Source of what a CI system takes for a command: actions/runner, `src/Runner.Common/ActionCommand.cs` (`::` at the start
+Source of the commands of CI systems: actions/runner, `src/Runner.Common/ActionCommand.cs` (`::` at the start
 of a line, blanks apart, and `##[` anywhere in it); microsoft/azure-pipelines-agent, `src/Agent.Sdk/CommandPlugin.cs`
 (`##vso[`); TeamCity documentation, "Service Messages" (`##teamcity[`).
 """
@@ -15,9 +15,9 @@ _SPELLED = r"\x23"
 
 
 def visible(text: str, encoding: str = "utf-8") -> str:
-    r"""The text with all that does not print, or that the encoding lacks, spelled out (`\x1b`, `\u202e`, `\n`).
+    r"""The text; characters that do not print or that the encoding lacks are escaped (`\x1b`, `\u202e`, `\n`).
 
-    So is the first sign of a command that is one wherever it stands.
+    So is the first character of a command that may be anywhere in a line.
     """
     if not (text.isprintable() and _encodable(text, encoding)):
         text = "".join(_character(character, encoding) for character in text)
@@ -25,19 +25,19 @@ def visible(text: str, encoding: str = "utf-8") -> str:
 
 
 def visible_line(text: str, encoding: str = "utf-8") -> str:
-    r"""The same for what begins a line: a command of the runner's is `\x3a:` there."""
+    r"""The same for a whole line: a runner's command at its start is escaped as `\x3a:`."""
     shown = visible(text, encoding)
     return shown.replace(":", r"\x3a", 1) if shown.lstrip().startswith("::") else shown
 
 
 def visible_path(path: str, encoding: str = "utf-8") -> str:
-    """The same for a path, which is one after `./`, too."""
+    """The same for a path: with `./` in front it is no command."""
     shown = visible(path, encoding)
     return f"./{shown}" if shown.lstrip().startswith("::") else shown
 
 
 def visible_cells(text: str, encoding: str) -> list[str]:
-    """What is printed for each character of a text."""
+    """The printed form of each character of a text."""
     cells = [_character(character, encoding) for character in text]
     for found in _COMMAND.finditer(text):
         cells[found.start()] = _SPELLED
@@ -45,17 +45,17 @@ def visible_cells(text: str, encoding: str) -> list[str]:
 
 
 def as_json(document: object) -> str:
-    """A document as indented JSON in ASCII, in which no CI system sees a command."""
+    """A document as indented JSON in ASCII, without text that a CI system reads as a command."""
     return _COMMAND.sub(lambda _: r"\u0023", json.dumps(document, indent=2)) + "\n"
 
 
 def as_xml(document: str) -> str:
-    """An XML document in which no CI system sees a command: the same to whoever parses it."""
+    """An XML document without text that a CI system reads as a command; parsed, it is unchanged."""
     return re.sub(r"(?m)^(\s*):(?=:)", r"\1&#58;", _COMMAND.sub("&#35;", document))
 
 
 def columns(text: str) -> int:
-    """How many terminal columns printable text takes: two for a wide character, none for a combining one."""
+    """The terminal columns of printable text: two for a wide character, none for a combining one."""
     if text.isascii():
         return len(text)
     from unicodedata import category, east_asian_width

@@ -23,7 +23,7 @@ def _command(finding: Finding, options: RenderOptions) -> str:
     span = finding.span
     path = "".join(map(_visible_but_line_ends, options.from_root(finding.path)))
     properties: dict[str, object] = {"file": path, "line": span.line}
-    # GitHub takes columns only where the annotation is within one line.
+    # GitHub accepts columns only for an annotation within one line.
     if span.end_line == span.line:
         properties |= {"col": span.column, "endLine": span.end_line, "endColumn": span.end_column}
     else:

@@ -3,18 +3,18 @@
 Keys of the object, all of them always there:
 
 - `version`: of this format, 1; new keys do not change it. `tool`: `name` and `version`.
-- `findings`: in the order of file and place. Suppressed and baselined ones are left out unless they are asked for.
+- `findings`: in the order of file and place, without suppressed and baselined ones unless these are asked for.
 - `files`: how many were `discovered`, `parsed` and `recognised`.
-- `targets`: for each program the `versions` that were judged, where that choice came `from`, and how it is `known`.
+- `targets`: for each program the `versions` that it was checked for, where they come `from`, and how they are `known`.
 - `notices`: remarks on the run itself. `summary`: how many `error`, `warning`, `note`, `suppressed`, `baselined`.
 
 Keys of a finding:
 
 - `rule`, `name`, `severity`, `program`, `programVersions`, `message`, `help` (may be empty);
-- `release`: how it is `known` (`chosen`, `stated`, `range`, `unknown`, `not stated`; empty for trainlint's own) and the
-  place that it comes `from`;
-- `path` as the user would write it, `document` (index among the file's non-empty documents), `field` as the program
-  spells it, `yamlPath` the true path;
+- `release`: how it is `known` (`chosen`, `stated`, `range`, `unknown`, `not stated`; empty for trainlint's own rules)
+  and the place that it comes `from`;
+- `path` as the user would write it, `document` (index among the file's non-empty documents), `field` (the path as the
+  program spells it), `yamlPath` (the path in the document);
 - `line`, `column`, `endLine`, `endColumn`: from 1, columns count characters, the end is exclusive;
 - `related`: objects of `message`, `path` and the four numbers;
 - `fix`: null, or `title`, `safe` and `edits`: objects of the four numbers and `replacement`;

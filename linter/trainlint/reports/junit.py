@@ -17,8 +17,8 @@ from trainlint.reports.text import annotation, footer
 def render(report: Report, options: RenderOptions) -> str:
     """The document, indented, in ASCII.
 
-    A finding at or above `fail_on` is a failure, as in the exit code; one below passes and tells its message as output;
-    a suppressed one is skipped. A run without findings is one test that passed.
+    A finding at or above `fail_on` is a failure; one below passes and has its message as output; a suppressed one is
+    skipped. A run without findings is one passed test.
     """
     root = ElementTree.Element("testsuites", name="trainlint")
     findings = sorted(options.shown(report), key=attrgetter("path"))

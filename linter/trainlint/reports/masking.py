@@ -1,8 +1,8 @@
-"""What in a file looks like a secret, and a report without it.
+"""Finds values that look like secrets in files, and masks them in a report.
 
-A value is taken for a secret by its name (HF_TOKEN, `--db-password`: one whole part of the name says so, unlike
-MAX_TOKENS), because a Secret holds it, or because it begins like the tokens that well-known services give out. A file
-is looked at twice: as YAML, which knows which value has which name, and as text, for shell lines and broken files.
+A value counts as a secret because of its name (HF_TOKEN, `--db-password`: a whole part of the name is a word such as
+TOKEN, unlike MAX_TOKENS), because it is in a Secret, or because it begins like a token of a well-known service. Each
+file is searched twice: as YAML, where each value has its name, and as text, for shell lines and broken files.
 
 Source of the prefixes: GitHub documentation, "About authentication to GitHub"; GitLab documentation, "Token overview";
 Hugging Face Hub 1.0, AWS IAM ("Unique identifiers"), Slack ("Tokens") and OpenAI documentation.
@@ -28,16 +28,16 @@ _ANYWHERE = re.compile(rf"_(?:{_PARTS})_")
 _AT_THE_END = re.compile(rf"_({_PARTS})_$")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _OPENS_A_DOOR = frozenset("ACCESS API AUTH BEARER GH GITHUB GITLAB HF HUB OAUTH REFRESH SESSION SLACK WANDB".split())
-"""What stands before TOKEN in such a setting; that of `pad_token` is one of a tokenizer."""
+"""Words before TOKEN in the name of a secret setting; `pad_token`, for example, is a setting of a tokenizer."""
 
 
 def is_secret(name: str) -> bool:
-    """A variable or flag of this name holds a secret: some part of it says so."""
+    """A variable or flag of this name contains a secret: a part of the name is such a word."""
     return _ANYWHERE.search(_spelled(name)) is not None
 
 
 def is_secret_setting(name: str) -> bool:
-    """A key of this name does. Its end must say so (`secretName` only refers to one), and more than `token`."""
+    """A key of this name contains a secret: the name ends with such a word (unlike `secretName`), not only `token`."""
     if name.isupper():
         return is_secret(name)
     spelled = _spelled(name)
@@ -55,12 +55,12 @@ def _spelled(name: str) -> str:
 
 _PREFIX = r"(?:hf_|gh[opsru]_|github_pat_|glpat-|sk-|xox[a-z]-|AKIA|ASIA)"
 _PREFIXED = re.compile(_PREFIX + r"[\w.-]{6}")
-"""A variable, an argument or an entry of a Secret that begins so is a token."""
+"""A variable, an argument or an entry of a Secret with this beginning is a token."""
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9_-])(?:hf_[A-Za-z0-9]{16,255}|gh[opsru]_[A-Za-z0-9]{16,255}|github_pat_\w{16,255}"
     r"|glpat-[\w-]{16,255}|sk-[\w-]{20,255}|xox[a-z]-[\w-]{10,255}|A[KS]IA[0-9A-Z]{16})"
 )
-"""A token wherever it stands: too long for a package or a model of that name (hf_transfer, sk-learn)."""
+"""A token anywhere in a text: longer than names of packages or models with this beginning (hf_transfer, sk-learn)."""
 _FILLED_IN = r"\$\{\{[^{}\n]*\}\}|\{\{[^{}\n]*\}\}|\$\([\w.-]+\)|\$\{\w+\}|\$[A-Z_][A-Z0-9_]*"
 _REFERENCE = re.compile(_FILLED_IN)
 _NO_SECRET = frozenset({"", "true", "false", "null", "~", "yes", "no", "on", "off", "none", "0", "1"})
@@ -71,14 +71,14 @@ def _is_shown(value: str) -> bool:
 
 
 def shown_value(name: str | None, value: str) -> str:
-    """The value of a variable or flag as it may be shown."""
+    """The value of a variable or flag, masked if it looks like a secret."""
     if _is_shown(value):
         return value
     return MASK if (name and is_secret(name)) or _PREFIXED.match(value) else shown(value)
 
 
 def shown_words(words: Iterable[str]) -> list[str]:
-    """The words of a command as they may be shown."""
+    """The words of a command, with those masked that look like secrets."""
     told: list[str] = []
     flag = None
     for word in words:
@@ -92,7 +92,7 @@ def shown_words(words: Iterable[str]) -> list[str]:
 
 
 def shown(text: str) -> str:
-    """A text of any kind as it may be shown."""
+    """Any text, with the parts masked that look like secrets."""
     return cut(text, 0, len(text), sorted(_in_text(text))) if _HINT.search(text) else text
 
 
@@ -125,20 +125,20 @@ _NAMED = (
     # NAME: value
     (re.compile(rf"(?<![\w.-]){_NAME}[\"']?[ \t]*:[ \t]+"), _LINE, is_secret_setting),
 )
-"""What gives a value its name, the value itself, and which names count."""
+"""Patterns of a name before its value and of the value, with the test of the name."""
 _KEY = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(.*?)(?:-----END|\Z)", re.DOTALL)
 _ADDRESS = re.compile(r"://[^\s/:@\"']{0,100}:([^\s/@\"']{1,200})@")
 _HINT = re.compile(
     r"token|secret|passw|passphrase|credential|api.?key|access.?key|private.?key|://[^\s/]{1,301}@|" + _PREFIX,
     re.IGNORECASE,
 )
-"""A text without any of this has nothing to hide."""
+"""A text without a match has no secrets."""
 _VARIABLES = frozenset("env environment envs env_vars env_variables environment_variables variables".split())
 _ARGUMENTS = frozenset("args arguments cmd command entrypoint".split())
 
 
 def secrets_of(path: str, text: Text) -> tuple[list[Stretch], set[str]]:
-    """Where a file holds what looks like a secret (in order, apart, each within one line), and what is said there."""
+    """The places of secrets in a file (in order, not overlapping, each within one line), and their texts."""
     content = text.content
     if not _HINT.search(content):
         return [], set()
@@ -172,7 +172,7 @@ def _in_text(content: str) -> Iterator[Stretch]:
 
 
 _Secret = tuple[int, int, str]
-"""Where a secret is written, and what it comes to once quotes and escapes are read."""
+"""The place of a secret, and its value without quotes and escapes."""
 
 
 def _in_yaml(path: str, text: Text) -> Iterator[_Secret]:
@@ -207,7 +207,7 @@ def _of_scalar(scalar: Scalar, held_by: str, secret: bool, content: str) -> Iter
     elif scalar.style:
         start, end = start + 1, end - 1
     given = _GIVEN.match(value) if held_by in _ARGUMENTS else None
-    # `NAME=value program` is a shell line, in which the text tells where the value ends.
+    # `NAME=value program` is a shell line, where the search in the text finds the end of the value.
     if given and not secret and not given[1].isupper():
         start, value, secret = content.find("=", start, end) + 1, value[given.end() :], is_secret(given[1])
     if not _is_shown(value) and (secret or (held_by and _PREFIXED.match(value))):
@@ -240,7 +240,7 @@ def _entries(mapping: Mapping, held_by: str, secret: bool) -> Iterator[tuple[Nod
 
 
 def _naming(words: dict[str, str]) -> str | None:
-    """The key that gives a variable its name, if that is one of a secret: `name`, or whatever stands in its place."""
+    """The key with the name of a variable, if that is the name of a secret: `name`, or any key but `value`."""
     keys = ["name"] if "name" in words else [name for name in words if name != "value"]
     return next((name for name in keys if is_secret(words[name])), None)
 
@@ -251,7 +251,7 @@ def _text(node: Node) -> str:
 
 
 def _lines(content: str, start: int, end: int) -> Iterator[Stretch]:
-    """A stretch line by line, without the blanks around."""
+    """A stretch line by line, without the blanks around it."""
     for line in re.finditer(r"[^\s](?:[^\r\n]*[^\s])?", content[start:end]):
         yield start + line.start(), start + line.end()
 
@@ -259,16 +259,16 @@ def _lines(content: str, start: int, end: int) -> Iterator[Stretch]:
 # a report
 
 _ANYWHERE_FROM = 8
-"""A secret of so many characters is looked for in what is said of every file."""
+"""Secrets with at least this number of characters are masked in the findings of all files."""
 _FROM = 4
-"""One of so many in what is said of its own; a shorter one, a word like others, where a finding points at it."""
+"""Those with this number only in findings of their own file; shorter ones only where a finding points at them."""
 _CUT_OFF_AT = 24
-"""Rules cut long values off, but not before this."""
+"""Rules shorten long values in messages, but keep at least this number of characters."""
 _REST = re.compile(r"[^\s'\"…]*…?")
 
 
 class _Known:
-    """Secrets to look for in short texts, in a time that does not grow with their number."""
+    """Secrets to find in short texts, in a time that does not grow with their number."""
 
     def __init__(self, values: Iterable[str]) -> None:
         self._by_start: dict[str, dict[int, set[str]]] = {}
@@ -277,7 +277,7 @@ class _Known:
             self._by_start.setdefault(whole[:_FROM], {}).setdefault(len(whole), set()).add(whole)
 
     def hide(self, text: str) -> str:
-        """The text without them."""
+        """The text with these secrets masked."""
         parts: list[str] = []
         at = index = 0
         while index < len(text):
@@ -290,7 +290,7 @@ class _Known:
         return "".join([*parts, text[at:]])
 
     def _end(self, text: str, start: int) -> int | None:
-        """Where a secret ends that begins here."""
+        """The end of a secret that begins here, None if none does."""
         for length, values in sorted(self._by_start.get(text[start : start + _FROM], {}).items(), reverse=True):
             end = start + length
             if text[start:end] in values and (length >= _ANYWHERE_FROM or _is_word(text, start, end)):
@@ -304,7 +304,7 @@ def _is_word(text: str, start: int, end: int) -> bool:
 
 
 def masked(report: Report) -> Report:
-    """The report without a secret in what it says and shows; of a fix that would write one only the title is left."""
+    """The report with secrets masked in its words and texts; a fix that would write one keeps only its title."""
     found = {path: secrets_of(path, text) for path, text in report.texts.items()}
     texts = {path: text.hiding(found[path][0]) for path, text in report.texts.items()}
     values = {path: values for path, (_, values) in found.items()}

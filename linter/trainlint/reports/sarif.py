@@ -1,7 +1,7 @@
-"""SARIF 2.1.0, as GitHub code scanning and other readers take it.
+"""SARIF 2.1.0 for GitHub code scanning and other readers.
 
-Source of what is beyond the standard: GitHub documentation, "SARIF support for code scanning" (what must be there, and
-its limits), and github/codeql-action, `src/fingerprints.ts` (the line hash).
+Source of what is not in the standard: GitHub documentation, "SARIF support for code scanning" (required properties and
+limits), and github/codeql-action, `src/fingerprints.ts` (the line hash).
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ def render(report: Report, options: RenderOptions) -> str:
 
 
 def to_json(node: object) -> Json:
-    """What a sarif_om object stands for.
+    """A sarif_om object as JSON.
 
-    Left out are None, empty texts, which GitHub refuses, and what equals the standard's default; but never `level`,
-    whose default depends on the rule. Raises TypeError for anything that is not JSON.
+    None, empty texts (which GitHub refuses) and the standard's defaults are left out, except `level`, whose default
+    depends on the rule. Raises TypeError for anything that is not JSON.
     """
     if isinstance(node, str):
         return _without_lone_surrogates(node)
@@ -85,7 +85,7 @@ def to_json(node: object) -> Json:
         return {_key(key): to_json(value) for key, value in node.items() if value not in (None, "")}
     kind: type = type(node)
     if not (attr.has(kind) and kind.__module__.startswith("sarif_om.")):
-        raise TypeError(f"{kind.__name__} has no place in SARIF")
+        raise TypeError(f"{kind.__name__} is not part of SARIF")
     told: dict[str, Json] = {}
     for field in attr.fields(kind):
         value: object = getattr(node, field.name)
@@ -102,7 +102,7 @@ def _without_lone_surrogates(text: str) -> str:
 
 def _key(key: object) -> str:
     if not isinstance(key, str):
-        raise TypeError(f"{key!r} is no key for JSON")
+        raise TypeError(f"{key!r} cannot be a key in JSON")
     return key
 
 
@@ -136,7 +136,7 @@ def line_hashes(content: str) -> list[str]:
 
 
 def _most_severe(findings: Sequence[Finding]) -> tuple[Sequence[Finding], int]:
-    """As many findings as may be told, in their order, and how many are not."""
+    """The findings up to the limit, in order, and the number of those left out."""
     if len(findings) <= MAX_RESULTS:
         return findings, 0
     by_severity = sorted(range(len(findings)), key=lambda index: -findings[index].level.rank)
@@ -220,7 +220,7 @@ def _results(
 
 
 def _partial_fingerprints(finding: Finding, lines: Sequence[str]) -> dict[str, str]:
-    """Our own fingerprint, and the hash of the line by which GitHub knows an alert again."""
+    """Our own fingerprint, and the hash of the line by which GitHub identifies an alert."""
     ours = {"trainlint/v2": finding.fingerprint} if finding.fingerprint else {}
     line = finding.span.line
     return {**ours, "primaryLocationLineHash": lines[line - 1]} if line <= len(lines) else ours

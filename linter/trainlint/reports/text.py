@@ -28,12 +28,12 @@ def render(report: Report, options: RenderOptions) -> str:
 
 
 def render_concise(report: Report, options: RenderOptions) -> str:
-    """One line a finding, and nothing else."""
+    """One line for each finding."""
     return "".join(f"{_header(finding, options)}\n" for finding in options.shown(report))
 
 
 def footer(report: Report) -> str:
-    """How many findings of each severity there are, in how many files, and how many are not shown."""
+    """The last line: how many findings of each severity, in how many files, and how many are not shown."""
     active = list(report.active)
     counts = [
         _counted(report.count(severity), severity.value) for severity in reversed(Severity) if report.count(severity)
@@ -61,7 +61,7 @@ def footer(report: Report) -> str:
 
 
 def annotation(finding: Finding) -> str:
-    """Who gives the verdict, what it is, and the field as that program spells it."""
+    """Which program gives which verdict, and the field as it spells it."""
     if finding.program in ("", "trainlint") or finding.level is Severity.NOTE:
         return finding.field
     maker = VERDICT_ONLY.get(finding.program)
@@ -174,7 +174,7 @@ def _snippet(finding: Finding, text: Text, options: RenderOptions) -> Iterator[s
 
 @dataclass(frozen=True, slots=True)
 class _Clipped:
-    """A line as it is printed, and where in it the marked stretch is, in terminal columns."""
+    """A line as it is printed, and the place of the marked part in terminal columns."""
 
     text: str
     offset: int
@@ -182,9 +182,9 @@ class _Clipped:
 
 
 def _clipped(line: str, start: int, end: int, room: int, encoding: str, hidden: Sequence[Stretch] = ()) -> _Clipped:
-    """The part of a line around its characters `start` to `end` that fits into the room.
+    """The part of a line around its characters `start` to `end` that fits into `room` columns.
 
-    However long the line is, no more characters of it are looked at than could be shown on either side.
+    Only as many characters are read as could be shown, however long the line is.
     """
     first, last = max(0, start - room), min(len(line), start + room)
     cells = [

@@ -1,7 +1,7 @@
-"""Where reading ends: a regular file of bearable size that lies in a folder once links are resolved.
+"""The limits of reading: only regular files, up to a size, that are in the folder after links are resolved.
 
-Links are followed here one by one, and only as long as they stay in the folder: a path that leads out is not even asked
-for, since on some systems asking mounts a share or signs in to a server.
+Links are followed one by one, and only while they stay in the folder. A path that leads out is not even looked up:
+on some systems that would mount a share or sign in to a server.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 
 
 
 class PathError(ValueError):
-    """A path that the user named, or that must be looked at for its sake, cannot be."""
+    """A path that the user named, or a file that is needed for it, cannot be used."""
 
 
 class Bounds:
-    """One folder, asked of many files: what is known of the folders below it is kept."""
+    """The bounds of one folder; resolved folders are cached for many files."""
 
     def __init__(self, root: Path) -> None:
         self._roots = (os.path.abspath(root), os.path.realpath(root))
         self._known: dict[str, str | None] = {}
 
     def file(self, path: Path) -> str | None:
-        """Where a path leads once links are resolved; None unless that is a regular file in the folder.
+        """The path with its links resolved; None unless it is a regular file in the folder.
 
-        Whatever a repository names is read through this, so that nothing outside, no device, no pipe and no file of
-        the kernel's is, and what does not exist cannot be told from what lies outside.
+        Every path that a repository names goes through this function. So nothing outside the folder, no device, no
+        pipe and no file of the kernel is read, and a missing file cannot be told from one outside.
         """
         folder, name = os.path.split(os.path.abspath(path))
         try:
@@ -51,20 +51,20 @@ class Bounds:
         return real if real and stat.S_ISREG(mode) and not real.startswith(_KERNEL) else None
 
     def leaves(self, path: Path) -> bool:
-        """A path does not lie in the folder once links are resolved, whether or not anything is there."""
+        """A path is outside the folder after links are resolved, whether or not it exists."""
         try:
             return self._resolved(os.path.abspath(path)) is None
         except (OSError, ValueError):
             return True
 
     def read(self, path: Path) -> bytes:
-        """The bytes of a file that lies in the folder, one more than MAX_BYTES at most.
+        """The bytes of a file in the folder, at most one more than MAX_BYTES.
 
         Raises OSError.
         """
         real = self.file(path)
         if real is None:
-            raise OSError(errno.ENOENT, "no regular file of the workspace", str(path))
+            raise OSError(errno.ENOENT, "not a regular file in the workspace", str(path))
         with open(os.open(real, _FLAGS), "rb", buffering=0) as stream:
             large = os.fstat(stream.fileno()).st_size > MAX_BYTES
             return (stream.read(MAX_BYTES + 1) if large else stream.read()) or b""
@@ -101,17 +101,17 @@ class Bounds:
 
 
 def inside(root: Path, path: Path) -> str | None:
-    """Where a path leads, if that is a regular file in the folder."""
+    """The path with its links resolved; None unless it is a regular file in the folder."""
     return Bounds(root).file(path)
 
 
 def leads_out(root: Path, path: Path) -> bool:
-    """A path does not lie in the folder."""
+    """A path is outside the folder after links are resolved."""
     return Bounds(root).leaves(path)
 
 
 def read(root: Path, path: Path) -> bytes:
-    """The bytes of a file that lies in the folder, one more than MAX_BYTES at most.
+    """The bytes of a file in the folder, at most one more than MAX_BYTES.
 
     Raises OSError.
     """
@@ -119,7 +119,7 @@ def read(root: Path, path: Path) -> bytes:
 
 
 def _below(path: str, *folders: str) -> list[str] | None:
-    """The parts of a path below one of the folders, the last first; None where it lies in none."""
+    """The parts of a path below one of the folders, the last first; None if it is in none of them."""
     for folder in folders:
         if path == folder or path.startswith(os.path.join(folder, "")):
             return _parts(path[len(folder) :])[::-1]

@@ -1,4 +1,4 @@
-"""Paths to the YAML files worth opening, and the workspace that each belongs to."""
+"""Finds the YAML files to open, and the workspace of each."""
 
 from __future__ import annotations
 
@@ -27,15 +27,12 @@ _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", ".tox", ".nox"})
 
 
 class MissingPath(PathError):
-    """A path on the command line does not exist."""
+    """A named path does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A file to look at: its path, the workspace that it belongs to, and how it was come upon.
-
-    `path` is what the user named and led to it, `start` the workspace of that.
-    """
+    """A file to check, with its workspace; `path` is the named path that led to it, `start` that path's workspace."""
 
     file: Path
     workspace: Path
@@ -49,17 +46,17 @@ class Candidate:
 
 
 def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
-    """The files that the paths mean, each once: a file as it is, a folder's YAML files.
+    """The files of the named paths, each once: a file itself, a folder's YAML files.
 
-    In a git work tree these are the tracked and the untracked but not ignored ones; elsewhere, and below a folder that
-    git ignores, a walk that follows no link to a folder. No link out of a workspace is followed, either.
+    In a git work tree these are the tracked files and the untracked ones that are not ignored; elsewhere, and below a
+    folder that git ignores, all files below, without links to folders. Links that lead out of a workspace are skipped.
 
     Raises MissingPath, and PathError for a path that leads out of its workspace or where git refuses.
     """
     seen: set[str] = set()
     workspaces = _Workspaces()
     for path in paths:
-        # Before it is asked whether anything is there: nobody is to learn that of a place outside.
+        # Before the check that the path exists: nobody should learn what exists outside the workspace.
         workspaces.hold(path)
         if os.path.isdir(path):
             found: Iterable[Path] = files_below(path)
@@ -78,35 +75,35 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
 
 
 def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> Iterator[Path]:
-    """The files of a folder with one of these suffixes, in the order of their paths, without links that lead out.
+    """The files below a folder with one of these suffixes, in the order of their paths, without links that lead out.
 
     Raises PathError where git refuses.
     """
-    # Not `:(icase)`, with which git lists nothing from inside a folder of which it tracks no file.
+    # Not `:(icase)`: with it git lists nothing in a folder without tracked files.
     listed = git.listed(folder, [f"*{_in_any_case(suffix)}" for suffix in suffixes])
     yield from _kept(folder, sorted(_walk(folder, suffixes) if listed is None else listed))
 
 
 def files_in(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> list[Path]:
-    """The files of a folder itself with one of these suffixes, in the order of their paths."""
+    """The files directly in a folder with one of these suffixes, in the order of their paths."""
     names = sorted(name for name in os.listdir(folder) if name.lower().endswith(tuple(suffixes)))
     return list(_kept(folder, (folder / name for name in names)))
 
 
 def _kept(folder: Path, files: Iterable[Path]) -> Iterator[Path]:
-    """The regular files, and the links to some within the workspace of the folder."""
+    """The regular files, and the links to regular files in the workspace of the folder."""
     root = workspace_of(Path(os.path.abspath(folder)), Path(os.path.abspath(folder)))
     bounds = Bounds(root)
     return (file for file in files if bounds.file(file))
 
 
 def workspace_of(folder: Path, top: Path) -> Path:
-    """The nearest folder upward with settings or `.git`, else `top`: the path that the user named."""
+    """The nearest folder upward with settings or `.git`, else `top`, the folder that the user named."""
     return _Workspaces().of(folder, top)
 
 
 def is_workspace(folder: Path) -> bool:
-    """The folder holds settings or `.git`."""
+    """The folder contains settings or `.git`."""
     return os.path.exists(folder / ".git") or settings_file(folder) is not None
 
 
@@ -139,7 +136,7 @@ def _has_table(project: Path) -> bool:
 
 
 def repository_root(folder: Path) -> Path:
-    """The nearest folder upward that holds `.git`, else the folder itself."""
+    """The nearest folder upward with `.git`, else the folder itself."""
     return git.top(folder) or folder
 
 
@@ -152,7 +149,7 @@ class _Workspaces:
         return self._marked(folder) or top
 
     def hold(self, path: Path) -> None:
-        """Raises PathError where a link on the way to a path leads out of the workspace that holds the link."""
+        """Raises PathError where a link in a path leads out of the workspace that has the link."""
         place = Path(os.path.abspath(path))
         for link in (place, *place.parents):
             if link in self._held:
@@ -196,7 +193,7 @@ class Excluder:
         self._spec: GitIgnoreSpec | None = None
 
     def excludes(self, path: Path, *, folder: bool = False) -> bool:
-        """Some pattern matches the file (or the folder, if it is one), or a folder on its way."""
+        """A pattern matches the file (or folder), or a folder above it."""
         if not self.patterns:
             return False
         if self._spec is None:

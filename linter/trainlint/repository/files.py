@@ -1,4 +1,4 @@
-"""What one repository defines: the files that a subject's definitions may stand in, read once."""
+"""The files of one repository, read once: a subject's definitions may be in any of them."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Trouble:
-    """Why a file could not be read to its end, and the 1-based line and column at which it shows."""
+    """Why a file could not be read to its end, at which 1-based line and column, and what to do, if that is known."""
 
     message: str
     line: int
     column: int
     document: int
     cause: Literal["syntax", "encoding", "size"] = "syntax"
+    help: str = ""
 
 
 class Source:
-    """One file: its text and the marks that it bears; composed when first asked for.
+    """One file: its text, its marks, and its documents, which are composed on first use.
 
-    `text` is None, and nothing else is told, where the file bears no mark.
+    A file without a mark has text None, and no documents or subjects.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class Source:
 
     @cached_property
     def documents(self) -> list[Document]:
-        """The documents up to the first that cannot be read."""
+        """The documents before the first that cannot be read."""
         from trainlint.reading.document import Unparsable, documents
 
         found: list[Document] = []
@@ -58,12 +59,12 @@ class Source:
             found.extend(documents(self.path, self.text))
         except Unparsable as error:
             line, column = self.text.position(error.index)
-            self._trouble = Trouble(str(error), line, column, error.document)
+            self._trouble = Trouble(str(error), line, column, error.document, help=error.help)
         return found
 
     @property
     def trouble(self) -> Trouble | None:
-        """What stopped the reading."""
+        """Why reading stopped, if it did."""
         _ = self.documents
         return self._trouble
 
@@ -72,18 +73,18 @@ _UNMARKED = Source("", None)
 
 
 def display_path(file: Path) -> str:
-    """A file as the user would name it: relative to the current folder when below it, with forward slashes."""
+    """A file as the user would name it: relative to the current folder if it is below, with forward slashes."""
     absolute = os.path.abspath(file)
     here = os.path.join(os.getcwd(), "")
     return (absolute[len(here) :] if absolute.startswith(here) else absolute).replace(os.sep, "/")
 
 
 Marks = Callable[[str], Collection[str]]
-"""Tells which marks a text bears; the bytes of a file are handed to it as Latin-1."""
+"""Gives the marks of a text; it gets the bytes of a file as Latin-1."""
 
 
 def load(file: Path, data: bytes, marks: Marks) -> Source:
-    """Read a file as far as it matters: nothing but a search for marks where it bears none."""
+    """Read a file; one without a mark is only searched for marks."""
     text: Text | None = None
     content = data.decode("latin-1")
     if b"\0" in data[:4]:
@@ -92,28 +93,30 @@ def load(file: Path, data: bytes, marks: Marks) -> Source:
             content = text.content
         except Undecodable:
             pass
-    borne = marks(content)
-    if not borne:
+    found = marks(content)
+    if not found:
         return _UNMARKED
     path = display_path(file)
     if len(data) > MAX_BYTES:
-        message = f"larger than {MAX_BYTES // 1_000_000} MB, not checked"
-        return Source(path, Text(""), borne, Trouble(message, 1, 1, 0, "size"))
+        message = f"it is larger than {MAX_BYTES // 1_000_000} MB"
+        return Source(
+            path, Text(""), found, Trouble(message, 1, 1, 0, "size", "split it, or exclude it in the settings")
+        )
     try:
-        return Source(path, text or decode(data), borne)
+        return Source(path, text or decode(data), found)
     except Undecodable as error:
-        trouble = Trouble(f"not text: {error}", error.line, 1, 0, "encoding")
-        return Source(path, Text(data.decode("utf-8", "replace")), borne, trouble)
+        trouble = Trouble(str(error), error.line, 1, 0, "encoding", "save it as UTF-8")
+        return Source(path, Text(data.decode("utf-8", "replace")), found, trouble)
 
 
 class Repository:
-    """The files of one workspace, each read once however many subjects ask for it."""
+    """The files of one workspace, each read once."""
 
     def __init__(self, root: Path, exclude: Excluder, marks: Marks) -> None:
         self.root = root
         self.exclude = exclude
         self.whole = True
-        """Everything below the root belongs to it, else only what lies in the root itself."""
+        """All files below the root belong to it, else only those in the root itself."""
         self._marks = marks
         self._bounds = Bounds(root)
         self._named: dict[str, Path] = {}
@@ -124,7 +127,7 @@ class Repository:
         self._made: dict[Hashable, object] = {}
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` returns, made once for this repository; the key names what it is."""
+        """The result of `make`, which is called once for each key."""
         if key not in self._made:
             self._made[key] = make()
         return cast("T", self._made[key])
@@ -140,28 +143,28 @@ class Repository:
         return self._sources[key]
 
     def find(self, file: Path) -> Path | None:
-        """A file that some other names, if it is one of the workspace; None where it is none or outside."""
+        """A file that another file names; None if it is not a file in the workspace."""
         return file if self._bounds.file(file) else None
 
     def is_outside(self, path: Path) -> bool:
-        """A path that some file names leads out of the workspace: what is there, if anything, is not known."""
+        """A path that some file names leads out of the workspace, where nothing is looked up."""
         return self._bounds.leaves(path)
 
     def has_folder(self, name: str) -> bool:
-        """The workspace holds a folder of this path from its root."""
+        """The workspace has a folder with this path from its root."""
         return not self._bounds.leaves(self.root / name) and os.path.isdir(self.root / name)
 
     def text(self, file: Path) -> str:
-        """The text of a file that some other names.
+        """The text of a file that another file names.
 
-        Raises OSError when it cannot be read or lies outside, and Undecodable when it is no text.
+        Raises OSError when it cannot be read or is outside the workspace, and Undecodable when it is not text.
         """
         return decode(self._bounded(file)).content
 
     def _read(self, file: Path) -> bytes:
-        """The bytes of a file of the workspace, one more than MAX_BYTES at most.
+        """The bytes of a file in the workspace, at most one more than MAX_BYTES.
 
-        One that was named where nothing marks a workspace may be a link to anywhere: whoever named it meant that.
+        A file that the user named outside any workspace may be a link to anywhere, because the user chose it.
         """
         if not self.whole and os.path.abspath(file) in self._named:
             real = Path(os.path.realpath(file))
@@ -175,7 +178,7 @@ class Repository:
         return data
 
     def documents(self, file: Path, pattern: re.Pattern[str]) -> list[Document]:
-        """The documents of one YAML file, also of one without a mark if its text matches the pattern.
+        """The documents of one YAML file; a file without a mark must match the pattern.
 
         Raises OSError when it cannot be read.
         """
@@ -183,7 +186,7 @@ class Repository:
         return source.documents if source.text is not None else self._looked_into(file, pattern).documents
 
     def _looked_into(self, file: Path, pattern: re.Pattern[str]) -> Source:
-        """A file without a mark as a source of its own: for the run it stays one that has nothing to say."""
+        """A file without a mark as a separate source; for the run it stays unmarked."""
         key = os.path.abspath(file)
         if key in self._unmarked:
             return self._unmarked[key]
@@ -197,9 +200,9 @@ class Repository:
         return self._unmarked[key]
 
     def script(self, file: Path) -> Document:
-        """A file that is no YAML (a script, a Makefile) as a document of one text, to place findings in it.
+        """A file other than YAML (a script, a Makefile) as a document of one text, for findings in it.
 
-        Raises OSError when it cannot be read and Undecodable when it is no text.
+        Raises OSError when it cannot be read and Undecodable when it is not text.
         """
         from trainlint.reading.document import of_text
 
@@ -229,11 +232,11 @@ class Repository:
         ]
 
     def adopt(self, file: Path, data: bytes) -> None:
-        """Take a file's content from elsewhere than the disk (standard input)."""
+        """Use other content for a file than that on the disk (standard input)."""
         self._sources[os.path.abspath(file)] = load(file, data, self._marks)
 
     def holds_above(self, path: str, folders: Sequence[str]) -> bool:
-        """One of these folders stands below a folder that a file is in, up to the workspace's root."""
+        """One of these folders is next to a file, or next to a folder above it in the workspace."""
         root = os.path.abspath(self.root)
         folder = os.path.dirname(os.path.abspath(path))
         while True:
@@ -245,7 +248,7 @@ class Repository:
             folder = above
 
     def name(self, files: Iterable[Path]) -> None:
-        """Count these files to the repository although settings or git leave them out: the user named them."""
+        """Add files to the repository that settings or git leave out, because the user named them."""
         self._named.update((os.path.abspath(file), file) for file in files)
 
     @property
@@ -254,7 +257,7 @@ class Repository:
         return self.files_named(SUFFIXES)
 
     def files_named(self, suffixes: Sequence[str]) -> list[Path]:
-        """All files of the workspace whose names end in one of these (scripts, requirements)."""
+        """All files of the workspace whose names have one of these endings (scripts, requirements)."""
         key = tuple(suffixes)
         if key not in self._listed:
             found = files_below(self.root, key) if self.whole else files_in(self.root, key)
@@ -263,7 +266,7 @@ class Repository:
 
     @property
     def sources(self) -> Iterator[Source]:
-        """The workspace's YAML files that can be read, and those that were named although they are not listed."""
+        """The workspace's readable YAML files, with those that the user named."""
         listed = {os.path.abspath(file): file for file in self.files}
         for file in (*self.files, *(file for key, file in sorted(self._named.items()) if key not in listed)):
             try:

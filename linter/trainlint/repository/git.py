@@ -1,8 +1,8 @@
-"""What git lists of a work tree, asked so that nothing which the repository configures or holds is run.
+"""The files that git lists in a work tree; git is called so that it runs no program of the repository.
 
-A repository's own configuration can name programs: a monitor of the file system, hooks, what answers for a missing
-object. A clone brings none, but an archive can, and so can a folder that is itself a git directory and was committed as
-plain files. Hence: git starts at the folder that holds `.git`, looks nowhere else, and talks to nobody.
+The configuration of a repository can name programs: a file system monitor, hooks, a helper for missing objects. A clone
+has none, but an archive can, and so can a git directory that was committed as plain files. So git starts at the folder
+with `.git`, looks nowhere else, and contacts no server.
 
 Source: git-config, git and gitprotocol documentation of git 2.39 to 2.51.
 """
@@ -21,12 +21,12 @@ _SETTINGS = (
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
     "protocol.allow=never",
-    # A folder with HEAD, objects and refs is a repository only where it is called .git.
+    # A folder with HEAD, objects and refs is a repository only if its name is .git.
     "safe.bareRepository=explicit",
     "submodule.recurse=false",
 )
 _ENVIRONMENT = {
-    # Of the system's settings only safe.directory counts, see _trusted; the user's own are the user's word.
+    # Of the system's settings only safe.directory counts, see _trusted; the user's own settings are trusted.
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_ATTR_NOSYSTEM": "1",
     # A missing object stays missing; protocol.NAME.allow of the repository would win over protocol.allow.
@@ -37,19 +37,19 @@ _ENVIRONMENT = {
     "LC_ALL": "C",
 }
 _KEPT = re.compile(r"GIT_CONFIG_(?:GLOBAL|SYSTEM|COUNT|KEY_\d+|VALUE_\d+|PARAMETERS)|GIT_TEST_ASSUME_DIFFERENT_OWNER")
-"""What the user told git by variables; the others, which a hook sets, speak of one repository and its index."""
+"""Variables for git that users set; the others are set by hooks, for one repository and its index."""
 
 PATIENCE = 3
-"""Seconds after which it is looked for what git may be waiting for."""
+"""Seconds after which trainlint looks for a reason why git waits."""
 LIMIT = 600
-"""Seconds after which git is given up."""
+"""Seconds after which git is stopped."""
 
 
 def listed(folder: Path, patterns: Sequence[str]) -> list[Path] | None:
-    """What git tracks, or does not ignore, below a folder, of the files whose names match one of the patterns.
+    """The files below a folder that git tracks or does not ignore and whose names match one of the patterns.
 
-    None outside a work tree, without git, and where git ignores the folder itself. Raises PathError where there is a
-    repository that git refuses to read.
+    None outside a work tree, without git, and if git ignores the folder itself. Raises PathError for a repository that
+    git refuses to read.
     """
     root = top(folder)
     if root is None:
@@ -76,7 +76,7 @@ def top(folder: Path) -> Path | None:
 
 
 def _run(git: str, root: Path, command: Sequence[str], prefix: str, patterns: Sequence[str]) -> list[str] | None:
-    """The names that git lists; None where there is no repository after all."""
+    """The names that git lists; None if there is no repository."""
     arguments = [*command, *(prefix + pattern for pattern in patterns)]
     code, out, error = _answer(git, root, arguments)
     if code and "dubious ownership" in error:
@@ -96,13 +96,13 @@ def _run(git: str, root: Path, command: Sequence[str], prefix: str, patterns: Se
 
 
 def _ignores(git: str, root: Path, below: str) -> bool:
-    """Whether git ignores a folder, or cannot say (one of a submodule)."""
+    """Git ignores a folder, or cannot tell (a folder of a submodule)."""
     code, _, _ = _answer(git, root, ["--literal-pathspecs", "check-ignore", "-q", "--", below])
     return code != 1
 
 
 def _trusted(git: str) -> list[str]:
-    """The folders that the system's settings call safe: containers often say so there."""
+    """The safe folders in the system's settings, where containers often have them."""
     asked = ["config", "--system", "-z", "--get-all", "safe.directory"]
     code, out, _ = _answer(git, Path(os.path.abspath(os.sep)), asked, system=True)
     return [os.fsdecode(value) for value in out.split(b"\0") if value] if code == 0 else []
@@ -136,7 +136,7 @@ def _wait(process: subprocess.Popen[bytes], root: Path) -> tuple[bytes, bytes]:
     except subprocess.TimeoutExpired:
         odd = next(_unreadable_excludes(root), None)
         if odd is not None:
-            raise PathError(f"{odd} is no regular file, and git waits for what it holds") from None
+            raise PathError(f"{odd} is not a regular file, and git waits for its content") from None
     try:
         return process.communicate(timeout=LIMIT)
     except subprocess.TimeoutExpired:
@@ -144,7 +144,7 @@ def _wait(process: subprocess.Popen[bytes], root: Path) -> tuple[bytes, bytes]:
 
 
 def _unreadable_excludes(root: Path) -> Iterator[Path]:
-    """Pipes and devices in the place of files that tell what to ignore."""
+    """Files of ignore patterns that are pipes or devices."""
     for folder, _, names in os.walk(root):
         for name in {".gitignore", "exclude"} & set(names):
             file = Path(folder, name)
@@ -161,9 +161,9 @@ def _environment(root: Path, system: bool) -> dict[str, str]:
 
 
 def _program(root: Path, environment: Mapping[str, str] = os.environ) -> str | None:
-    """git, as the path names it; neither a relative folder of the path counts nor one of the repository.
+    """git from PATH, except from its relative folders and from folders in the repository.
 
-    Windows would look into the current folder first, which may be a checkout that brings its own.
+    Windows would look in the current folder first, which may be a checkout with a git of its own.
     """
     name = "git.exe" if os.name == "nt" else "git"
     for folder in os.get_exec_path(dict(environment)):

@@ -1,7 +1,7 @@
-"""Command lines in text: which programs a workflow, manifest, script, Makefile or Dockerfile starts, word by word.
+"""Command lines: which programs a workflow, manifest, script, Makefile or Dockerfile starts, word by word.
 
-A tolerant reading of shell text, in which every word keeps its place, so that a finding can stand on the very word
-inside a block scalar. What a shell or a template fills in (`$PRESET`, `$(…)`, `${{ … }}`) is Unknown.
+Shell text is read leniently, and every word keeps its place, so that a finding points at the word itself, also inside a
+block scalar. Words that a shell or a template fills in (`$PRESET`, `$(…)`, `${{ … }}`) are Unknown.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _QUOTING_COMMANDS = frozenset("alias cat echo git grep log man pip pip3 printf r
 
 @dataclass(frozen=True)
 class Command:
-    """How a program is started, and how its flags take their values.
+    """How a program is started, and how its flags take values.
 
-    `starts` are the words that name it (`("soup", "train")`, `("soup_cli.cli", "train")`), flags between them allowed;
-    a path before the first of them does not count. `marker` is a cheap pattern for texts that could hold it. A flag in
+    `starts` are the words that name it (`("soup", "train")`, `("soup_cli.cli", "train")`); flags may come between them,
+    and a path before the first is ignored. `marker` is a pattern that every text with the program matches. A flag in
     `bare` takes no value, one in `counts` so many; any other takes the next word unless that looks like a flag.
-    `ends_at_script` is set for launchers: what follows the first positional belongs to what they launch.
+    `ends_at_script`, for launchers: the words after the first positional belong to the launched script.
     """
 
     name: str
@@ -53,13 +53,13 @@ class Command:
     ends_at_script: bool = False
 
     def spelling(self, flag: str) -> str:
-        """A flag as it is compared: `--num-processes` is `--num_processes` where the program takes both."""
+        """The form of a flag for comparison: `--num-processes` is `--num_processes` if the program accepts both."""
         return "--" + flag[2:].replace("-", "_") if self.dashes_as_underscores and flag.startswith("--") else flag
 
 
 @dataclass
 class Flag:
-    """A flag with the words that it takes."""
+    """A flag with its values."""
 
     name: Word
     values: list[Word]
@@ -67,12 +67,12 @@ class Flag:
 
 @dataclass(eq=False)
 class Invocation:
-    """A program started by a command line.
+    """A program that a command line starts.
 
-    `before` are the words that lead to it (environment, launcher), `program` those that name it, `words` what follows.
+    `before` are the words in front (environment, launcher), `program` those that name it, `words` the following ones.
     `folder` is where it starts, relative to the folder of the workspace or of the file, None where that is not known.
-    `owner` is the YAML mapping that holds it (a workflow's step, a container), None in a script. `elsewhere` says that
-    its text is handed to another machine, a container or a queue (`ssh host '…'`, `docker run image sh -c '…'`).
+    `owner` is the YAML mapping around it (a workflow's step, a container), None in a script. `elsewhere`: the text is
+    passed to another machine, a container or a queue (`ssh host '…'`, `docker run image sh -c '…'`).
     """
 
     command: Command
@@ -87,7 +87,7 @@ class Invocation:
 
     @cached_property
     def field(self) -> Field:
-        """The words that name the program, or the last of them where they stand apart."""
+        """The words that name the program, or the last of them where they are not adjacent."""
         first, last = self.program[0], self.program[-1]
         if first.line is not last.line or "\n" in first.line.text[first.span[0] : last.span[1]]:
             return last.field
@@ -100,7 +100,7 @@ class Invocation:
 
     @property
     def document(self) -> Document:
-        """The document in which it stands."""
+        """The document with the command."""
         return self.program[0].line.source.document
 
     @cached_property
@@ -114,33 +114,33 @@ class Invocation:
 
     @property
     def positionals(self) -> list[Word]:
-        """The words that are neither flags nor their values; of a launcher, the script alone."""
+        """The words that are neither flags nor their values; for a launcher only the script."""
         return self._parsed[1]
 
     @property
     def rest(self) -> list[Word]:
-        """What a launcher hands to its script."""
+        """The words that a launcher passes to its script."""
         return self._parsed[2]
 
     @property
     def is_open(self) -> bool:
-        """Some word, filled in later, may bring flags that are not in the file."""
+        """A word that is filled in later may add flags that are not in the file."""
         return any(word.known is None for word in self.positionals)
 
     def given(self, *names: str) -> Flag | None:
-        """The last flag of one of these names."""
+        """The last flag with one of these names."""
         wanted = {self.command.spelling(name) for name in names}
         return next((f for f in reversed(self.flags) if self.command.spelling(f.name.text) in wanted), None)
 
     def has(self, *names: str) -> bool:
-        """A flag of one of these names is there."""
+        """There is a flag with one of these names."""
         return self.given(*names) is not None
 
     def flag(self, *names: str) -> Value[str]:
-        """The value of the last flag of one of these names.
+        """The value of the last flag with one of these names.
 
-        Absent (placed at the program's name) when it is not given, Unknown when it may come from a word that is filled
-        in later.
+        Absent (at the place of the program's name) where it is not given, Unknown where a word that is filled in later
+        may give it.
         """
         found = self.given(*names)
         if found is None:
@@ -151,8 +151,8 @@ class Invocation:
 def invocations_in(document: Document, wanted: Iterable[Command]) -> list[Invocation]:
     """The wanted programs that a YAML document starts.
 
-    Read are `run:`, `script:` and the like as shell text, and `command:`, `args:` and `entrypoint:` of one mapping as
-    the words of one command.
+    `run:`, `script:` and the like are read as shell text; `command:`, `args:` and `entrypoint:` of one mapping are the
+    words of one command.
     """
     commands = [command for command in wanted if _pattern(command.marker).search(document.text.content)]
     found: list[Invocation] = []
@@ -210,10 +210,10 @@ def _repository_invocations(repository: Repository, wanted: Command) -> Iterator
 
 
 def named_file(repository: Repository, invocation: Invocation, name: str) -> Path | None:
-    """The file of the workspace that a word of an invocation names, None where none or more than one could be meant.
+    """The file of the workspace that a word of an invocation names; None where there is none, or more than one.
 
-    A relative name is looked for from where the program starts, seen from the workspace and from the file that holds
-    the command. A path into a container (`/app/soup.yaml`), or one from a folder that is not known, counts by its end.
+    A relative name is resolved from the folder where the program starts, both from the workspace and from the file with
+    the command. A path in a container (`/app/soup.yaml`), or from an unknown folder, is compared by its end.
     """
     folder = invocation.folder
     if folder is not None and not posixpath.join(folder, name).startswith(("/", "~")):
@@ -232,7 +232,7 @@ def named_file(repository: Repository, invocation: Invocation, name: str) -> Pat
 
 
 def may_be_elsewhere(repository: Repository, invocation: Invocation, name: str) -> bool:
-    """Where a word of an invocation names a file, it is, or may be, outside the workspace, and nobody looks there."""
+    """A word of an invocation names a file that is, or may be, outside the workspace, where nothing is looked up."""
     path = posixpath.join(invocation.folder or "", name)
     holder = Path(invocation.document.path).absolute().parent
     return path.startswith(("/", "~")) or any(
@@ -241,7 +241,7 @@ def may_be_elsewhere(repository: Repository, invocation: Invocation, name: str) 
 
 
 def names_document(repository: Repository, invocation: Invocation, name: str, document: Document) -> bool:
-    """The file that a word of an invocation names is the one that holds this document."""
+    """A word of an invocation names the file of this document."""
     from trainlint.repository.files import display_path
 
     file = named_file(repository, invocation, name)
@@ -252,7 +252,7 @@ def names_document(repository: Repository, invocation: Invocation, name: str, do
 
 
 class _Finder:
-    """Goes through commands in order, following `cd`."""
+    """Reads commands in order and follows `cd`."""
 
     def __init__(self, wanted: Sequence[Command], owner: Field | None, folder: str | None) -> None:
         self.wanted = wanted
@@ -278,7 +278,7 @@ class _Finder:
                 self.read_command(item)
 
     def read_exec(self, fields: Sequence[Field]) -> None:
-        """The words of entrypoint, command and args together; a text alone is a command line of its own."""
+        """The words of entrypoint, command and args together; a single text is a whole command line."""
         given = [field for field in fields if not field.is_absent]
         if len(given) == 1 and not given[0].is_sequence:
             self.read_script(ShellText.of(given[0]))
@@ -293,7 +293,7 @@ class _Finder:
         self.read_command(words)
 
     def read_dockerfile(self, text: ShellText) -> None:
-        """Instructions in shell form or as a list; an entry point goes before its command."""
+        """Instructions in shell form or as a list; the entry point comes before the command."""
         entry: list[Word] = []
         default: list[Word] = []
         for item in [*commands_of(text, listed=True), _stage_end(text)]:
@@ -313,7 +313,7 @@ class _Finder:
                 self.read_command(item)
 
     def read_command(self, words: list[Word]) -> None:
-        """One simple command: the programs that it starts, or those of a script that it hands to a shell."""
+        """One simple command: the programs that it starts, also in a script that it passes to a shell."""
         rest = list(dropwhile(lambda word: re.match(r"[A-Za-z_]\w*=", word.text), words))
         if not rest:
             return
@@ -367,7 +367,7 @@ def _joined(folder: str | None, word: Word) -> str | None:
 
 
 def _folder_of(mapping: Field) -> str | None:
-    """The folder that a step or container, or the job or workflow around it, names to start in."""
+    """The working directory that a step or container, or the job or workflow around it, names."""
     for key in _FOLDER_KEYS:
         folder = mapping.get(key).text()
         if folder.given:

@@ -1,6 +1,6 @@
-"""What the repository's own Python code says of configuration files: read as text and with `ast`, never imported.
+"""What the repository's own Python code tells about configuration files; it is read with `ast` and never imported.
 
-Only files that hold the bytes that are asked for are parsed, and what cannot be parsed says nothing.
+Only files that contain the wanted bytes are parsed; files that cannot be parsed are ignored.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ class Class:
 
 @dataclass(frozen=True)
 class Module:
-    """What is told of one Python file that was parsed."""
+    """What one parsed Python file tells."""
 
     classes: tuple[Class, ...]
     parsed: frozenset[str]
-    """The classes that are handed to a parser of arguments."""
+    """The classes that are passed to an argument parser."""
     options: frozenset[str]
-    """The options that parsers are given by name."""
+    """The options that are added to parsers."""
     stored: frozenset[str]
-    """Keys that are stored into mappings or attributes by name."""
+    """Keys that are stored in mappings or attributes."""
     read: frozenset[str]
     """Arguments that code reads by name: `args.beta`, `training_args.beta`, `self.config.beta`."""
 
 
 class PythonCode:
-    """The Python files of one repository, by what they hold."""
+    """The Python files of one repository, found by their content."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
@@ -82,9 +82,9 @@ class PythonCode:
         return ((file, data) for file, data in self._texts if all(needle in data for needle in needles))
 
     def defines(self, name: str) -> bool:
-        """A field of a class, or an option, of the repository's own has this name, or its code reads such an argument.
+        """The repository has a class with this field or an option of this name, or its code reads such an argument.
 
-        Where classes are handed to a parser of arguments, only they and what they are made of count.
+        If any classes are passed to an argument parser, only they and their bases count.
         """
         needle = name.encode()
         fields: set[str] = set()
@@ -108,20 +108,20 @@ class PythonCode:
         return False
 
     def holds_text(self, word: str) -> bool:
-        """A Python file holds this word in quotes."""
+        """A Python file contains this word in quotes."""
         return any(quote + word.encode() + quote in data for _, data in self._texts for quote in (b'"', b"'"))
 
     def names_file(self, path: str) -> bool:
-        """A Python file holds this file's name."""
+        """A Python file contains this file's name."""
         return any(True for _ in self._holding(PurePosixPath(path).name.encode()))
 
     def reads_itself(self, path: str) -> bool:
-        """A Python file that names this one loads YAML by itself, and hands no file whole to a parser of arguments."""
+        """A Python file with this file's name loads YAML itself, and passes no whole file to an argument parser."""
         found = [data for _, data in self._holding(PurePosixPath(path).name.encode()) if _LOADS.search(data)]
         return bool(found) and not any(_WHOLE_FILE.search(data) for data in found)
 
     def reads_with_omegaconf(self, path: str) -> bool:
-        """A Python file that loads with OmegaConf names this file, or its folder where it stands in one."""
+        """A Python file that uses OmegaConf contains the name of this file or of its folder."""
         pure = PurePosixPath(path)
         names = [pure.name.encode(), pure.stem.encode(), *([pure.parent.name.encode()] if pure.parent.name else [])]
         return any(
@@ -130,7 +130,7 @@ class PythonCode:
 
     @cached_property
     def _read_by_parsers(self) -> frozenset[str]:
-        """The classes that parsers of arguments fill in, with those of the repository that they are made from."""
+        """The classes that argument parsers fill in, with their bases in the repository."""
         bases: dict[str, set[str]] = {}
         waiting: list[str] = []
         for file, _ in self._holding(b"Parser("):
@@ -158,42 +158,42 @@ class PythonCode:
 
 
 class OwnReader:
-    """What the repository's own code does with one configuration file; nothing where there is no code to ask."""
+    """What the repository's own code does with one configuration file; nothing if there is no code."""
 
     def __init__(self, code: PythonCode | None = None, path: str = "") -> None:
         self._code = code
         self._path = path
 
     def defines(self, name: str) -> bool:
-        """A key of the file is a field of a class, or an option, of the repository's own."""
+        """A key of the file is a field of a class or an option in the repository."""
         return self._code is not None and self._code.defines(name)
 
     def fills(self, key: str) -> bool:
-        """A key that the file lacks may be filled in before the file is used."""
+        """Code may fill in this key, which the file lacks, before the file is used."""
         return self._code is not None and self._code.fills(key, self._path)
 
     def knows_word(self, word: str) -> bool:
-        """The repository's code holds a text of this word."""
+        """The repository's code contains this word in quotes."""
         return self._code is not None and self._code.holds_text(word)
 
     @cached_property
     def takes_apart(self) -> bool:
-        """Code of the repository loads the file and takes from it what it wants: no parser reads it whole."""
+        """Code of the repository loads the file and reads single keys; no parser reads the whole file."""
         return self._code is not None and self._code.reads_itself(self._path)
 
     @cached_property
     def uses_omegaconf(self) -> bool:
-        """Code of the repository loads the file with OmegaConf, for which `1e-5` is a number."""
+        """Code of the repository loads the file with OmegaConf, which reads `1e-5` as a number."""
         return self._code is not None and self._code.reads_with_omegaconf(self._path)
 
 
 def own_reader(repository: Repository, path: str) -> OwnReader:
-    """What the repository's own code does with a file; its Python files are read when first asked for."""
+    """What the repository's own code does with a file; its Python files are read on first use."""
     return OwnReader(repository.once("python code", lambda: PythonCode(repository)), path)
 
 
 def parse(data: bytes) -> Module | None:
-    """What a Python file tells; None for one that cannot be parsed."""
+    """What a Python file tells; None if it cannot be parsed."""
     try:
         tree = ast.parse(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,6 +1,6 @@
-"""Shell text word by word: every word keeps its place, so that a finding can stand on it inside a block scalar.
+"""Shell text word by word; every word keeps its place, so that a finding can point at it inside a block scalar.
 
-What a shell or a template fills in (`$PRESET`, `$(…)`, `${{ … }}`) is hidden: the word is not known.
+Characters that a shell or a template fills in (`$PRESET`, `$(…)`, `${{ … }}`) are hidden: the word is not known.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _MAX_HEREDOCS = 5
 
 
 class Word:
-    """One word of a command line with the place of each of its characters.
+    """One word of a command line with the place of each character.
 
-    `hidden` says for each character whether a shell or a template puts it there, so that the real one is not known.
+    `hidden`, for each character: a shell or a template fills it in, so the real one is not known.
     """
 
     __slots__ = ("hidden", "indexes", "line", "span", "text")
@@ -34,12 +34,12 @@ class Word:
 
     @property
     def known(self) -> str | None:
-        """The word, or None where some of it is filled in later."""
+        """The word, or None where part of it is filled in later."""
         return None if any(self.hidden) else self.text
 
     @property
     def field(self) -> Field:
-        """Its place: the word with its quotes; the whole scalar where a YAML escape hides the exact place."""
+        """The place of the word with its quotes; the whole scalar where a YAML escape hides the exact place."""
         return self.line.field(self.text, *self.span)
 
     @property
@@ -58,7 +58,7 @@ class Word:
 
 
 class ShellText:
-    """Shell text that stands in a field: a YAML scalar, or a whole script."""
+    """Shell text in a field: a YAML scalar, or a whole script."""
 
     def __init__(self, source: Field, text: str, places: Sequence[int] | None) -> None:
         self.source = source
@@ -67,7 +67,7 @@ class ShellText:
 
     @classmethod
     def of(cls, source: Field) -> ShellText | None:
-        """The text of the scalar here, None where there is none."""
+        """The shell text of a scalar, None where there is no scalar."""
         target = source.target
         if not isinstance(target, Scalar):
             return None
@@ -82,11 +82,11 @@ class ShellText:
         return Field(source.document, source.dialect, node, source.path, parent=source, origin=source.origin)
 
     def cut(self, start: int, end: int) -> ShellText:
-        """A stretch of it."""
+        """A part of the text."""
         return ShellText(self.source, self.text[start:end], None if self.places is None else self.places[start:end])
 
     def inside(self, word: Word) -> ShellText:
-        """A word of it that is shell text itself, as in `bash -c '…'`."""
+        """A word that is itself shell text, as in `bash -c '…'`."""
         places = None if self.places is None else [self.places[index] for index in word.indexes]
         return ShellText(self.source, word.text, places)
 
@@ -157,9 +157,9 @@ class _WordBuilder:
 
 
 def commands_of(line: ShellText, *, listed: bool = False, depth: int = 0) -> Iterator[list[Word] | str]:
-    """The simple commands of shell text, with `(`, `)` and `\\n` where subshells and lines end.
+    """The simple commands of shell text, with `(`, `)` and `\\n` at subshells and line ends.
 
-    `listed`: a command may be a JSON list, as in a Dockerfile. `depth` counts the here-documents around it.
+    `listed`: a command may be a JSON list, as in a Dockerfile. `depth` is the number of here-documents around it.
     """
     words: list[Word] = []
     builder = _WordBuilder(line)
@@ -256,9 +256,9 @@ _ESCAPE = re.compile(r'\\(?:(?P<self>["\\/])|(?P<blank>[nt ]|\r?\n)|.)', re.DOTA
 
 
 def _places(scalar: Scalar, content: str) -> Sequence[int] | None:
-    """Where each character of a scalar's value stands in the file; None where escapes leave that open.
+    """The index in the file of each character of a scalar's value; None where escapes make that uncertain.
 
-    Whitespace apart, the characters of a value are those that were written, in their order.
+    Apart from whitespace, the characters of a value are the written ones, in order.
     """
     start, end = scalar.start, scalar.end
     if scalar.style in ("|", ">"):

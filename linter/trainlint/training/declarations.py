@@ -1,6 +1,6 @@
-"""What each release of a trainer accepts, read from the packages that it was released as.
+"""What each release of a trainer accepts, read from its released packages.
 
-Source: tools/wheel_facts, which writes `<program>.json` into the program's folder. Such a file holds
+Source: tools/wheel_facts, which writes `<program>.json` into the program's folder. Its format:
 
     {"source": "the modules read", "releases": ["0.27.2", ...], "run": [the releases that were also run],
      "dates": {release: the day it was made}, "values": {key: history}, "tables": {table: {name: history}}}
@@ -46,11 +46,11 @@ PROGRAMS = ("accelerate", "axolotl", "llamafactory", "soup", "transformers", "tr
 class Spec:
     """One name of a table in one release.
 
-    `types` are the alternatives of its annotation (`int`, `str`, `list[str]`, `None`, `literal` for one of `choices`,
-    or a class: a table of this file if it is a model, an enum whose values are then in `choices`). `default` is None
+    `types` are the parts of its annotation (`int`, `str`, `list[str]`, `None`, `literal` for one of `choices`, or a
+    class: a model, which is a table of this file, or an enum, whose values are then in `choices`). `default` is None
     also where the release computes it (`computed`) or has none (`required`). `bounds` are pydantic's ge, gt, le, lt,
-    min_length, max_length and pattern; `converted` says that a validator may rewrite the value before its type is
-    checked. `extra` holds what only some tables say (`env`, `group`, `spellings`, `takes`, `sets`, `plugin`, `effect`).
+    min_length, max_length and pattern. `converted`: a validator may rewrite the value before its type is checked.
+    `extra` holds the attributes of single tables (`env`, `group`, `spellings`, `takes`, `sets`, `plugin`, `effect`).
     """
 
     name: str
@@ -76,9 +76,9 @@ class Declarations:
         self.program = program
         self.names = _texts(data["releases"])
         self.run = _texts(data["run"])
-        """The releases that were run too, not only read."""
+        """The releases that were also run, not only read."""
         self.dates = {name: str(day) for name, day in data["dates"].items()}  # type: ignore[union-attr]
-        """The day that each release was made on."""
+        """The day of each release."""
         self._values: dict[str, History] = data["values"]  # type: ignore[assignment]
         self._tables: dict[str, dict[str, History]] = data["tables"]  # type: ignore[assignment]
         self._fields: dict[tuple[str, str], dict[str, Spec]] = {}
@@ -94,7 +94,7 @@ class Declarations:
         return tuple(self._tables)
 
     def in_force(self, version: str) -> InForce:
-        """Which known releases speak for a version, which may be as short as `4.57`."""
+        """The known releases that stand in for a version, which may be as short as `4.57`."""
         return speaking_for(self.program, self.names, version)
 
     def fields(self, table: str, release: str) -> Mapping[str, Spec]:
@@ -133,7 +133,7 @@ class Declarations:
         return frozenset.intersection(*sets) if sets else frozenset()
 
     def span(self, table: str, name: str) -> ReleaseSpan:
-        """From the first to the last release whose table has the name; open at the oldest and the newest known."""
+        """The releases whose table has the name, first to last; open at the oldest and the newest known."""
         having = [release for release in self.names if name in self.keys(table, release)]
         if not having:
             raise KeyError(name)
@@ -141,12 +141,12 @@ class Declarations:
         return ReleaseSpan("" if first == self.names[0] else first, "" if last == self.newest else last)
 
     def bases(self, table: str, release: str) -> tuple[str, ...]:
-        """The tables, also of other programs, whose names a table has as well."""
+        """The base tables, also of other programs, whose names a table has too."""
         bases = self.value("bases:" + table, release)
         return _texts(bases) if isinstance(bases, list) else ()
 
     def bounds(self, release: str) -> Mapping[str, str]:
-        """The distributions that a release requires with the range of their versions, those without one left out."""
+        """The distributions that a release requires in a certain range, with that range."""
         found = {key.partition(":")[2]: self.value(key, release) for key in self._values if key.startswith("requires:")}
         return {name: str(range) for name, range in found.items() if range}
 
@@ -190,7 +190,7 @@ def _texts(value: Json) -> tuple[str, ...]:
 
 
 def _alternatives(annotation: str) -> Iterable[str]:
-    """The parts of `int|list[int|str]|None` that stand at the top."""
+    """The outer parts of `int|list[int|str]|None`."""
     depth, start = 0, 0
     for index, character in enumerate(annotation):
         depth += (character == "[") - (character == "]")
@@ -203,7 +203,7 @@ def _alternatives(annotation: str) -> Iterable[str]:
 
 @functools.cache
 def declarations(program: str) -> Declarations:
-    """A program's releases, read when first asked for."""
+    """A program's releases; the file is read once."""
     import json
 
     file = Path(__file__).parent.parent / "programs" / program / f"{program}.json"

@@ -1,18 +1,15 @@
-"""What a trainer's configuration says about sharding a model: the vocabulary that every trainer's module fills in.
+"""The vocabulary of sharding: three views that every trainer's program fills in, and the facts of its releases.
 
-Three views, each a plain record of values with their places:
+- `FsdpSetup`: how the model is sharded, by an accelerate file, a TrainingArguments file with `fsdp` or an Axolotl file.
+- `Training`: training arguments that interact with sharding.
+- `FsdpRun`: both together, from one file or from the launcher's file and the arguments' file. A program that takes the
+  setup from another program's file gives the run alone, not the setup again: mistakes in the setup are reported on the
+  file that holds it.
 
-- `FsdpSetup`: how the model is sharded. An accelerate file, a TrainingArguments file with `fsdp`, an Axolotl file and a
-  `soup train --fsdp` each fill one in. Rules about sharding alone look at it.
-- `Training`: what the trainer's own arguments say that meets with sharding.
-- `FsdpRun`: both together, of one file or of a launcher's file and the arguments' file. Rules about how the two meet
-  look at it. A module that takes the setup from another program's file gives the run alone, not the setup again: what
-  is wrong in the setup itself is said of the file that holds it.
-
-A program's module gives every value that its files can hold as its reader takes it: words in their canonical upper
-case (`FULL_SHARD`, `TRANSFORMER_BASED_WRAP`, `BACKWARD_PRE`, `SHARDED_STATE_DICT`), numbers that stand for words turned
-into them, a word that means nothing left as it was read. WrongType is what the program cannot read at all. What the
-program does not have is left out and Absent. What one of its releases makes of it all is `FsdpFacts`.
+A program gives each value as it reads it: words in their canonical upper case (`FULL_SHARD`, `TRANSFORMER_BASED_WRAP`,
+`BACKWARD_PRE`, `SHARDED_STATE_DICT`), numbers that stand for a word as that word, unknown words as they were read. A
+value that the program cannot read is WrongType; a setting that the program does not have is left out and Absent.
+`FsdpFacts` says how one release treats all this.
 """
 
 from __future__ import annotations
@@ -29,21 +26,21 @@ from trainlint.reading.values import Absent, Field, Value
 T = TypeVar("T")
 
 STRATEGIES = ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "HYBRID_SHARD_ZERO2")
-"""torch.distributed.fsdp.ShardingStrategy, by the number that stands for each, from 1."""
+"""torch.distributed.fsdp.ShardingStrategy, in the order of their numbers, from 1."""
 
 WRAP_POLICIES = ("TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP", "NO_WRAP")
 
 PREFETCHES = ("BACKWARD_PRE", "BACKWARD_POST", "NO_PREFETCH")
-"""The first two are torch.distributed.fsdp.BackwardPrefetch, by the number that stands for each, from 1."""
+"""The first two are torch.distributed.fsdp.BackwardPrefetch, in the order of their numbers, from 1."""
 
 STATE_DICT_TYPES = ("FULL_STATE_DICT", "LOCAL_STATE_DICT", "SHARDED_STATE_DICT")
-"""torch.distributed.fsdp.StateDictType, by the number that stands for each, from 1."""
+"""torch.distributed.fsdp.StateDictType, in the order of their numbers, from 1."""
 
 _NOWHERE = Field(of_data("", {}), Dialect.PYYAML, None)
 
 
 def nothing() -> Absent[T]:
-    """The value of what a program's file cannot hold; it has no place, so no finding is made at it."""
+    """The value of a setting that a program does not have; it has no place, so a finding cannot be made at it."""
     return Absent(_NOWHERE)
 
 
@@ -55,12 +52,12 @@ FSDP2_ALWAYS: Mapping[str, str | bool] = {
     "sync_module_states": True,
     "limit_all_gathers": True,
 }
-"""What FSDP2 does whatever the FSDP1 setting of that name (an attribute of `FsdpSetup`) says."""
+"""What FSDP2 always does, by the FSDP1 setting (an attribute of `FsdpSetup`) that it ignores."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """The words that one FSDP version takes for a setting, and what comes of any other."""
+    """The words that one FSDP version accepts for a setting, and the severity of any other word."""
 
     allowed: frozenset[str]
     otherwise: Severity = Severity.ERROR
@@ -68,75 +65,77 @@ class Words:
 
 @dataclass(frozen=True, kw_only=True)
 class FsdpFacts:
-    """What one release of a program makes of a setup.
+    """How one release of a program treats a setup.
 
-    An empty collection or None means that the release does not look, so that no rule speaks. A severity is the
-    release's own answer: ERROR where it refuses, WARNING where it goes on and does something other than what is
-    written. Settings are named as `FsdpSetup` names them.
+    An empty collection or None means that the release does not check, so no rule reports anything. A severity says what
+    the release does: ERROR where it refuses, WARNING where it goes on and does not do what is written. Settings are
+    named as in `FsdpSetup`.
     """
 
     keys: frozenset[str] = frozenset()
     """The keys that are read from the setup's section."""
     optional_prefix: str = ""
-    """What may be left out in front of each key."""
+    """A prefix of the keys that may be left out."""
     key_advice: Mapping[str, str] = field(default_factory=dict)
-    """For keys that are not read but that users write: what to do about each."""
+    """Help for keys that users write although they are not read."""
     unknown_key: Severity | None = None
 
     default_version: int = 1
     """The FSDP version that runs where the setup names none."""
     versions: tuple[int, ...] = ()
-    """The versions that may be named; where empty, a named one is not read and `default_version` runs."""
+    """The versions that a file may name; where empty, none is read and `default_version` runs."""
     version_not_read: Severity | None = None
-    """A named version that is not the one that runs, in a release that does not read it."""
+    """A version that is named but does not run, in a release that does not read it."""
 
     words: Mapping[str, Mapping[int, Words]] = field(default_factory=dict)
-    """By setting and FSDP version: a version that is missing does not look at the setting."""
+    """By setting and FSDP version; a version that is missing does not check the setting."""
     strategy_numbers: bool = False
-    """A strategy is written as the number that stands for it, and a word is refused."""
+    """A strategy is written as a number, and a word is refused."""
     booleans: Mapping[str, Mapping[int, Severity]] = field(default_factory=dict)
-    """By setting and FSDP version: what comes of a value that is no boolean."""
+    """By setting and FSDP version: the severity of a value that is not a boolean."""
     fsdp1_only: Mapping[str, Severity] = field(default_factory=dict)
-    """Settings that FSDP2 does without, with what comes of one that differs from `FSDP2_ALWAYS`."""
+    """Settings that FSDP2 ignores, with the severity of a value that differs from `FSDP2_ALWAYS`."""
     default_state_dict_type: Mapping[int, str] = field(default_factory=dict)
     """By FSDP version."""
+    wrap_advice: str = ""
+    """Help: how the program's file names a wrap policy."""
 
     reshard_under_fsdp1: Severity | None = None
-    """A sharding strategy in reshard-after-forward under FSDP1 that is not the one that runs."""
+    """Under FSDP1: a sharding strategy in reshard-after-forward that does not run."""
     boolean_reshard_under_fsdp1: Severity | None = None
-    """A boolean in reshard-after-forward, which means FSDP2, under FSDP1."""
+    """Under FSDP1: a boolean in reshard-after-forward, which is for FSDP2."""
     size_wrap_without_size: Severity | None = None
     size_not_an_integer: Severity | None = None
-    """A min_num_params that is no integer while the wrap policy goes by size."""
+    """With a wrap policy by size: a min_num_params that is not an integer."""
     unsynced_ram_loading: Mapping[int, Severity] = field(default_factory=dict)
-    """RAM-efficient loading without synchronising module states, by FSDP version."""
+    """By FSDP version: RAM-efficient loading without synchronised module states."""
     checkpointing_without_wrap: Severity | None = None
-    """Activation checkpointing under FSDP2 without a wrap policy."""
+    """Under FSDP2: activation checkpointing without a wrap policy."""
     checkpoint_offload_alone: Severity | None = None
-    """Offloading of checkpoints without activation checkpointing, or under FSDP1."""
+    """Checkpoint offloading without activation checkpointing, or under FSDP1."""
     class_names: Severity | None = None
-    """Layer classes that are not written as names with commas between them and no space."""
+    """Layer classes that are not comma-separated names without spaces."""
     no_class_name: Severity | None = None
-    """TRANSFORMER_BASED_WRAP without layer classes, in a release that does not ask the model for them."""
+    """TRANSFORMER_BASED_WRAP without layer classes, in a release that does not take them from the model."""
     single_unit: Severity | None = None
-    """A model that is sharded as one unit, since no wrap policy is given."""
+    """A model that is one FSDP unit because no wrap policy is given."""
     wrap_setting_not_used: Severity | None = None
-    """A size or layer classes that the wrap policy does not look at."""
+    """A size or layer classes that the wrap policy does not use."""
     hybrid_on_one_machine: Severity | None = None
     section_not_used: Severity | None = None
-    """A section of FSDP settings while sharding is off."""
+    """FSDP settings although FSDP is off."""
     deepspeed_beside: Severity | None = None
 
     two_checkpointings: Severity | None = None
-    """The trainer's gradient checkpointing beside FSDP's activation checkpointing."""
+    """The trainer's gradient checkpointing together with FSDP's activation checkpointing."""
     save_only_model_sharded: Severity | None = None
     """save_only_model with a sharded state dict."""
     save_only_model_best: Severity | None = None
     """save_only_model with load_best_model_at_end."""
     eight_bit_optimizers: Mapping[str, Severity] = field(default_factory=dict)
-    """Optimizers whose state cannot be gathered, by name."""
+    """By name: optimizers whose state cannot be gathered."""
     quant_storage: Severity | None = None
-    """A 4-bit model under FSDP1 whose quant storage is not the dtype of its other parameters."""
+    """Under FSDP1: a 4-bit model whose quant storage is not the dtype of its other parameters."""
     auto_find_batch_size: Severity | None = None
 
 
@@ -144,23 +143,23 @@ class FsdpFacts:
 class FsdpSetup:
     """How one configuration shards a model.
 
-    `switch` is what turns sharding on or off (`distributed_type`, `fsdp`, a flag) and `section` the mapping that holds
-    the settings (`fsdp_config`), either absent where it is not written.
+    `switch` turns sharding on or off (`distributed_type`, `fsdp`, a flag); `section` is the mapping with the settings
+    (`fsdp_config`). Either is absent where it is not written.
     """
 
     facts: FsdpFacts
     switch: Field
     section: Field
     sharding: Value[bool]
-    """Known to be on, known to be off, or not to be told from the file."""
+    """FSDP is on: known to be true, known to be false, or not known."""
 
     version: Value[int] = field(default_factory=nothing)
     strategy: Value[str] = field(default_factory=nothing)
     reshard: Value[bool | str] = field(default_factory=nothing)
-    """Reshard after forward: a boolean, or a word such as a sharding strategy where it is not one."""
+    """Reshard after forward: a boolean, or a word such as a sharding strategy."""
     wrap_policy: Value[str] = field(default_factory=nothing)
     layer_classes: Value[list[str]] = field(default_factory=nothing)
-    """The names as the program splits them; WrongType for what it takes for a name that no class has."""
+    """The names as the program splits them; WrongType where one of them cannot be a class name."""
     min_num_params: Value[int] = field(default_factory=nothing)
     backward_prefetch: Value[str] = field(default_factory=nothing)
     forward_prefetch: Value[bool] = field(default_factory=nothing)
@@ -173,15 +172,15 @@ class FsdpSetup:
     """Parameters are offloaded to the CPU."""
     activation_checkpointing: Value[bool] = field(default_factory=nothing)
     checkpoint_offload: Value[bool] = field(default_factory=nothing)
-    """What activation checkpointing keeps is offloaded to the CPU."""
+    """Activation checkpoints are offloaded to the CPU."""
     deepspeed: Field = _NOWHERE
-    """What turns DeepSpeed on beside it."""
+    """The setting that turns DeepSpeed on as well."""
     device: Value[str] = field(default_factory=nothing)
-    """`cuda`, `cpu`, … where it is told."""
+    """`cuda`, `cpu`, …"""
     backend: Value[str] = field(default_factory=nothing)
     """The trainer's backend, where it has several (`transformers`, `unsloth`)."""
     processes: Value[int] = field(default_factory=nothing)
-    """Over all machines."""
+    """On all machines together."""
     machines: Value[int] = field(default_factory=nothing)
 
     @property
@@ -196,14 +195,14 @@ class FsdpSetup:
 
     @property
     def runs_version(self) -> int | None:
-        """The FSDP version that runs; None where it is not to be told or none that exists is named."""
+        """The FSDP version that runs; None where it is not known or does not exist."""
         if not self.facts.versions or self.version.absent:
             return self.facts.default_version
         return self.version.known if self.version.is_(*self.facts.versions) else None
 
     @property
     def runs_state_dict_type(self) -> str | None:
-        """The state dict type that is saved, as far as it is known."""
+        """The state dict type that is saved; None where it is not known."""
         if self.state_dict_type.absent and self.runs_version is not None:
             return self.facts.default_state_dict_type.get(self.runs_version)
         return self.state_dict_type.known
@@ -221,7 +220,7 @@ class FsdpSetup:
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What a trainer's arguments say that meets with sharding, each as the trainer's own defaults leave it."""
+    """Training arguments that interact with sharding, with the trainer's own defaults."""
 
     arguments: Field
     """The mapping that holds the arguments."""
@@ -231,7 +230,7 @@ class Training:
     auto_find_batch_size: Value[bool] = field(default_factory=nothing)
     optimizer: Value[str] = field(default_factory=nothing)
     quantization: Value[str] = field(default_factory=nothing)
-    """`4bit`, `8bit`, or what else the program has a name for."""
+    """`4bit`, `8bit`, or another name of the program."""
     quant_storage: Value[str] = field(default_factory=nothing)
     """The dtype in which quantized weights are stored."""
     compute_dtype: Value[str] = field(default_factory=nothing)
@@ -241,10 +240,9 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True)
 class FsdpRun:
-    """A setup and the training that runs in it.
+    """A setup together with the training arguments.
 
-    `facts` are those of the program that runs the training, which may be another than the one whose file holds the
-    setup.
+    `facts` belong to the program that runs the training; the setup may stand in another program's file.
     """
 
     facts: FsdpFacts

@@ -1,6 +1,6 @@
-"""The FSDP rule set: what holds of sharding whichever trainer's file says it.
+"""The FSDP rules that all trainers share.
 
-Each rule is written once against `FsdpSetup` or `FsdpRun`; `FsdpFacts` says which releases of which program act so.
+Each rule is written once, for `FsdpSetup` or `FsdpRun`; `FsdpFacts` says which releases of which program it concerns.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from trainlint.findings import Edit, Finding, Fix, Severity, did_you_mean, some_of
+from trainlint.findings import Edit, Finding, Fix, Severity, did_you_mean, one_of
 from trainlint.reading.values import Field, Value
 from trainlint.rule import rule
 from trainlint.training.fsdp import FSDP2_ALWAYS, STRATEGIES, FsdpRun, FsdpSetup
@@ -20,11 +20,11 @@ T = TypeVar("T")
 def unread_fsdp_key(setup: FsdpSetup) -> Iterator[Finding]:
     """A key of the FSDP settings is not read.
 
-    The settings are handed on by name, and a name that nothing asks for is dropped without a word: training runs with
-    the default in its place. Misspelt keys, keys of another release, and keys that only the Python class has
-    (`limit_all_gathers`, `cpu_offload`) or another trainer reads end so.
+    The program looks its settings up by name and ignores every other key without a message: training runs with the
+    default instead. Typical are misspelt keys, keys of another release, and keys that only the Python class
+    (`limit_all_gathers`, `cpu_offload`) or another trainer reads.
 
-    Mend the name, or remove the key.
+    Fix the name, or remove the key.
 
     Source: the keys that each release reads; accelerate's launcher copies `fsdp_config` onto its options, transformers
     asks `fsdp_config` for single keys.
@@ -45,10 +45,10 @@ def unread_fsdp_key(setup: FsdpSetup) -> Iterator[Finding]:
 
 @rule("FS002", "fsdp-version")
 def fsdp_version(setup: FsdpSetup) -> Iterator[Finding]:
-    """There is no such FSDP version.
+    """The FSDP version does not exist, or this release does not read it.
 
-    The version is 1 or 2, and releases that know both stop at any other number or word while they read the settings.
-    Releases from before FSDP2 do not read the key: FSDP1 runs, with FSDP1's defaults for what the file then leaves out.
+    The version is 1 or 2. A release that knows both raises at any other value when it reads the settings. A release
+    older than FSDP2 does not read the key: FSDP1 runs, with FSDP1's default for everything that the file leaves out.
 
     Source: accelerate 1.6, FullyShardedDataParallelPlugin; transformers 5.0, processing of `fsdp_config`.
     """
@@ -57,23 +57,23 @@ def fsdp_version(setup: FsdpSetup) -> Iterator[Finding]:
         return
     if facts.versions:
         if version.wrong_type or version.known_and_not_in(facts.versions):
-            yield version.finding(f"there is no FSDP version {version}", help=f"write {some_of(facts.versions)}")
+            yield version.finding(f"unknown FSDP version {version}", help=f"write {one_of(facts.versions)}")
     elif facts.version_not_read and version.known_and_not_in([facts.default_version]):
         yield version.finding(
             f"{version.field.name} is not read: FSDP{facts.default_version} runs",
-            help="use a release that knows FSDP2, or write the FSDP1 settings",
+            help="use a release with FSDP2, or write FSDP1's settings",
             severity=facts.version_not_read,
         )
 
 
 @rule("FS003", "sharding-strategy")
 def sharding_strategy(setup: FsdpSetup) -> Iterator[Finding]:
-    """The sharding strategy is not one of torch's.
+    """The sharding strategy is unknown.
 
-    FULL_SHARD shards parameters, gradients and optimizer state; SHARD_GRAD_OP keeps the parameters after forward;
-    HYBRID_SHARD and HYBRID_SHARD_ZERO2 shard within a machine and copy across machines; NO_SHARD is plain data
-    parallelism. A word that is none of them is looked up in the enumeration and raises in every worker. Up to 0.25
-    accelerate reads the number that stands for a strategy, 1 for FULL_SHARD, and raises at any word.
+    FULL_SHARD shards parameters, gradients and optimizer state. SHARD_GRAD_OP keeps the parameters after forward.
+    HYBRID_SHARD and HYBRID_SHARD_ZERO2 shard within a machine and copy across machines. NO_SHARD is plain data
+    parallelism. Any other word raises in every worker. Up to 0.25 accelerate reads the number of a strategy, 1 for
+    FULL_SHARD, and raises at any word.
 
     Source: torch.distributed.fsdp.ShardingStrategy; accelerate, FullyShardedDataParallelPlugin.
     """
@@ -86,11 +86,11 @@ def sharding_strategy(setup: FsdpSetup) -> Iterator[Finding]:
 
 @rule("FS004", "wrap-policy")
 def wrap_policy(setup: FsdpSetup) -> Iterator[Finding]:
-    """The wrap policy does not exist.
+    """The wrap policy is unknown.
 
-    The policy is TRANSFORMER_BASED_WRAP (one unit for each layer class), SIZE_BASED_WRAP (one for each module of a
-    size) or NO_WRAP. Older releases of accelerate compare the word with the first two and go on when it is neither:
-    the model is then one unit, which every process gathers in whole. Later ones raise.
+    The policy is TRANSFORMER_BASED_WRAP (a unit for each layer class), SIZE_BASED_WRAP (a unit for each module of a
+    certain size) or NO_WRAP. Older releases of accelerate compare the word with the first two and ignore any other: the
+    model is then one unit, which every process gathers as a whole. Later releases raise.
 
     Source: accelerate, FullyShardedDataParallelPlugin.
     """
@@ -99,10 +99,10 @@ def wrap_policy(setup: FsdpSetup) -> Iterator[Finding]:
 
 @rule("FS005", "backward-prefetch")
 def backward_prefetch(setup: FsdpSetup) -> Iterator[Finding]:
-    """The backward prefetch does not exist.
+    """The backward prefetch is unknown.
 
-    It is BACKWARD_PRE, BACKWARD_POST or NO_PREFETCH. accelerate looks the word up even under FSDP2, which then drops
-    it; `None` written as a word is a word like any other and raises, an empty value is not.
+    It is BACKWARD_PRE, BACKWARD_POST or NO_PREFETCH. accelerate looks the word up even under FSDP2, which then ignores
+    it. The word `None` is unknown too and raises; an empty value does not.
 
     Source: torch.distributed.fsdp.BackwardPrefetch; accelerate, FullyShardedDataParallelPlugin.
     """
@@ -111,10 +111,10 @@ def backward_prefetch(setup: FsdpSetup) -> Iterator[Finding]:
 
 @rule("FS006", "state-dict-type")
 def state_dict_type(setup: FsdpSetup) -> Iterator[Finding]:
-    """The state dict type does not exist, or not in this FSDP version.
+    """The state dict type is unknown, or this FSDP version does not have it.
 
-    It is FULL_STATE_DICT, SHARDED_STATE_DICT or LOCAL_STATE_DICT. FSDP2 has no local one, and accelerate 1.6 saved
-    sharded ones alone under FSDP2.
+    It is FULL_STATE_DICT, SHARDED_STATE_DICT or LOCAL_STATE_DICT. FSDP2 has no LOCAL_STATE_DICT, and accelerate 1.6
+    saves only SHARDED_STATE_DICT under FSDP2.
 
     Source: torch.distributed.fsdp.StateDictType; accelerate, FullyShardedDataParallelPlugin.
     """
@@ -133,18 +133,18 @@ def _unknown_word(setup: FsdpSetup, setting: str, value: Value[str], help: str =
         what = f'cannot be "{value.field.written}"' if value.field.written else "must not be empty"
         yield value.finding(
             f"{value.field.name} {what}{where}",
-            help=help or did_you_mean(value.field.written, allowed) or f"write one of {some_of(allowed)}",
+            help=help or (not elsewhere and did_you_mean(value.field.written, allowed)) or f"write {one_of(allowed)}",
             severity=words.otherwise,
         )
 
 
 @rule("FS007", "fsdp-boolean")
 def fsdp_boolean(setup: FsdpSetup) -> Iterator[Finding]:
-    """A switch is neither on nor off.
+    """A switch is neither true nor false.
 
-    The launcher hands each switch on as text, and every worker reads that as y, yes, t, true, on, 1 or their opposites,
-    in any case, in quotes or not. Anything else raises there; so does an empty value, which arrives as "none". A
-    switch that this FSDP version does not use is not looked at.
+    The launcher passes each switch on as text, and every worker accepts y, yes, t, true, on, 1 and their opposites, in
+    any case, with or without quotes. Anything else raises there, also an empty value, which arrives as "none". A switch
+    that this FSDP version does not use is not checked.
 
     Source: accelerate, str_to_bool as FullyShardedDataParallelPlugin uses it.
     """
@@ -167,11 +167,11 @@ def _not_what_is_written(field: Field) -> str:
 
 @rule("FS008", "size-wrap-without-size")
 def size_wrap_without_size(setup: FsdpSetup) -> Iterator[Finding]:
-    """SIZE_BASED_WRAP has no size, or one that is no integer.
+    """SIZE_BASED_WRAP has no size, or a size that is not an integer.
 
     The policy makes a unit of each module with at least `min_num_params` parameters. Before 1.13 accelerate's own
-    default for it is a float, which the worker cannot read as an integer; so is `1e8` in every release, since YAML
-    reads it as text and Python's int() does not take it.
+    default is a float, which the worker cannot read as an integer. `1e8` fails in every release: YAML reads it as text,
+    and Python's int() does not accept it.
 
     Write the digits out: `100000000`.
 
@@ -183,7 +183,7 @@ def size_wrap_without_size(setup: FsdpSetup) -> Iterator[Finding]:
     if size.absent and facts.size_wrap_without_size:
         yield setup.wrap_policy.finding(
             "SIZE_BASED_WRAP needs a size",
-            help="add min_num_params with the digits written out, such as 100000000",
+            help=f"add {size.field.name} with the digits written out, such as 100000000",
             severity=facts.size_wrap_without_size,
         )
     elif size.wrong_type and facts.size_not_an_integer:
@@ -196,14 +196,14 @@ def size_wrap_without_size(setup: FsdpSetup) -> Iterator[Finding]:
 
 @rule("FS009", "layer-class-names")
 def layer_class_names(setup: FsdpSetup) -> Iterator[Finding]:
-    """The layer classes are not names with commas between them.
+    """The layer classes are not comma-separated class names.
 
-    The text is split at each comma and nothing is trimmed, so that a space becomes part of a name; a YAML list arrives
-    as its Python form, brackets and quotes included; a module path, an empty text or the word None is no class of the
-    model either. The worker raises when it wraps the model.
+    The text is split at each comma and nothing is stripped, so a space becomes part of a name. A YAML list arrives as
+    Python text, with brackets and quotes. A module path, an empty text or the word None is not a class of the model.
+    The worker raises when it wraps the model.
 
-    Write `LlamaDecoderLayer` or `Qwen3DecoderLayer,Qwen3VisionBlock`, or leave the key out: the model's own list
-    (`_no_split_modules`) is then used. accelerate up to 0.21 does not ask the model, so that the key is needed there.
+    Write `LlamaDecoderLayer` or `Qwen3DecoderLayer,Qwen3VisionBlock`, or remove the key: then the model's own list
+    (`_no_split_modules`) is used. accelerate up to 0.21 does not use that list, so there the key is needed.
 
     Source: accelerate, FullyShardedDataParallelPlugin.set_auto_wrap_policy.
     """
@@ -218,20 +218,22 @@ def layer_class_names(setup: FsdpSetup) -> Iterator[Finding]:
         written = classes.field.written
         if classes.field.is_sequence:
             names = ",".join(str(item.written) for item in classes.field.items())
-            what, help = "a list of layer classes is not read as one", f"write {names}" if names else "remove it"
+            what, help = "the layer classes must be one text, not a list", f"write {names}" if names else "remove it"
         else:
-            mended = ",".join(name.strip().rpartition(".")[2] for name in written.split(",") if name.strip())
-            what = f'"{written}" holds no class name' if not mended else f'"{written}" is not a list of class names'
-            help = f"write {mended}" if mended and mended != written else "remove it: the model's own list is used"
+            fixed = ",".join(name.strip().rpartition(".")[2] for name in written.split(",") if name.strip())
+            what = (
+                f'"{written}" holds no class name' if not fixed else f'"{written}" is not comma-separated class names'
+            )
+            help = f"write {fixed}" if fixed and fixed != written else "remove it: the model's own list is used"
         yield classes.finding(what, help=help, severity=setup.facts.class_names)
 
 
 @rule("FS010", "unsynced-ram-loading")
 def unsynced_ram_loading(setup: FsdpSetup) -> Iterator[Finding]:
-    """Only the first process loads the weights, and nothing hands them to the others.
+    """Only the first process loads the weights, and the others never get them.
 
-    With RAM-efficient loading all processes but one start with empty weights and wait for `sync_module_states` to bring
-    them the real ones. Releases that notice the contradiction refuse it or switch the synchronising on by themselves.
+    With RAM-efficient loading the other processes start with empty weights and wait for `sync_module_states` to send
+    them the real ones. Releases that notice the conflict refuse it, or switch the synchronisation on.
 
     Source: transformers, TrainingArguments; accelerate, FullyShardedDataParallelPlugin.
     """
@@ -239,7 +241,7 @@ def unsynced_ram_loading(setup: FsdpSetup) -> Iterator[Finding]:
     if setup.on and severity and setup.ram_efficient_loading.is_(True) and setup.sync_module_states.is_(False):
         yield setup.sync_module_states.finding(
             f"{setup.sync_module_states.field.name} must be true with {setup.ram_efficient_loading.field.name}",
-            help="set it to true, or load the weights in every process",
+            help=f"set it to true, or {setup.ram_efficient_loading.field.name} to false",
             severity=severity,
             related=setup.ram_efficient_loading.field.relate("only the first process loads the weights"),
         )
@@ -247,10 +249,10 @@ def unsynced_ram_loading(setup: FsdpSetup) -> Iterator[Finding]:
 
 @rule("FS011", "fsdp2-reshard-word")
 def fsdp2_reshard_word(setup: FsdpSetup) -> Iterator[Finding]:
-    """Under FSDP2 reshard-after-forward is true or false.
+    """reshard_after_forward is not a boolean under FSDP2.
 
-    FSDP1's strategies are gone: true reshards after forward as FULL_SHARD does, false keeps the parameters as
-    SHARD_GRAD_OP does. A strategy's name, or its number, raises in every worker.
+    FSDP2 has no strategies: true reshards after forward as FULL_SHARD does, false keeps the parameters as SHARD_GRAD_OP
+    does. The name or the number of a strategy raises in every worker.
 
     Source: accelerate 1.6 and later, FullyShardedDataParallelPlugin.
     """
@@ -267,10 +269,10 @@ def fsdp2_reshard_word(setup: FsdpSetup) -> Iterator[Finding]:
 
 @rule("FS012", "checkpoint-offload-alone")
 def checkpoint_offload_alone(setup: FsdpSetup) -> Iterator[Finding]:
-    """Checkpoints are to be offloaded, and there are none.
+    """Checkpoint offloading is on without activation checkpointing, or under FSDP1.
 
-    Offloading what activation checkpointing keeps needs activation checkpointing, and FSDP2; the worker refuses it
-    without either.
+    Activation checkpointing makes the checkpoints that are offloaded, and only FSDP2 can offload them. The worker
+    raises where one of the two is missing.
 
     Source: accelerate 1.15, FullyShardedDataParallelPlugin.
     """
@@ -288,14 +290,14 @@ def checkpoint_offload_alone(setup: FsdpSetup) -> Iterator[Finding]:
         yield offload.finding(f"{offload.field.name} needs FSDP2", help="set fsdp_version: 2", severity=severity)
 
 
-@rule("FS013", "checkpointing-without-wrap")
+@rule("FS013", "checkpointing-without-wrap", severity=Severity.WARNING)
 def checkpointing_without_wrap(setup: FsdpSetup) -> Iterator[Finding]:
     """FSDP2 cannot checkpoint activations without a wrap policy.
 
-    accelerate asks the wrap policy which modules to checkpoint. Without one it calls what is not there, and the worker
-    ends in a TypeError when the model is prepared. FSDP1 does not ask.
+    accelerate takes the modules to checkpoint from the wrap policy. Without one the worker stops with a TypeError when
+    it prepares the model. FSDP1 does not need one.
 
-    Add a wrap policy, or leave checkpointing to the trainer.
+    Add a wrap policy, or use the trainer's gradient checkpointing.
 
     Source: accelerate 1.8 to 1.15, preparation of a model for FSDP2.
     """
@@ -303,7 +305,7 @@ def checkpointing_without_wrap(setup: FsdpSetup) -> Iterator[Finding]:
     if severity and setup.is_fsdp2 and setup.activation_checkpointing.is_(True) and _no_policy(setup):
         yield setup.activation_checkpointing.finding(
             "activation checkpointing under FSDP2 needs a wrap policy",
-            help="add fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            help=setup.facts.wrap_advice,
             severity=severity,
         )
 
@@ -315,10 +317,10 @@ def _no_policy(setup: FsdpSetup) -> bool:
 
 @rule("FS014", "fsdp-beside-deepspeed")
 def fsdp_beside_deepspeed(setup: FsdpSetup) -> Iterator[Finding]:
-    """FSDP and DeepSpeed are both asked for.
+    """FSDP and DeepSpeed are both configured.
 
-    They shard the same things, and one run has one of them. transformers' Trainer refuses both, Axolotl too; an
-    accelerate file runs what its distributed_type says and drops the other section.
+    Both shard the same things, and a run uses one of them. transformers' Trainer and Axolotl refuse the combination;
+    accelerate runs what distributed_type says and ignores the other section.
 
     Remove one of the two.
 
@@ -326,8 +328,8 @@ def fsdp_beside_deepspeed(setup: FsdpSetup) -> Iterator[Finding]:
     """
     if setup.on and setup.facts.deepspeed_beside and not setup.deepspeed.is_absent:
         yield setup.deepspeed.finding(
-            f"{setup.deepspeed.name} is set beside {setup.switch.name}",
-            help="remove one of the two",
+            f"{setup.deepspeed.name} is set although FSDP is on",
+            help=f"remove {setup.deepspeed.name}, or switch FSDP off",
             severity=setup.facts.deepspeed_beside,
             related=setup.switch.relate("FSDP is on here"),
             at_key=True,
@@ -336,12 +338,12 @@ def fsdp_beside_deepspeed(setup: FsdpSetup) -> Iterator[Finding]:
 
 @rule("FS020", "strategy-not-read", severity=Severity.WARNING)
 def strategy_not_read(setup: FsdpSetup) -> Iterator[Finding]:
-    """The sharding strategy stands where FSDP1 does not look.
+    """The sharding strategy is in a key that FSDP1 does not read.
 
     From 1.6 on `accelerate config` writes the strategy of an FSDP1 setup to `fsdp_reshard_after_forward`. The launcher
-    always hands on `fsdp_sharding_strategy` as well, FULL_SHARD when the file has none, and the worker looks at the
-    other key only when that one is missing. So SHARD_GRAD_OP, HYBRID_SHARD and NO_SHARD all run as FULL_SHARD:
-    parameters are gathered again in backward, machines no longer hold copies of their own. Nothing is printed.
+    always passes `fsdp_sharding_strategy` on too, FULL_SHARD when the file has none, and the worker reads the other key
+    only when that one is missing. So SHARD_GRAD_OP, HYBRID_SHARD and NO_SHARD all run as FULL_SHARD: parameters are
+    gathered again in backward, and machines hold no copies of their own. Nothing is printed.
 
     Write the strategy to `fsdp_sharding_strategy`, or move to FSDP2 with `fsdp_version: 2` and a boolean.
 
@@ -353,7 +355,7 @@ def strategy_not_read(setup: FsdpSetup) -> Iterator[Finding]:
     if severity and setup.is_fsdp1 and runs and wanted.known_and(lambda word: word in STRATEGIES and word != runs):
         given = not setup.strategy.absent
         yield reshard.finding(
-            f"{wanted} is not read here under FSDP1: {runs} runs",
+            f"FSDP1 does not read {wanted} here: {runs} runs",
             help=f"remove it, or write {wanted} to {setup.strategy.field.name}"
             if given
             else f"write fsdp_sharding_strategy: {wanted}",
@@ -373,16 +375,15 @@ def _renamed(field: Field, name: str) -> Fix | None:
     if entry is None or entry.use is not None or field.use is not None:
         return None
     key = entry.key
-    return Fix(f"write the strategy to {name}", (Edit(key.start, key.end, name),), safe=False)
+    return Fix(f"rename the key to {name}", (Edit(key.start, key.end, name),), safe=False)
 
 
 @rule("FS021", "reshard-without-fsdp2", severity=Severity.WARNING)
 def reshard_without_fsdp2(setup: FsdpSetup) -> Iterator[Finding]:
-    """A setting of FSDP2 is given, and FSDP1 runs.
+    """A setting of FSDP2 is given although FSDP1 runs.
 
-    `fsdp_reshard_after_forward: true` or `false` is how FSDP2 is told what to do after forward. Without
-    `fsdp_version: 2` FSDP1 runs, which does not look at it, with FULL_SHARD unless `fsdp_sharding_strategy` says
-    otherwise.
+    `fsdp_reshard_after_forward: true` or `false` is an option of FSDP2. Without `fsdp_version: 2` FSDP1 runs; it
+    ignores the option and uses FULL_SHARD unless `fsdp_sharding_strategy` says otherwise.
 
     Add `fsdp_version: 2`, or write FSDP1's `fsdp_sharding_strategy`.
 
@@ -395,22 +396,24 @@ def reshard_without_fsdp2(setup: FsdpSetup) -> Iterator[Finding]:
     kept = reshard.is_(False) and not setup.strategy.is_("SHARD_GRAD_OP")
     if boolean and (setup.version.absent or kept or severity is Severity.ERROR):
         yield reshard.finding(
-            f"{reshard.field.name} is a setting of FSDP2, and FSDP1 runs",
-            help="add fsdp_version: 2" if setup.version.absent else "write fsdp_sharding_strategy",
+            f"{reshard.field.name} is a setting of FSDP2, but FSDP1 runs",
+            help=f"add {setup.version.field.name}: 2"
+            if setup.version.absent
+            else f"set {setup.version.field.name}: 2, or write the strategy to {setup.strategy.field.name}",
             severity=severity,
         )
 
 
 @rule("FS022", "fsdp1-setting-under-fsdp2", severity=Severity.WARNING)
 def fsdp1_setting_under_fsdp2(setup: FsdpSetup) -> Iterator[Finding]:
-    """A setting that only FSDP1 has is given, and FSDP2 runs.
+    """A setting of FSDP1 is given although FSDP2 runs.
 
-    FSDP2 always uses the original parameters, synchronises by itself, prefetches implicitly, and shards fully unless
-    `reshard_after_forward` is false; there is no hybrid strategy without a device mesh. The old settings are dropped,
-    most of them without a word. One that asks for what FSDP2 does anyway is only a note.
+    FSDP2 always uses the original parameters, synchronises and prefetches by itself, and shards fully unless
+    `reshard_after_forward` is false; hybrid sharding needs a device mesh. It ignores the settings of FSDP1, mostly
+    without a message. A setting that asks for what FSDP2 does anyway is only a note.
 
-    Remove the setting; for SHARD_GRAD_OP write `fsdp_reshard_after_forward: false`, for HYBRID_SHARD give the sizes of
-    a `parallelism_config`.
+    Remove the setting; for SHARD_GRAD_OP write `fsdp_reshard_after_forward: false`, for HYBRID_SHARD give the sizes in
+    `parallelism_config`.
 
     Source: accelerate 1.6 and later, FullyShardedDataParallelPlugin; transformers 5; Axolotl 0.20.
     """
@@ -437,30 +440,30 @@ def _instead(setup: FsdpSetup, setting: str) -> str:
     if setting == "strategy" and setup.strategy.is_("SHARD_GRAD_OP"):
         return "write fsdp_reshard_after_forward: false"
     if setting == "strategy" and setup.strategy.is_("HYBRID_SHARD", "HYBRID_SHARD_ZERO2"):
-        return "remove it, and give parallelism_config sizes to replicate and shard over"
+        return "remove it, and set the replicate and shard sizes in parallelism_config"
     return "remove it"
 
 
 @rule("FS023", "unused-fsdp-settings", severity=Severity.WARNING)
 def unused_fsdp_settings(setup: FsdpSetup) -> Iterator[Finding]:
-    """There are FSDP settings, and nothing is sharded by FSDP.
+    """FSDP settings are given although FSDP is off.
 
-    The settings are read only when FSDP is switched on, in an accelerate file by `distributed_type: FSDP`, in training
-    arguments by `fsdp`. Otherwise they are dropped without a word and every process holds the whole model. Settings
-    beside `distributed_type: NO` are taken for left over and not reported.
+    The settings are read only when FSDP is on: in an accelerate file by `distributed_type: FSDP`, in training arguments
+    by `fsdp`. Otherwise they are ignored without a message and every process holds the whole model. Settings beside
+    `distributed_type: NO` count as left over and are not reported.
 
     Source: accelerate, launch command; transformers, TrainingArguments.
     """
     severity = setup.facts.section_not_used
     here = setup.switch.document is setup.section.document
     if severity and setup.off and here and any(not entry.is_absent for entry in setup.section.entries()):
-        how = f"{setup.switch.name} is {setup.switch.written}" if setup.switch.written else "FSDP is not switched on"
+        how = f"{setup.switch.name} is {setup.switch.written}" if setup.switch.written else "FSDP is off"
         yield setup.section.finding(
             f"{setup.section.name} is not used: {how}",
             help="switch FSDP on, or remove the section",
             severity=severity,
             at_key=True,
-            related=setup.switch.relate("this decides") if not setup.switch.is_absent else (),
+            related=setup.switch.relate("FSDP is off here") if not setup.switch.is_absent else (),
         )
 
 
@@ -468,9 +471,9 @@ def unused_fsdp_settings(setup: FsdpSetup) -> Iterator[Finding]:
 def single_fsdp_unit(setup: FsdpSetup) -> Iterator[Finding]:
     """The model is one FSDP unit.
 
-    Without a wrap policy, or with one that goes by size and a size of 0, only the root is wrapped: every process
-    gathers all parameters at once in forward and backward, so that the peak is that of the whole model and nothing
-    overlaps. A script may set a policy of its own. NO_WRAP says so in the file and is only noted.
+    Without a wrap policy, or with a size of 0, only the model as a whole is wrapped: every process gathers all
+    parameters at once in forward and backward, so the memory peak is that of the whole model and nothing overlaps. A
+    script may set a policy of its own. NO_WRAP asks for one unit, so it gets only a note.
 
     Add `fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP`; most models name their layer classes themselves.
 
@@ -479,26 +482,28 @@ def single_fsdp_unit(setup: FsdpSetup) -> Iterator[Finding]:
     severity, policy = setup.facts.single_unit, setup.wrap_policy
     if not (severity and setup.on) or setup.runs_version is None:
         return
-    help = "add fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP"
+    help = setup.facts.wrap_advice
     if policy.absent:
         place = setup.section if not setup.section.is_absent else setup.switch
-        yield place.finding("no wrap policy: the model is one FSDP unit", help=help, severity=severity, at_key=True)
+        yield place.finding(
+            "without a wrap policy the model is one FSDP unit", help=help, severity=severity, at_key=True
+        )
     elif policy.is_("NO_WRAP"):
-        yield policy.finding("NO_WRAP: the model is one FSDP unit", help=help, severity=Severity.NOTE)
+        yield policy.finding("with NO_WRAP the model is one FSDP unit", help=help, severity=Severity.NOTE)
     elif policy.is_("SIZE_BASED_WRAP") and setup.min_num_params.below(1):
         yield setup.min_num_params.finding(
-            f"a size of {setup.min_num_params} wraps nothing: the model is one FSDP unit",
-            help="write the number of parameters from which a module is a unit of its own",
+            f"with a size of {setup.min_num_params} the model is one FSDP unit",
+            help="write the smallest number of parameters of a unit, such as 100000000",
             severity=severity,
         )
 
 
 @rule("FS025", "unused-wrap-setting", severity=Severity.WARNING)
 def unused_wrap_setting(setup: FsdpSetup) -> Iterator[Finding]:
-    """The wrap policy does not look at this setting.
+    """The wrap policy does not use this setting.
 
-    A size counts for SIZE_BASED_WRAP alone and layer classes for TRANSFORMER_BASED_WRAP alone; the other is dropped
-    without a word.
+    Only SIZE_BASED_WRAP uses a size, and only TRANSFORMER_BASED_WRAP uses layer classes. Any other policy ignores them
+    without a message.
 
     Source: accelerate, FullyShardedDataParallelPlugin.
     """
@@ -522,10 +527,10 @@ def _unused(value: Value[T], policy: str, severity: Severity) -> Finding:
 
 @rule("FS026", "hybrid-on-one-machine", severity=Severity.WARNING)
 def hybrid_on_one_machine(setup: FsdpSetup) -> Iterator[Finding]:
-    """A hybrid strategy on one machine is a plain one.
+    """A hybrid strategy on one machine shards like a plain one.
 
-    HYBRID_SHARD shards within each machine and keeps a copy on each. With one machine there is one copy, sharded over
-    all processes: what FULL_SHARD does (HYBRID_SHARD_ZERO2: SHARD_GRAD_OP).
+    HYBRID_SHARD shards within each machine and keeps one copy per machine. On one machine there is one copy, sharded
+    over all processes, which is what FULL_SHARD does (for HYBRID_SHARD_ZERO2: SHARD_GRAD_OP).
 
     Source: torch, process groups of the hybrid strategies.
     """
@@ -545,7 +550,7 @@ def two_checkpointings(run: FsdpRun) -> Iterator[Finding]:
     """Activations are checkpointed twice.
 
     The trainer's gradient checkpointing and FSDP's activation checkpointing do the same. transformers' Trainer refuses
-    both together, also where one stands in the training arguments and the other in the accelerate file.
+    both together, also where one is in the training arguments and the other in the accelerate file.
 
     Keep FSDP's and set `gradient_checkpointing: false`.
 
@@ -558,7 +563,7 @@ def two_checkpointings(run: FsdpRun) -> Iterator[Finding]:
     )
     if run.setup.on and severity and mine.is_(True) and other.is_(True):
         yield mine.finding(
-            "gradient checkpointing is on beside FSDP's activation checkpointing",
+            "gradient checkpointing is on together with FSDP's activation checkpointing",
             help="set gradient_checkpointing: false",
             severity=severity,
             related=other.field.relate("FSDP checkpoints activations"),
@@ -567,12 +572,12 @@ def two_checkpointings(run: FsdpRun) -> Iterator[Finding]:
 
 @rule("FS041", "save-only-sharded-model")
 def save_only_sharded_model(run: FsdpRun) -> Iterator[Finding]:
-    """save_only_model does not go with a sharded state dict.
+    """save_only_model does not work with a sharded state dict.
 
-    A sharded state dict is saved by torch's distributed checkpointing, together with optimizer and scheduler; there is
-    no model alone to save. The Trainer refuses it, older ones failed at the first checkpoint.
+    torch's distributed checkpointing saves a sharded state dict together with optimizer and scheduler; it cannot save
+    the model alone. The Trainer refuses the combination; older releases fail at the first checkpoint.
 
-    Set `fsdp_state_dict_type: FULL_STATE_DICT`, or drop save_only_model.
+    Set `fsdp_state_dict_type: FULL_STATE_DICT`, or remove save_only_model.
 
     Source: transformers 4.50 and later, Trainer.
     """
@@ -580,8 +585,8 @@ def save_only_sharded_model(run: FsdpRun) -> Iterator[Finding]:
     if run.setup.on and severity and only.is_(True) and run.setup.runs_state_dict_type == "SHARDED_STATE_DICT":
         written = not run.setup.state_dict_type.absent
         yield only.finding(
-            "save_only_model does not go with SHARDED_STATE_DICT",
-            help="set the state dict type to FULL_STATE_DICT, or drop save_only_model",
+            "save_only_model does not work with SHARDED_STATE_DICT",
+            help="set the state dict type to FULL_STATE_DICT, or remove save_only_model",
             severity=severity,
             related=run.setup.state_dict_type.field.relate("the state dict is sharded") if written else (),
         )
@@ -589,28 +594,28 @@ def save_only_sharded_model(run: FsdpRun) -> Iterator[Finding]:
 
 @rule("FS042", "save-only-model-and-best")
 def save_only_model_and_best(run: FsdpRun) -> Iterator[Finding]:
-    """save_only_model does not go with load_best_model_at_end under FSDP.
+    """save_only_model does not work with load_best_model_at_end under FSDP.
 
-    The best checkpoint is loaded back through the states that save_only_model leaves out. The Trainer refuses it.
+    Loading the best checkpoint needs the states that save_only_model leaves out. The Trainer refuses the combination.
 
     Source: transformers, Trainer.
     """
     severity, only = run.facts.save_only_model_best, run.training.save_only_model
     if run.setup.on and severity and only.is_(True) and run.training.load_best_model_at_end.is_(True):
         yield only.finding(
-            "save_only_model does not go with load_best_model_at_end under FSDP",
-            help="drop one of the two",
+            "save_only_model does not work with load_best_model_at_end under FSDP",
+            help="remove one of the two",
             severity=severity,
-            related=run.training.load_best_model_at_end.field.relate("the best checkpoint is to be loaded"),
+            related=run.training.load_best_model_at_end.field.relate("the best checkpoint is loaded at the end"),
         )
 
 
-@rule("FS043", "eight-bit-optimizer")
+@rule("FS043", "eight-bit-optimizer", severity=Severity.WARNING)
 def eight_bit_optimizer(run: FsdpRun) -> Iterator[Finding]:
     """The state of an 8-bit optimizer cannot be gathered from its shards.
 
-    bitsandbytes keeps that state in blocks of its own layout, which FSDP cannot take apart and put together. Axolotl
-    refuses some of them; with transformers training runs and then fails when the first checkpoint is saved.
+    bitsandbytes keeps that state in blocks of its own layout, which FSDP cannot split and join. Training runs, and
+    fails when the first checkpoint is saved. Axolotl refuses some of these optimizers (FS411).
 
     Use adamw_torch, adamw_torch_fused or adamw_torch_8bit.
 
@@ -626,10 +631,11 @@ def eight_bit_optimizer(run: FsdpRun) -> Iterator[Finding]:
 
 @rule("FS044", "quant-storage")
 def quant_storage(run: FsdpRun) -> Iterator[Finding]:
-    """A 4-bit model under FSDP1 needs its weights stored in the dtype of the rest.
+    """4-bit weights under FSDP1 are not stored in the dtype of the other parameters.
 
     FSDP1 flattens the parameters of a unit into one tensor, which has one floating dtype. 4-bit weights are stored as
-    uint8 unless `bnb_4bit_quant_storage` names the dtype of the other parameters. FSDP2 shards each one by itself.
+    uint8 unless `bnb_4bit_quant_storage` names the dtype of the other parameters. FSDP2 shards each parameter by
+    itself.
 
     Set `bnb_4bit_quant_storage: bfloat16` (the model's dtype), or use FSDP2.
 
@@ -651,9 +657,9 @@ def quant_storage(run: FsdpRun) -> Iterator[Finding]:
 
 @rule("FS045", "deepspeed-under-fsdp")
 def deepspeed_under_fsdp(run: FsdpRun) -> Iterator[Finding]:
-    """The training asks for DeepSpeed in a launch that sets FSDP up.
+    """The training arguments ask for DeepSpeed, but the launcher sets up FSDP.
 
-    The Trainer finds both and refuses.
+    The Trainer finds both and raises.
 
     Remove `deepspeed`, or launch with a DeepSpeed configuration.
 
@@ -662,8 +668,8 @@ def deepspeed_under_fsdp(run: FsdpRun) -> Iterator[Finding]:
     severity, deepspeed = run.facts.deepspeed_beside, run.training.deepspeed
     if run.setup.on and severity and deepspeed.given and run.setup.switch.document is not deepspeed.field.document:
         yield deepspeed.finding(
-            "deepspeed is set, and the launcher sets FSDP up",
-            help="remove one of the two",
+            "deepspeed is set, but the launcher sets up FSDP",
+            help="remove deepspeed, or launch with a DeepSpeed config",
             severity=severity,
             related=run.setup.switch.relate("FSDP is on here"),
         )
@@ -671,9 +677,9 @@ def deepspeed_under_fsdp(run: FsdpRun) -> Iterator[Finding]:
 
 @rule("FS046", "auto-batch-size-under-fsdp", severity=Severity.WARNING)
 def auto_batch_size_under_fsdp(run: FsdpRun) -> Iterator[Finding]:
-    """auto_find_batch_size cannot start over under FSDP.
+    """auto_find_batch_size does not work under FSDP.
 
-    When a batch does not fit, the Trainer tries again with a smaller one; the model is wrapped by then and the second
+    When a batch does not fit, the Trainer tries again with a smaller one; by then the model is wrapped, and the second
     try fails. Releases up to 4.44 refuse the combination at once.
 
     Set the batch size yourself.

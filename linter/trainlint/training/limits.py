@@ -1,16 +1,16 @@
-"""Limits as data: settings that a program refuses together, written as short conditions over the names of its settings.
+"""Limits as data: settings that a program refuses together, as short conditions on the names of the settings.
 
-A condition is words between spaces that must all hold of a file; where one rests on a value that is not known, it does
-not. `rl sample_packing` holds when both are set to something true; the other words are
+A condition is a list of terms with spaces between them. It holds for a file when every term does; a term that depends
+on an unknown value does not hold. `rl sample_packing` holds when both are set to something true. The other terms:
 
     !a        a is absent or false            a|b       one of them is set to something true
     a?  !a?   a is given, is absent or null   !a|b      none of them is
     a=x,y     a is one of these               a!=x,y    a is none of these, or absent
     a>1  a<2  a is a number above, below      a?!=x,y   a is given, and none of these
     a|b#>1    more than one of them is true   a|b#<2    fewer than two are
-    a~x       the text of a contains x, in whatever case
+    a~x       the text of a contains x, in any case
 
-`true` and `false` stand for the booleans themselves. `a.b` is a key of the section `a`. A program's limits stand in
+`true` and `false` are the booleans themselves. `a.b` is a key of the section `a`. A program's limits are in
 programs/PROGRAM/limits.txt.
 """
 
@@ -35,13 +35,13 @@ Data: TypeAlias = "Plain | Sequence[Data] | Mapping[str, Data] | UnknownContent"
 
 @runtime_checkable
 class Reading(Protocol):
-    """A file as a program reads it, by the names of its settings."""
+    """A file as a program reads it: its settings by name."""
 
     def data(self, name: str) -> Data:
         """The value of a setting; None where it is absent."""
 
     def place(self, name: str) -> Field:
-        """Where a setting stands."""
+        """Where a setting is written."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,9 @@ def _term(text: str) -> Term:
 class Limit:
     """Settings that a program refuses together.
 
-    `at` names the setting that the finding is placed at (the first of several that is given); `since` and `until` are
-    the first and last known releases that refuse. `converted` says that the program looks after it has converted the
-    values to the types of their fields.
+    `at` names the setting that the finding is placed at (of several, the first that is given). `since` and `until` are
+    the first and the last known release that refuse. `converted`: the program checks after it has converted the values
+    to the types of their fields.
     """
 
     at: str
@@ -107,11 +107,11 @@ class Limit:
     converted: bool = False
 
     def holds(self, reading: Reading) -> bool:
-        """The settings are all as the limit says."""
+        """Every term of the limit holds."""
         return all(term.test(reading) is True for term in terms_of(self.when))
 
     def place(self, reading: Reading) -> Field:
-        """The setting to point at, one that is true before others; where none is written, one of the condition."""
+        """The setting to point at: of several the first that is true; if none is written, one of the condition."""
         names = self.at.split("|")
         written = [name for name in names if _is_written(reading, name) and reading.data(name) is not None]
         if not written and self.at:
@@ -139,7 +139,10 @@ def refused(
     severity: Severity | None = None,
     why: str = "",
 ) -> Iterator[Finding]:
-    """What a file sets together that these limits exclude; `converted` is the file once its values are converted."""
+    """A finding for each limit that holds; `converted` is the file after its values are converted.
+
+    `why` is added to each message.
+    """
     for limit in limits:
         seen = converted if limit.converted and converted is not None else reading
         if limit.holds(seen):
@@ -155,15 +158,15 @@ _PLACE = re.compile(r"@\(([\w.|]*)\) ?|@(!?([\w.|]+))")
 
 @cache
 def limits_of(program: str) -> Mapping[str, tuple[Limit, ...]]:
-    """The limits of a program by their section, for all its releases."""
+    """The limits of a program in all its releases, by section."""
     path = Path(__file__).parent.parent / "programs" / program / "limits.txt"
     return read_limits(path.read_text(encoding="utf-8"))
 
 
 def read_limits(text: str) -> Mapping[str, tuple[Limit, ...]]:
-    """The limits that a text states, by their section.
+    """The limits in a text, by section; the head of each file describes the format.
 
-    Raises ValueError for a text that is not written as the heads of the files say.
+    Raises ValueError for any other text.
     """
     lines = [f"{line}\n" for line in text.splitlines() if line and not line.startswith("#")]
     stated = "".join(lines)
@@ -173,7 +176,7 @@ def read_limits(text: str) -> Mapping[str, tuple[Limit, ...]]:
     while position < len(stated):
         part = _PART.match(stated, position)
         if part is None or (part[1] is None and section is None):
-            raise ValueError(f"{stated[position:].partition(chr(10))[0]} is no limit")
+            raise ValueError(f"not a limit: {stated[position:].partition(chr(10))[0]}")
         if part[1] is not None:
             section = found.setdefault(part[1], [])
         elif section is not None:
@@ -194,7 +197,7 @@ def _limit(line: str, message: str, help: str) -> Limit:
     match = _LIMIT.fullmatch(line)
     place = _PLACE.search(line)
     if match is None or place is None:
-        raise ValueError(f"{line} is no limit")
+        raise ValueError(f"not a limit: {line}")
     since, dots, until, converted, when = match.groups()
     at = place[3] if place[1] is None else place[1]
     when = _PLACE.sub(lambda found: found[2] or "", when)
@@ -202,7 +205,7 @@ def _limit(line: str, message: str, help: str) -> Limit:
 
 
 def is_true(value: Data) -> bool | None:
-    """Whether Python takes a value for true; None where it is not known."""
+    """Whether the value is true in Python; None where it is not known."""
     return None if value is UNKNOWN else bool(value)
 
 

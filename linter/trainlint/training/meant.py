@@ -1,4 +1,4 @@
-"""Which known releases of a program may be meant for a file, by what is stated of it and of its companions."""
+"""Which known releases of a program a file may be for, from the stated releases of it and of related packages."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from trainlint.repository.files import Repository
 
 RECENT = timedelta(days=730)
-"""Where nothing is stated, the known releases of so long before the newest may be meant."""
+"""Where nothing is stated, a file may be for any known release of this time before the newest."""
 DISTRIBUTIONS = {"soup": "soup-cli"}
-"""Programs whose package has another name."""
+"""Programs whose package has a different name."""
 PROGRAMS = ("accelerate", "axolotl", "llamafactory", "soup", "transformers", "trl")
 
 
 @dataclass(frozen=True)
 class KnownReleases:
-    """The known releases of a package, oldest first, with their days, and what each requires of others."""
+    """The known releases of a package, oldest first, with their dates and the packages they require."""
 
     package: str
     names: Sequence[str]
@@ -48,7 +48,7 @@ def known_releases(program: str) -> KnownReleases:
 
 
 def target(repository: Repository, near: str, known: KnownReleases) -> Target:
-    """The releases of a program that may be meant for a file."""
+    """The releases of a program that a file may be for."""
     statements = statements_in(repository)
     found = statements.stated(near, known.package)
     origin = ", ".join(dict.fromkeys(statement.origin for statement in found.statements))
@@ -64,7 +64,7 @@ def target(repository: Repository, near: str, known: KnownReleases) -> Target:
         return Target(known.recent, "default", How.NOT_STATED)
     how = How.RANGE if found.how is How.NOT_STATED else found.how
     if how is How.UNKNOWN and bound:
-        # A commit may lie behind the last release that goes with what is stated: what comes next has it, too.
+        # A commit may be newer than the last release that fits; then the next release contains it.
         names = [*names, *known.names[known.names.index(names[-1]) + 1 :][:1]]
     return Target(tuple(names), ", ".join(part for part in (origin, bound) if part), how)
 
@@ -72,7 +72,7 @@ def target(repository: Repository, near: str, known: KnownReleases) -> Target:
 def _bounded(
     statements: Statements, near: str, known: KnownReleases, names: Sequence[str]
 ) -> tuple[Sequence[str], str]:
-    """The releases that go with what is stated of the packages around this one, and where that is stated."""
+    """The releases that fit the stated releases of related packages, and where those are stated."""
     places: list[str] = []
     left = list(names)
     for bound, place in _bounds_from_dependants(statements, near, known.package):
@@ -93,7 +93,7 @@ def _bounded(
 
 
 def _bounds_from_dependants(statements: Statements, near: str, package: str) -> Iterator[tuple[SpecifierSet, str]]:
-    """What programs whose release is stated require of this package."""
+    """The versions of this package that programs with a stated release require."""
     from packaging.specifiers import SpecifierSet
 
     for program in PROGRAMS:
@@ -119,7 +119,7 @@ def _goes_with(bounds: Mapping[str, str], package: str, version: str) -> bool:
 
 
 def _represented(found: Stated, names: Sequence[str]) -> str:
-    """A version that stands for a range which no known release satisfies: older, newer or between them."""
+    """A version in a range without a known release: older or newer than these, or between two."""
     from packaging.specifiers import SpecifierSet
 
     ranges = [statement for statement in found.statements if statement.kind is Kind.RANGE]

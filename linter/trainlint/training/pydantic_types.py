@@ -1,7 +1,7 @@
-"""What pydantic's lax mode takes for a declared field: the reading of the trainers that check their YAML with it.
+"""What pydantic's lax mode accepts for a declared field, for the trainers that validate their YAML with it.
 
-Source: pydantic 2.11 and 2.13, tried on each pair of a type and a value. A union takes what any of its parts takes;
-a boolean is a number, a number is never a text; texts are read as numbers and booleans.
+Source: pydantic 2.11 and 2.13, tried on each pair of a type and a value. A union accepts what one of its parts accepts;
+a boolean is a number, a number is never a text; texts are converted to numbers and booleans.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ _WORDS = {
     "PositiveInt": "a positive integer",
     "float": "a number",
     "str": "a text",
-    "literal": "one of its words",
 }
 _BOUNDS = (
     ("ge", operator.ge, "of at least"),
@@ -43,10 +42,10 @@ _BOUNDS = (
 
 @dataclass(frozen=True)
 class Schema:
-    """What the classes in annotations stand for.
+    """The classes in annotations, by name.
 
-    `model` gives the fields of a model, none for a name that is no model; `enum` the values of an enum, None for one
-    that is not known, which then takes anything.
+    `model` gives the fields of a model (none for another class), `enum` the values of an enum (None for an unknown one,
+    which then accepts anything).
     """
 
     model: Callable[[str], Mapping[str, Spec]]
@@ -55,16 +54,17 @@ class Schema:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A place whose value the model does not take, and what it would take."""
+    """A place whose value the model refuses, what it accepts there, and in `got` what is there instead."""
 
     place: Field
     wanted: str
     missing: bool = False
     choices: tuple[str, ...] = ()
+    got: str = ""
 
 
 def refusals(place: Field, spec: Spec, schema: Schema) -> list[Refusal]:
-    """What is wrong with the value of one declared field; nothing where there is none or it is not known."""
+    """What is wrong with the value of one declared field; nothing where it is absent or not known."""
     if place.node is None or place.is_unknown:
         return []
     if place.is_null:
@@ -79,7 +79,7 @@ def refusals(place: Field, spec: Spec, schema: Schema) -> list[Refusal]:
 
 
 def model_refusals(place: Field, fields: Mapping[str, Spec], schema: Schema) -> Iterator[Refusal]:
-    """What is wrong with the fields of a model, by any of their names, and which required ones are missing."""
+    """What is wrong with the fields of a model, under any of their names, and which required fields are missing."""
     for name, spec in fields.items():
         written = [place.get(key) for key in (name, *spec.aliases) if place.get(key).node is not None]
         if spec.required and not written:
@@ -90,7 +90,7 @@ def model_refusals(place: Field, fields: Mapping[str, Spec], schema: Schema) -> 
 
 
 def wanted(spec: Spec) -> str:
-    """What a field takes, in words."""
+    """What a field accepts, in words."""
     words = [str(choice) for choice in spec.choices]
     kinds = [kind for kind in spec.types if kind not in ("None", "literal") and not (words and kind in ("str", "int"))]
     parts = [_WORDS.get(kind) or _container(kind) for kind in kinds]
@@ -107,7 +107,7 @@ def _container(kind: str) -> str:
 
 
 def as_boolean(value: Plain) -> bool | None:
-    """A scalar as a field of booleans takes it, None where it refuses it."""
+    """A scalar as a boolean field converts it, None where it refuses it."""
     if isinstance(value, bool):
         return value
     if isinstance(value, (int, float)):
@@ -119,7 +119,7 @@ def as_boolean(value: Plain) -> bool | None:
 
 
 def as_number(value: Plain) -> float | None:
-    """A scalar as a field of numbers takes it, None where it refuses it."""
+    """A scalar as a number field converts it, None where it refuses it."""
     if isinstance(value, (bool, int, float)):
         return float(value) if not isinstance(value, int) or abs(value) < 10**300 else math.inf
     if isinstance(value, str) and not re.search(r"__|^_|_$|_\.|\._|0[xX]", value.strip()):
@@ -149,7 +149,7 @@ def _takes(kind: str, value: Plain, choices: Collection[Json]) -> bool:
         return as_number(value) is not None
     if kind == "str":
         return isinstance(value, str)
-    # a literal compares as Python does: 1 is True
+    # A literal is compared as in Python: 1 equals True.
     return any(value == choice and isinstance(value, str) == isinstance(choice, str) for choice in choices)
 
 
@@ -176,11 +176,11 @@ def _refused_as(place: Field, kind: str, spec: Spec, schema: Schema) -> list[Ref
             return []
         return [Refusal(place, "another text")]
     words = tuple(choice for choice in choices if isinstance(choice, str))
-    return [Refusal(place, "one of " + some_of(choices) if choices else _WORDS[kind], choices=words)]
+    return [Refusal(place, f"one of {some_of(choices)}" if choices else _WORDS[kind], choices=words)]
 
 
 def _is_date(scalar: Scalar) -> bool:
-    """PyYAML makes a date of it, which no field of texts takes."""
+    """PyYAML reads it as a date, which a text field refuses."""
     return not scalar.style and scalar.tag is None and _DATE.fullmatch(scalar.value) is not None
 
 
@@ -191,17 +191,28 @@ def _refused_items(place: Field, kind: str, spec: Spec, schema: Schema) -> list[
     if kind.startswith("tuple["):
         parts = inner.split(",")
         if len(place.items()) != len(parts):
-            return [Refusal(place, f"a list of {len(parts)}")]
+            return [Refusal(place, f"a list of {len(parts)}", got=f"of {len(place.items())}")]
         inner = parts[0]
     found: list[Refusal] = []
     for item in place.items():
         if not item.is_unknown:
-            tried = [_refused_as(item, part, spec, schema) for part in _parts(inner)]
             if item.is_null and "None" not in inner and inner != "Any":
                 found.append(Refusal(item, _WORDS.get(inner, "a value")))
-            elif tried and all(tried):
-                found += tried[0] if len(tried) == 1 else [Refusal(item, "what one of its forms takes")]
+            else:
+                found += _refused_as_each(item, _parts(inner), spec, schema)
     return found
+
+
+def _refused_as_each(place: Field, kinds: Collection[str], spec: Spec, schema: Schema) -> list[Refusal]:
+    """What is wrong with an item or entry that no part of a union accepts."""
+    tried = [_refused_as(place, kind, spec, schema) for kind in kinds]
+    if not tried or not all(tried):
+        return []
+    if len(tried) == 1:
+        return tried[0]
+    if place.is_mapping:
+        return [Refusal(place, "a mapping with other keys or values", got="this one")]
+    return [Refusal(place, " or ".join(dict.fromkeys(_WORDS.get(kind) or _container(kind) for kind in kinds)))]
 
 
 def _refused_mapping(place: Field, kind: str, spec: Spec, schema: Schema) -> list[Refusal]:
@@ -212,9 +223,7 @@ def _refused_mapping(place: Field, kind: str, spec: Spec, schema: Schema) -> lis
     found: list[Refusal] = []
     for entry in place.entries():
         if not entry.is_unknown:
-            tried = [_refused_as(entry, part, spec, schema) for part in _parts(inner)]
-            if tried and all(tried):
-                found += tried[0] if len(tried) == 1 else [Refusal(entry, "what one of its forms takes")]
+            found += _refused_as_each(entry, _parts(inner), spec, schema)
     return found
 
 
@@ -225,7 +234,7 @@ def _parts(annotation: str) -> list[str]:
 def _out_of_bounds(place: Field, spec: Spec) -> list[Refusal]:
     least = spec.bounds.get("min_length")
     if place.is_sequence and isinstance(least, int) and len(place.items()) < least:
-        return [Refusal(place, f"a list of at least {least}")]
+        return [Refusal(place, f"a list of at least {least}", got=f"of {len(place.items())}")]
     number = as_number(place.plain) if not place.is_sequence and not place.is_mapping else None
     if number is None:
         return []

@@ -1,4 +1,4 @@
-"""A reader a program, and where the program's releases come from."""
+"""The readers: one for each program, with its distribution."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from wheel_facts.readers import accelerate, axolotl, llamafactory, soup, transfo
 
 @dataclass(frozen=True)
 class Program:
-    """A program's distribution, the package in it, its reader, and the tables without which a release is not read.
+    """A program's distribution, the package in it, its reader, and the tables that must not be empty.
 
-    The names of these are regular expressions, since releases differ. The reader's docstring is the `source` of the
-    facts file.
+    The names of the tables are regular expressions, since releases differ. The docstring of the reader is the `source`
+    in the facts file.
     """
 
     distribution: str
@@ -23,7 +23,7 @@ class Program:
     read: Callable[[Package], Release]
     essential: tuple[str, ...]
     behaviour: str
-    """The modules whose code claims rest on, as a regular expression."""
+    """A regular expression of the modules that claims depend on."""
 
 
 PROGRAMS: Mapping[str, Program] = {

@@ -1,4 +1,4 @@
-"""What each release of accelerate makes of its config file: behaviour here, key lists in accelerate.json.
+"""How each release of accelerate treats its config file: behaviour here, key lists in accelerate.json.
 
 Source: accelerate 0.20.3 to 1.15.0 as released, modules commands/config/config_args.py, commands/launch.py,
 utils/launch.py, utils/dataclasses.py, parallelism_config.py, accelerator.py and state.py; run in twenty-four releases
@@ -18,33 +18,33 @@ from trainlint.training.fsdp import PREFETCHES, STATE_DICT_TYPES, STRATEGIES, WR
 
 PREFIX = "fsdp_"
 STEM = "fsdp"
-"""By this the launcher tells a key that has the prefix."""
+"""The launcher takes a key that contains this for one with the prefix."""
 OLD_PREFETCH = "backward_prefetch_policy"
 
 SEVERAL_GPUS = frozenset(
     ("MULTI_GPU", "MULTI_NPU", "MULTI_MLU", "MULTI_SDAA", "MULTI_MUSA", "MULTI_XPU", "MULTI_HPU", "MULTI_NEURON")
 )
-"""Distributed types that run plain data parallelism over several devices."""
+"""Distributed types that run plain data parallelism on several devices."""
 
 TRUE_WORDS = frozenset(("y", "yes", "t", "true", "on", "1"))
 FALSE_WORDS = frozenset(("n", "no", "f", "false", "off", "0"))
 """utils.str_to_bool, in any case."""
 
 STRATEGY_MEMBERS = {"_HYBRID_SHARD_ZERO2": "HYBRID_SHARD_ZERO2"}
-"""The member of torch's enumeration where accelerate's word is another; both are taken where case does not count."""
+"""torch's names where accelerate's differ; releases that ignore case accept both."""
 
 TORCHRUN_WORDS = frozenset(("gpu", "cpu", "auto", "xpu"))
-"""What torchrun takes for a number of processes on one machine."""
+"""Words that torchrun accepts as the number of processes of a machine."""
 
 SIZES = ("dp_replicate", "dp_shard", "tp", "cp", "sp")
-"""The dimensions of a device mesh, each with a `parallelism_config_…_size`."""
+"""The dimensions of a device mesh; each has a `parallelism_config_…_size`."""
 
 PARALLELISM: tuple[tuple[str, tuple[str, ...], str | None], ...] = (
     ("parallelism_config_cp_comm_strategy", ("allgather", "alltoall"), "cp"),
     ("parallelism_config_cp_backend", ("torch",), None),
     ("parallelism_config_sp_backend", ("deepspeed",), None),
 )
-"""Keys of parallelism_config with their words, and the size above 1 without which they are not looked at."""
+"""Keys of parallelism_config with their words, and the size that must be above 1 for the key to be checked."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,11 @@ class AccelerateFacts:
     words_in_any_case: bool = during("0.34.2..")
     """Words of enumerations count in any case."""
     unknown_wrap_policy_refused: bool = during("0.34.2..")
-    """An unknown wrap policy is refused; before, it is taken for none."""
+    """An unknown wrap policy is refused; before, it counts as none."""
     ram_loading_read_by_worker: bool = during("0.30.1..")
     """The workers read fsdp_cpu_ram_efficient_loading themselves."""
     fsdp2: bool = during("1.6.0..")
-    """FSDP2 exists."""
+    """The release has FSDP2."""
     fsdp2_full_state_dict: bool = during("1.7.0..")
     """FSDP2 can save a full state dict."""
     fsdp2_checkpoints_by_policy: bool = during("1.8.1..")
@@ -89,9 +89,9 @@ class AccelerateFacts:
     integer_default_size: bool = during("1.13.0..")
     """The default of fsdp_min_num_params is an integer."""
     sync_forced_aloud: bool = during("0.30.1..")
-    """Loading on one process switches fsdp_sync_module_states on, and says so."""
+    """Loading on one process switches fsdp_sync_module_states on, with a message."""
     bare_no_is_no_precision: bool = during("..0.33.0")
-    """A `no` without quotes, a boolean for PyYAML, is refused as mixed_precision."""
+    """An unquoted `no`, a boolean for PyYAML, is accepted as mixed_precision."""
     sections_must_be_mappings: bool = during("..1.4.0")
     """The launcher goes through the keys of each section."""
     fp8_section_is_read: bool = during("1.4.0..")
@@ -107,13 +107,13 @@ class AccelerateFacts:
     sequence_excludes_context: bool = during("1.13.0..")
     """Sequence parallelism excludes context parallelism."""
     sequence_size_unchecked: bool = during("1.13.0..")
-    """The size of sequence parallelism is not held against the number of processes."""
+    """The size of sequence parallelism is not compared with the number of processes."""
     shard_dimension_required: bool = during("1.15.0..")
     """FSDP2 on a device mesh needs a dimension to shard over."""
 
     @cached_property
     def fsdp(self) -> FsdpFacts:
-        """What this release makes of the settings of fsdp_config."""
+        """How this release treats the settings of fsdp_config."""
         return _fsdp_facts(self)
 
 
@@ -183,6 +183,7 @@ def _fsdp_facts(facts: AccelerateFacts) -> FsdpFacts:
             ("strategy", "backward_prefetch", "forward_prefetch", "use_orig_params", "sync_module_states"), ignored
         ),
         default_state_dict_type={1: "FULL_STATE_DICT", 2: "SHARDED_STATE_DICT"},
+        wrap_advice="set fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP",
         reshard_under_fsdp1=ignored if fsdp2 else None,
         boolean_reshard_under_fsdp1=ignored if fsdp2 else None,
         size_wrap_without_size=None if facts.integer_default_size else refused,
@@ -214,7 +215,7 @@ ADVICE = {
     "fsdp_gradient_checkpointing": "write fsdp_activation_checkpointing",
     "fsdp_gradient_accumulation_steps": "set it in the training arguments",
 }
-"""For names that the launcher does not read: the Python class's own, another trainer's, or another section's."""
+"""Help for names that the launcher does not read: the Python class's, another trainer's, or another section's."""
 
 
 def _key_advice(known: Declarations, release: str) -> Mapping[str, str]:
@@ -222,5 +223,12 @@ def _key_advice(known: Declarations, release: str) -> Mapping[str, str]:
     here = known.keys("fsdp_config", release)
     for key in known.keys_of_any("fsdp_config") - here:
         if key not in advice:
-            advice[key] = f"accelerate reads it {known.span('fsdp_config', key).words}"
+            advice[key] = read_by(known.span("fsdp_config", key))
     return {key: text for key, text in advice.items() if key not in here}
+
+
+def read_by(span: ReleaseSpan) -> str:
+    """Help for a key that only other releases read."""
+    if not span.until:
+        return f"remove it, or use accelerate {span.since} or newer"
+    return f"remove it: only accelerate {f'{span.since} to' if span.since else 'up to'} {span.until} reads it"

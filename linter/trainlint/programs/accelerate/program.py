@@ -1,7 +1,7 @@
-"""accelerate: the config file of `accelerate launch`, with the command lines that start from it, as typed views.
+"""accelerate: the config file of `accelerate launch` and the command lines that use it, as typed views.
 
-The launcher reads the file with PyYAML, copies it onto its options where the command line gives none, and hands the
-FSDP settings to every worker as environment variables, so that a worker sees Python's text of each value.
+The launcher reads the file with PyYAML, copies it to its options where the command line gives none, and passes the FSDP
+settings to every worker as environment variables: a worker gets Python's text of each value.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ LAUNCH = Command(
 )
 
 PARADIGMS = ("--multi_gpu", "--tpu", "--use_deepspeed", "--use_megatron_lm", "--cpu")
-"""Flags that decide how the training is distributed, whatever distributed_type the file has."""
+"""Flags that replace the file's distributed_type."""
 
 _SIGNS = ("num_machines", "main_training_function", "rdzv_backend", "num_processes", "mixed_precision", "machine_rank")
 
 
 class AccelerateConfig:
-    """A config file, and where a command line starts from it that command line, whose flags win."""
+    """A config file, with the command line that uses it if there is one; its flags win over the file."""
 
     owns_document = True
 
@@ -71,7 +71,7 @@ class AccelerateConfig:
         return flag if flag is not None else self.field.get(name)
 
     def number(self, name: str) -> Value[int]:
-        """A top-level setting that must be an integer; WrongType for what Python does not count with."""
+        """A top-level setting that must be an integer; WrongType for anything that is not a Python int."""
         field = self.key(name)
         if field.document is not self.field.document:
             return Known(field, int(field.written)) if field.written.isdigit() else Unknown(field)
@@ -79,24 +79,24 @@ class AccelerateConfig:
 
     @property
     def sagemaker(self) -> bool:
-        """The launcher takes the file for one of Amazon SageMaker: any compute_environment but LOCAL_MACHINE."""
+        """The launcher reads the file as one for Amazon SageMaker: any compute_environment but LOCAL_MACHINE."""
         environment = self.field.get("compute_environment")
         return environment.node is not None and not environment.is_unknown and environment.plain != "LOCAL_MACHINE"
 
     @cached_property
     def distributed_type(self) -> Value[str]:
-        """`distributed_type`; a value that is no text passes for none."""
+        """`distributed_type`; a value that is not text counts as absent."""
         return self.field.get("distributed_type").text()
 
     @property
     def runs(self) -> Value[str]:
-        """The distributed type that runs: what a flag asks for, else the file's."""
+        """The distributed type that runs: a flag's, else the file's."""
         chosen = self.launch.paradigm if self.launch else None
         return chosen or self.distributed_type
 
     @property
     def launcher(self) -> str | None:
-        """Which launcher starts the workers: `torchrun`, `deepspeed`, `tpu`, `single`; None where it is not known."""
+        """The launcher that starts the workers: `torchrun`, `deepspeed`, `tpu`, `single`; None where not known."""
         runs = self.runs
         if self.sagemaker or runs.unknown:
             return None
@@ -114,7 +114,7 @@ class AccelerateConfig:
 
     @property
     def world_size(self) -> int | None:
-        """How many processes really start on all machines together, as far as it is known."""
+        """How many processes start on all machines together; None where it is not known."""
         processes, machines = self.number("num_processes").known, self.machines.known
         if processes is None or machines is None:
             return None
@@ -122,16 +122,16 @@ class AccelerateConfig:
 
     @property
     def fsdp_config(self) -> Field:
-        """`fsdp_config`."""
+        """The section of FSDP settings."""
         return self.field.get("fsdp_config")
 
     @property
     def parallelism(self) -> Field:
-        """`parallelism_config`."""
+        """The section `parallelism_config`."""
         return self.field.get("parallelism_config")
 
     def mesh(self, facts: AccelerateFacts) -> Mesh | None:
-        """The device mesh that `parallelism_config` asks for; None where no launcher reads it."""
+        """The device mesh of `parallelism_config`; None where no launcher reads it."""
         if "parallelism_config" not in facts.sections or not any(self.parallelism.entries()):
             return None
         if not self.runs.is_("FSDP", *SEVERAL_GPUS):
@@ -142,7 +142,7 @@ class AccelerateConfig:
         return Mesh({name: _size(field) for name, field in fields.items()})
 
     def setting(self, name: str, facts: AccelerateFacts) -> Field:
-        """An FSDP setting by its full name: the flag, else the last of the keys with and without the prefix."""
+        """An FSDP setting by its full name: the flag, else the last key of that name with or without the prefix."""
         flag = self.launch.flag(name) if self.launch and facts.flags_win_over_sections else None
         if flag is not None:
             return flag
@@ -155,7 +155,7 @@ class AccelerateConfig:
 
 
 class ListedConfig:
-    """What would be a config file, were its root not a list."""
+    """A file that would be a config file if its root were a mapping and not a list."""
 
     owns_document = True
 
@@ -183,7 +183,7 @@ class Mesh:
 
 @dataclass(frozen=True)
 class Launch:
-    """A command line that starts from a config file."""
+    """A command line that uses a config file."""
 
     invocation: Invocation
     config: Field
@@ -201,7 +201,7 @@ class Launch:
 
     @property
     def paradigm(self) -> Value[str] | None:
-        """The distributed type that a flag asks for, at the flag."""
+        """The distributed type that a flag sets, at the place of the flag."""
         for flag, runs in (("--use_fsdp", "FSDP"), *((flag, flag) for flag in PARADIGMS)):
             given = self.invocation.given(flag)
             if given is not None:
@@ -210,7 +210,7 @@ class Launch:
 
     @property
     def file(self) -> AccelerateConfig:
-        """The file as it stands, without the command line."""
+        """The file alone, without the command line."""
         return AccelerateConfig(self.config)
 
 
@@ -224,13 +224,13 @@ _PARADIGM_TYPES = {
 
 
 class _FilledIn(Field):
-    """A word of a command line that a shell fills in."""
+    """A word of a command line that a shell fills in: its value is not in the file."""
 
     __slots__ = ()
 
     @property
     def is_unknown(self) -> bool:
-        """Always: the value is not in the file."""
+        """Always true."""
         return True
 
 
@@ -247,7 +247,7 @@ def _flag_field(flag: Flag) -> Field:
 
 
 def _python(field: Field, convert: Callable[[Plain], T | None]) -> Value[T]:
-    """A value by its Python type, null being one like any other; Absent only where nothing is written."""
+    """A value by its Python type; null is a value too, and Absent means that nothing is written."""
     if field.node is None:
         return Absent(field)
     if field.is_unknown:
@@ -259,12 +259,12 @@ def _python(field: Field, convert: Callable[[Plain], T | None]) -> Value[T]:
 
 
 def python_text(field: Field) -> Value[str]:
-    """The text that `str()` makes of the value here, which is what reaches the workers."""
+    """The text that `str()` makes of the value, which is what the workers get."""
     return _python(field, str)
 
 
 def switch(field: Field) -> Value[bool]:
-    """A boolean as the workers read it from that text."""
+    """A boolean as the workers read it."""
     text = python_text(field).map(str.lower)
     if text.known is not None and text.known not in TRUE_WORDS | FALSE_WORDS:
         return WrongType(field)
@@ -272,7 +272,7 @@ def switch(field: Field) -> Value[bool]:
 
 
 def truthy(field: Field, default: bool) -> Value[bool]:
-    """Whether Python takes the value itself for true, as the launcher asks before it makes a text of it."""
+    """Whether the value is true in Python, as the launcher checks it before it makes a text of it."""
     if field.node is None:
         return Known(field, default)
     if field.is_mapping or field.is_sequence:
@@ -298,16 +298,16 @@ def _size(field: Field) -> Value[int]:
 
 @dataclass(frozen=True)
 class _Enumeration:
-    """Words that a worker looks up, some of them by number."""
+    """Words that a worker looks up, some of them also by number."""
 
     words: Sequence[str]
     numbered: Sequence[str]
     any_case: bool
     members: Mapping[str, str] = field(default_factory=dict)
-    """Torch's own names where accelerate has others for them."""
+    """torch's names where accelerate's differ."""
 
     def read(self, field: Field) -> Value[str]:
-        """The canonical word for the word or number here; another one as it is written."""
+        """The canonical word for the word or number here; an unknown word as it is written."""
         return python_text(field).map(self._canonical)
 
     def _canonical(self, text: str) -> str:
@@ -320,7 +320,7 @@ class _Enumeration:
 
 
 def _or_absent(field: Field, read: Callable[[Field], Value[T]]) -> Value[T]:
-    """A setting that the launcher hands on only where it is not null."""
+    """A setting that the launcher passes on only where it is not null."""
     return Absent(field) if field.is_null else read(field)
 
 
@@ -339,7 +339,7 @@ def _is_class_name(name: str) -> bool:
 
 
 def fsdp_setup(config: AccelerateConfig, facts: AccelerateFacts) -> FsdpSetup:
-    """How the model is sharded by this file, and by the command line where one starts from it."""
+    """How this file, with its command line if there is one, shards the model."""
     any_case = facts.words_in_any_case
 
     def setting(name: str) -> Field:
@@ -375,7 +375,7 @@ def fsdp_setup(config: AccelerateConfig, facts: AccelerateFacts) -> FsdpSetup:
 
 
 def _prefetch(setting: Callable[[str], Field], facts: AccelerateFacts) -> Field:
-    """The prefetch; in releases that know its old name that one first, in those that know no other that one alone."""
+    """The prefetch: under its old name where only that exists; where both exist, the old name wins."""
     old, new = setting(OLD_PREFETCH), setting("backward_prefetch")
     known = facts.fsdp.keys
     return (
@@ -395,7 +395,7 @@ def _offload(field: Field, facts: AccelerateFacts) -> Value[bool]:
 
 
 def _sharding(config: AccelerateConfig, facts: AccelerateFacts) -> Value[bool]:
-    """Absent where nothing is distributed, so that left over settings are no contradiction."""
+    """FSDP is on; Absent where nothing is distributed, so that left-over settings are not reported."""
     runs = config.runs
     if config.sagemaker or not runs.known or runs.is_("NO"):
         return Unknown(runs.field) if runs.unknown else Absent(runs.field)
@@ -405,7 +405,7 @@ def _sharding(config: AccelerateConfig, facts: AccelerateFacts) -> Value[bool]:
 
 
 def _filled(section: Field) -> Field:
-    """The section, or an absent one where it holds nothing."""
+    """The section, absent where it is empty."""
     return section if any(section.entries()) else Field(section.document, section.dialect, None, section.path)
 
 
@@ -420,7 +420,7 @@ def _is_config(entries: Sequence[Field]) -> bool:
 
 
 def _launches(surroundings: Surroundings) -> list[tuple[Invocation, AccelerateConfig]]:
-    """Every `accelerate launch` of the repository that names a config file of it, with that file."""
+    """Every `accelerate launch` of the repository that names one of its config files, with that file."""
     return surroundings.repository.once("accelerate launch", lambda: list(_find_launches(surroundings)))
 
 
@@ -438,9 +438,9 @@ def _find_launches(surroundings: Surroundings) -> Iterator[tuple[Invocation, Acc
 
 
 def launched_setups(surroundings: Surroundings) -> Iterator[tuple[Invocation, FsdpSetup]]:
-    """Every `accelerate launch` of the repository with the setup that it starts from: its file's under its flags.
+    """Every `accelerate launch` of the repository with its setup: the file's, changed by the flags.
 
-    For modules of programs whose arguments such a command line hands on.
+    For programs whose scripts such a command starts.
     """
     for invocation, config in _launches(surroundings):
         setup = setup_as_checked(AccelerateConfig(config.field, Launch(invocation, config.field)), surroundings)
@@ -449,7 +449,7 @@ def launched_setups(surroundings: Surroundings) -> Iterator[tuple[Invocation, Fs
 
 
 def setup_as_checked(config: AccelerateConfig, surroundings: Surroundings) -> FsdpSetup | None:
-    """How a file shards in the release that its own findings are given for; None for one older than all known."""
+    """The setup of a file in the release that its own findings are for; None if that is older than all known."""
     named = surroundings.named_target("accelerate", config.field.document.path)
     target = named or PROGRAM.default_target(config, surroundings)
     known = PROGRAM.in_force(target.versions[-1]).releases
@@ -457,7 +457,7 @@ def setup_as_checked(config: AccelerateConfig, surroundings: Surroundings) -> Fs
 
 
 class Accelerate(WheelProgram[AccelerateConfig | ListedConfig, AccelerateFacts]):
-    """accelerate's config files."""
+    """The program accelerate: its config files."""
 
     name = "accelerate"
     readers = (FileReader(LAUNCH, "--config_file"),)
@@ -467,7 +467,7 @@ class Accelerate(WheelProgram[AccelerateConfig | ListedConfig, AccelerateFacts])
         return [AccelerateConfig(Field.root(document, Dialect.PYYAML))]
 
     def recognise(self, document: Document) -> Sequence[AccelerateConfig | ListedConfig]:
-        """A mapping with `distributed_type` or `compute_environment`, with one or two keys more of such a file."""
+        """A mapping with `distributed_type` or `compute_environment` and one or two more keys of such a file."""
         root = Field.root(document, Dialect.PYYAML)
         if root.is_sequence:
             return [ListedConfig(root)] if _is_config([e for item in root.items() for e in item.entries()]) else []
@@ -476,7 +476,7 @@ class Accelerate(WheelProgram[AccelerateConfig | ListedConfig, AccelerateFacts])
     def alternatives(
         self, subject: AccelerateConfig | ListedConfig, surroundings: Surroundings, release: str
     ) -> Sequence[Views]:
-        """One alternative for each command line that starts from the file; the file alone where there is none."""
+        """One alternative for each command line that uses the file; the file alone where there is none."""
         if not isinstance(subject, AccelerateConfig):
             return [[subject]]
         known = accelerate_facts(release)

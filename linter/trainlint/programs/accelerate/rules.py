@@ -1,30 +1,31 @@
-"""The accelerate rules: what the launcher makes of its config file beyond sharding, and of commands that use it."""
+"""The accelerate rules: the launcher's config file apart from sharding, and the commands that use it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, did_you_mean, some_of
+from trainlint.findings import Finding, Severity, did_you_mean, one_of, some_of
 from trainlint.programs.accelerate.facts import (
     PARALLELISM,
     PREFIX,
     SEVERAL_GPUS,
     TORCHRUN_WORDS,
     AccelerateFacts,
+    read_by,
 )
 from trainlint.programs.accelerate.program import AccelerateConfig, Launch, ListedConfig, fsdp_setup, switch, truthy
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 
 _WORKERS = ("torchrun", "deepspeed", "single")
-"""The launchers that look at precision and compilation before they start anything."""
+"""The launchers that check precision and compilation before they start anything."""
 
 
 @rule("FS100", "accelerate-file-is-a-list")
 def accelerate_file_is_a_list(config: ListedConfig) -> Iterator[Finding]:
     """The file is a list, not a mapping.
 
-    The loader asks the file for its compute_environment before anything else, which a list does not have.
+    The loader first reads compute_environment, which a list does not have, and raises.
 
     Remove the dashes in front of the keys.
 
@@ -37,11 +38,11 @@ def accelerate_file_is_a_list(config: ListedConfig) -> Iterator[Finding]:
 def unknown_accelerate_key(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """The file has a top-level key that this release does not know.
 
-    The loader compares the keys with those of its own class and stops at the first that is too many, before anything
-    is launched. Keys come and go: `parallelism_config` is read from 1.10 on, `tp_config` was from 1.4 to 1.6,
+    The loader compares the keys with those of its own class and raises at the first unknown one, before anything is
+    launched. Keys come and go: `parallelism_config` is read from 1.10 on, `tp_config` was read from 1.4 to 1.6,
     `ipex_config` until 1.12.
 
-    Mend or remove the key; training arguments do not belong in this file, FSDP settings belong in `fsdp_config`.
+    Fix or remove the key. Training arguments do not belong in this file, FSDP settings belong in `fsdp_config`.
 
     Source: accelerate, commands/config/config_args.py.
     """
@@ -50,7 +51,7 @@ def unknown_accelerate_key(config: AccelerateConfig, facts: AccelerateFacts) -> 
         if entry.name in known:
             continue
         if entry.name in facts.key_spans:
-            help = f"accelerate reads it {facts.key_spans[entry.name].words}"
+            help = read_by(facts.key_spans[entry.name])
         elif entry.name.startswith(PREFIX):
             help = "write it inside fsdp_config"
         else:
@@ -60,31 +61,31 @@ def unknown_accelerate_key(config: AccelerateConfig, facts: AccelerateFacts) -> 
 
 @rule("FS102", "distributed-type")
 def distributed_type(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
-    """distributed_type is missing, or is none that exists.
+    """distributed_type is missing or unknown.
 
-    It decides which launcher starts the workers and which section of the file is read. The word must be exact: FSDP2
-    is `FSDP` with `fsdp_version: 2` in `fsdp_config`. An unquoted NO, which YAML reads as false, is taken for none.
+    It decides which launcher starts the workers and which section of the file is read. The word must be exact: FSDP2 is
+    `FSDP` with `fsdp_version: 2` in `fsdp_config`. An unquoted NO, which YAML reads as false, counts as missing.
 
     Source: accelerate, utils.DistributedType and commands/config/config_args.py.
     """
     kind = config.field.get("distributed_type")
     allowed = facts.sagemaker_types if config.sagemaker else facts.distributed_types
     if kind.node is None:
-        yield kind.finding("distributed_type is missing", help=f"add one of {some_of(sorted(allowed))}", at_key=True)
+        yield kind.finding("distributed_type is missing", help=f"add {one_of(sorted(allowed))}", at_key=True)
     elif config.distributed_type.known_and_not_in(allowed):
         word = config.distributed_type
-        help = did_you_mean(str(word), allowed) or f"write one of {some_of(sorted(allowed))}"
+        help = did_you_mean(str(word), allowed) or f"write {one_of(sorted(allowed))}"
         if str(word).upper() == "FSDP2":
             help = "write FSDP, and fsdp_version: 2 in fsdp_config"
-        yield word.finding(f'there is no distributed type "{word}"', help=help)
+        yield word.finding(f'unknown distributed type "{word}"', help=help)
 
 
 @rule("FS103", "compute-environment")
 def compute_environment(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
-    """The file is not for this machine, and not complete for Amazon SageMaker.
+    """compute_environment is unknown, or a key that SageMaker requires is missing.
 
-    Any compute_environment but LOCAL_MACHINE, an empty one too, makes the loader read the file as one for SageMaker:
-    keys of a local file are then unknown, and `ec2_instance_type` and `iam_role_name` are required.
+    With any compute_environment but LOCAL_MACHINE, also an empty one, the loader reads the file as one for Amazon
+    SageMaker: keys of a local file are then unknown, and `ec2_instance_type` and `iam_role_name` are required.
 
     Source: accelerate, commands/config/config_args.py.
     """
@@ -93,7 +94,7 @@ def compute_environment(config: AccelerateConfig, facts: AccelerateFacts) -> Ite
         return
     if environment.plain not in facts.environments:
         yield environment.finding(
-            f'there is no compute environment "{environment.written}"',
+            f'unknown compute environment "{environment.written}"',
             help=did_you_mean(environment.written, facts.environments) or "write LOCAL_MACHINE, or remove it",
         )
         return
@@ -101,19 +102,19 @@ def compute_environment(config: AccelerateConfig, facts: AccelerateFacts) -> Ite
     missing = sorted(facts.sagemaker_required - given - {"distributed_type", "mixed_precision", "use_cpu", "debug"})
     if missing:
         yield environment.finding(
-            f"a file for SageMaker must have {some_of(missing)}",
-            help="add what is missing, or write compute_environment: LOCAL_MACHINE",
+            f"a file for SageMaker needs {some_of(missing)}",
+            help="add the missing keys, or write compute_environment: LOCAL_MACHINE",
         )
 
 
 @rule("FS104", "mixed-precision")
 def mixed_precision(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
-    """mixed_precision is none that exists.
+    """mixed_precision has an unknown value.
 
-    It is `no`, `fp16`, `bf16` or `fp8`, in any case. YAML reads an unquoted `no` as false, which the launcher cannot
-    work with from 0.34 on; older ones took it for "no".
+    It is `no`, `fp16`, `bf16` or `fp8`, in any case. YAML reads an unquoted `no` as false, which the launcher refuses
+    from 0.34 on; older releases take it for "no".
 
-    Write `mixed_precision: "no"` with quotes, or `bf16`. Full 32-bit training is "no".
+    Write `mixed_precision: "no"` with quotes, or `bf16`. "no" is full 32-bit training.
 
     Source: accelerate, utils.PrecisionType and utils/launch.py.
     """
@@ -124,24 +125,24 @@ def mixed_precision(config: AccelerateConfig, facts: AccelerateFacts) -> Iterato
     if field.plain is False and not field.is_sequence:
         if not facts.bare_no_is_no_precision:
             yield field.finding(
-                f"unquoted {field.written} is false in YAML, not a precision", help='write "no" with quotes'
+                f"YAML reads an unquoted {field.written} as false, not as a precision", help='write "no" with quotes'
             )
     elif word.wrong_type or word.map(str.lower).known_and_not_in(facts.precisions):
         full = word.map(str.lower).is_("fp32", "float32", "none")
         yield field.finding(
-            f'there is no mixed precision "{field.written}"',
+            f'unknown mixed precision "{field.written}"',
             help='write "no" with quotes'
             if full
-            else did_you_mean(field.written, facts.precisions) or f"write one of {some_of(sorted(facts.precisions))}",
+            else did_you_mean(field.written, facts.precisions) or f"write {one_of(sorted(facts.precisions))}",
         )
 
 
 @rule("FS105", "gpu-ids")
 def gpu_ids(config: AccelerateConfig) -> Iterator[Finding]:
-    """gpu_ids is no text, or names one GPU for several.
+    """gpu_ids is not text, or names one GPU where several are needed.
 
     The launcher splits the text at its commas. A single id without quotes is a number in YAML and cannot be split;
-    `0,1` is text as it stands. With one id a distributed type of several GPUs on one machine is refused.
+    `0,1` is text. A distributed type for several GPUs on one machine refuses a single id.
 
     Write `gpu_ids: "0"`, `gpu_ids: 0,1` or `gpu_ids: all`.
 
@@ -160,19 +161,19 @@ def gpu_ids(config: AccelerateConfig) -> Iterator[Finding]:
         and ids.known_and(lambda text: "," not in text and text != "all")
     ):
         yield field.finding(
-            f"{config.runs} needs several GPUs, gpu_ids names one",
+            f"{config.runs} needs several GPUs, but gpu_ids names one",
             help="name at least two, or write all",
-            related=config.runs.field.relate("this asks for several GPUs"),
+            related=config.runs.field.relate("this needs several GPUs"),
         )
 
 
 @rule("FS106", "process-count")
 def process_count(config: AccelerateConfig) -> Iterator[Finding]:
-    """num_processes is no count that workers can be started for.
+    """num_processes is not a number of processes that the launcher can start.
 
-    It counts all processes on all machines and is divided by num_machines without a rest: with fewer processes than
-    machines nothing is left for each, and nothing at all can be divided. torchrun's words (`gpu`, `cpu`, `auto`) and a
-    number in quotes work on one machine only. -1 means that the command line must give it.
+    It counts the processes of all machines together and is divided by num_machines, rounded down: fewer processes than
+    machines leave none for each machine, and an empty value cannot be divided. torchrun's words (`gpu`, `cpu`, `auto`)
+    and a number in quotes work on one machine only. -1 means that the command line must give the number.
 
     Source: accelerate, utils/launch.py; torch.distributed.run.
     """
@@ -184,18 +185,18 @@ def process_count(config: AccelerateConfig) -> Iterator[Finding]:
         if config.launcher != "single" and machines.above(1):
             yield field.finding(
                 f"an empty num_processes cannot be divided by {machines} machines",
-                help="write how many processes to start on all machines together, or leave it to the command line",
-                related=machines.field.relate("so many machines"),
+                help="write the number of processes of all machines, or give --num_processes",
+                related=machines.field.relate("the number of machines"),
             )
     elif count.known is None:
         yield from _unreadable_count(config, field)
     elif count.known < 1 and config.launcher != "single":
-        yield count.finding(f"num_processes cannot be {count}", help="write how many processes to start in all")
+        yield count.finding(f"num_processes cannot be {count}", help="write the number of processes, at least 1")
     elif config.launcher == "torchrun" and machines.known_and(lambda number: number > 1 and count.below(number)):
         yield count.finding(
             f"{count} process{'es' if count.above(1) else ''} cannot be spread over {machines} machines",
-            help="num_processes counts the processes of all machines together",
-            related=machines.field.relate("so many machines"),
+            help=f"write at least {machines}: num_processes counts the processes of all machines",
+            related=machines.field.relate("the number of machines"),
         )
 
 
@@ -212,16 +213,16 @@ def _unreadable_count(config: AccelerateConfig, field: Field) -> Iterator[Findin
             f"num_processes cannot be {field.written} on several machines"
             if several and word
             else "num_processes must be an integer",
-            help="write how many processes to start on all machines together",
+            help="write the number of processes of all machines, without quotes",
         )
 
 
 @rule("FS107", "machine-count")
 def machine_count(config: AccelerateConfig) -> Iterator[Finding]:
-    """num_machines or machine_rank is no integer.
+    """num_machines or machine_rank is not an integer.
 
-    The launcher compares num_machines with 1 and divides by it, which Python does not do with text; the rank is read
-    with int() once there are several machines.
+    The launcher compares num_machines with 1 and divides by it, which Python cannot do with text. With several machines
+    it reads the rank with int().
 
     Source: accelerate, utils/launch.py.
     """
@@ -244,10 +245,10 @@ def machine_count(config: AccelerateConfig) -> Iterator[Finding]:
 
 @rule("FS108", "section-not-a-mapping")
 def section_not_a_mapping(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
-    """A section of the file is no mapping.
+    """A section of the file is not a mapping.
 
-    Up to 1.4 the launcher goes through each section's keys and stops with a TypeError. Later ones pass over a section
-    that is no mapping without a word, so that all its defaults apply; only DeepSpeed's is still needed as one.
+    Up to 1.4 the launcher goes through each section's keys and stops with a TypeError. Later releases ignore such a
+    section without a message, so all its defaults apply; only DeepSpeed's section must still be a mapping.
 
     Source: accelerate, commands/launch.py.
     """
@@ -260,7 +261,7 @@ def section_not_a_mapping(config: AccelerateConfig, facts: AccelerateFacts) -> I
         refused = walked or (name == "deepspeed_config" and config.launcher == "deepspeed")
         yield section.finding(
             f"{name} must be a mapping",
-            help="write its settings as indented keys, or remove it",
+            help="write its settings below it as keys, or remove it",
             severity=Severity.ERROR if refused else Severity.WARNING,
         )
 
@@ -273,9 +274,9 @@ def _is_empty_list(field: Field) -> bool:
 def ram_loading_without_sync(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """Only the first process loads the weights, and module states are not synchronised.
 
-    `fsdp_cpu_ram_efficient_loading` is true unless the file says otherwise, and the launcher refuses it with
-    `fsdp_sync_module_states: false`, under FSDP2 too, where leaving the key out is enough. It looks at the values as
-    YAML reads them: a quoted "false" passes for true here, and under FSDP1 the worker then switches the synchronising
+    `fsdp_cpu_ram_efficient_loading` is true by default, and the launcher refuses it together with
+    `fsdp_sync_module_states: false`, also under FSDP2, where the key can simply be left out. It checks the values as
+    YAML reads them: a quoted "false" counts as true here, and under FSDP1 the worker then switches the synchronisation
     on by itself (before 0.30 it did not, and all processes but one trained on empty weights).
 
     Set `fsdp_sync_module_states: true`, or `fsdp_cpu_ram_efficient_loading: false`.
@@ -297,9 +298,10 @@ def ram_loading_without_sync(config: AccelerateConfig, facts: AccelerateFacts) -
             related=related,
         )
     elif setup.is_fsdp1 and switch(sync).is_(False) and (ram.node is None or switch(ram).is_(True)):
-        what = "it is switched on" if facts.sync_forced_aloud else "most processes keep empty weights"
         yield sync.finding(
-            f"fsdp_sync_module_states is off while only one process loads the weights: {what}",
+            "accelerate switches fsdp_sync_module_states on: only one process loads the weights"
+            if facts.sync_forced_aloud
+            else "fsdp_sync_module_states is off: all processes but one keep empty weights",
             help=help,
             severity=Severity.WARNING,
             related=related,
@@ -308,10 +310,10 @@ def ram_loading_without_sync(config: AccelerateConfig, facts: AccelerateFacts) -
 
 @rule("FS110", "dynamo")
 def dynamo(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
-    """A setting of torch.compile is none that exists.
+    """A setting of torch.compile has an unknown value.
 
-    The backend is one of torch's, in any case; its switches are read as booleans in every worker, where an empty value
-    is no boolean.
+    The backend is one of torch's, in any case. Every worker reads the switches as booleans, and an empty value is not a
+    boolean.
 
     Source: accelerate, utils.DynamoBackend and TorchDynamoPlugin.
     """
@@ -326,11 +328,11 @@ def dynamo(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding
     if word.wrong_type or word.map(str.upper).known_and_not_in(facts.dynamo_backends):
         unquoted = backend.plain is False and not backend.is_sequence
         yield backend.finding(
-            f'there is no dynamo backend "{backend.written}"',
+            f'unknown dynamo backend "{backend.written}"',
             help='write "no" with quotes'
             if unquoted
             else did_you_mean(backend.written, facts.dynamo_backends)
-            or f"write one of {some_of(sorted(facts.dynamo_backends))}",
+            or f"write {one_of(sorted(facts.dynamo_backends))}",
         )
     for name in ("dynamo_use_fullgraph", "dynamo_use_dynamic", "dynamo_use_regional_compilation"):
         field = _dynamo_key(section, name, facts)
@@ -345,9 +347,9 @@ def _dynamo_key(section: Field, name: str, facts: AccelerateFacts) -> Field:
 
 @rule("FS111", "parallelism-value")
 def parallelism_value(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
-    """A setting of parallelism_config is none that the workers can use.
+    """A setting of parallelism_config has a value that the workers cannot use.
 
-    Each size is an integer of at least 1. Most may stand in quotes; the sizes of context and sequence parallelism may
+    Each size is an integer of at least 1. Most sizes may be in quotes; those of context and sequence parallelism may
     not, since the launcher compares them first. The communication of context parallelism is allgather or alltoall.
 
     Source: accelerate 1.10 and later, utils/launch.py and ParallelismConfig.
@@ -358,23 +360,26 @@ def parallelism_value(config: AccelerateConfig, facts: AccelerateFacts) -> Itera
     for name, size in mesh.sizes.items():
         compared = name in ("cp", "sp") and size.field.node is not None and size.field.text().known is not None
         if size.wrong_type or compared or size.below(1):
-            yield size.finding(f"{size.field.name} must be an integer of at least 1", help="write it without quotes")
+            yield size.finding(
+                f"{size.field.name} must be an integer of at least 1",
+                help="write the number without quotes" if compared else "write 1 or more",
+            )
     for name, allowed, needs in PARALLELISM:
         if name not in facts.sections["parallelism_config"] or not (needs is None or mesh.size(needs) > 1):
             continue
         field = config.parallelism.get(name)
         if field.node is not None and not field.is_unknown and field.plain not in allowed:
-            yield field.finding(f'{name} cannot be "{field.written}"', help=f"write {' or '.join(allowed)}")
+            yield field.finding(f'{name} cannot be "{field.written}"', help=f"write {one_of(allowed)}")
 
 
 @rule("FS112", "parallelism-combination")
 def parallelism_combination(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
-    """The kinds of parallelism do not go together.
+    """Two kinds of parallelism exclude each other, or one needs another.
 
-    A device mesh needs FSDP2 or plain data parallelism: FSDP1 refuses every size above 1, context parallelism needs
-    FSDP2. Context and sequence parallelism exclude each other from 1.13 on. Tensor or context parallelism beside
-    copies needs a shard size as well. Under FSDP2 some size must be left to shard over: 1.15 says so at once, earlier
-    releases fail when the model is prepared.
+    A device mesh needs FSDP2 or plain data parallelism: FSDP1 refuses every size above 1, and context parallelism needs
+    FSDP2. Context and sequence parallelism exclude each other from 1.13 on. Tensor or context parallelism with replicas
+    also needs a shard size. Under FSDP2 some size must be left to shard over: 1.15 checks this at once, earlier
+    releases fail when they prepare the model.
 
     Source: accelerate 1.10 and later, ParallelismConfig and AcceleratorState; accelerate#3798.
     """
@@ -386,11 +391,11 @@ def parallelism_combination(config: AccelerateConfig, facts: AccelerateFacts) ->
     cp, sp, tp = mesh.sizes["cp"], mesh.sizes.get("sp"), mesh.sizes["tp"]
     replicate, shard = mesh.sizes["dp_replicate"], mesh.sizes["dp_shard"]
     if sp is not None and cp.above(1) and sp.above(1) and facts.sequence_excludes_context:
-        yield sp.finding("sequence parallelism excludes context parallelism", help="leave one of the sizes at 1")
+        yield sp.finding("sequence parallelism excludes context parallelism", help="set one of the two sizes to 1")
     elif (tp.above(1) or cp.above(1)) and replicate.above(1) and shard.is_(1):
         yield replicate.finding(
-            f"{'tensor' if tp.above(1) else 'context'} parallelism beside copies needs a shard size",
-            help="set parallelism_config_dp_shard_size above 1, or the replicate size to 1",
+            f"{'tensor' if tp.above(1) else 'context'} parallelism with replicas needs a shard size",
+            help="set parallelism_config_dp_shard_size above 1, or parallelism_config_dp_replicate_size to 1",
         )
     elif setup.is_fsdp1:
         yield first.finding(
@@ -404,16 +409,16 @@ def parallelism_combination(config: AccelerateConfig, facts: AccelerateFacts) ->
         refused = facts.shard_dimension_required
         yield first.finding(
             "FSDP2 has nothing to shard over: the shard size is 1",
-            help="set parallelism_config_dp_shard_size, or do not use FSDP",
+            help="set parallelism_config_dp_shard_size above 1, or switch FSDP off",
             severity=Severity.ERROR if refused else Severity.WARNING,
         )
 
 
 @rule("FS113", "parallelism-total")
 def parallelism_total(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
-    """The sizes of parallelism_config do not multiply to the number of processes.
+    """The product of the sizes in parallelism_config is not the number of processes.
 
-    Every process has one place in the mesh. A mesh that is larger cannot be built, a smaller one is refused.
+    Every process has one place in the mesh. A larger mesh cannot be built, a smaller one is refused.
 
     Source: accelerate 1.10 and later, ParallelismConfig.
     """
@@ -423,8 +428,8 @@ def parallelism_total(config: AccelerateConfig, facts: AccelerateFacts) -> Itera
     if facts.sequence_size_unchecked and mesh.size("sp") > 1:
         return
     yield config.parallelism.finding(
-        f"the sizes multiply to {mesh.total}, and {world} processes run",
-        help="let the sizes multiply to num_processes",
+        f"the product of the sizes is {mesh.total}, but {world} processes run",
+        help="make the product equal to num_processes",
         at_key=True,
         related=config.key("num_processes").relate("the number of processes"),
     )
@@ -434,9 +439,9 @@ def parallelism_total(config: AccelerateConfig, facts: AccelerateFacts) -> Itera
 def unread_section_key(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """A key of this section is not read.
 
-    The launcher copies each key of a section onto the option of that name, and a name that is no option is forgotten
-    without a word. In `parallelism_config` each key needs its full name, `parallelism_config_dp_shard_size`; with
-    `dp_shard_size` all sizes stay 1 and nothing is parallel.
+    The launcher copies each key of a section to the option of that name and ignores a name without an option, without a
+    message. In `parallelism_config` each key needs its full name, `parallelism_config_dp_shard_size`; with
+    `dp_shard_size` all sizes stay 1 and nothing runs in parallel.
 
     Source: accelerate, commands/launch.py.
     """
@@ -463,19 +468,19 @@ def _sections_in_use(config: AccelerateConfig, facts: AccelerateFacts) -> Iterat
 
 @rule("FS115", "uneven-processes", severity=Severity.WARNING)
 def uneven_processes(config: AccelerateConfig) -> Iterator[Finding]:
-    """The processes do not divide by the machines.
+    """The number of processes is not a multiple of the number of machines.
 
-    num_processes counts all of them, and each machine starts num_processes // num_machines: nine processes on two
-    machines are eight.
+    num_processes counts the processes of all machines, and each machine starts num_processes // num_machines: of nine
+    processes on two machines eight run.
 
     Source: accelerate, utils/launch.py.
     """
     processes, machines, world = config.number("num_processes"), config.machines, config.world_size
     if config.launcher == "torchrun" and world and processes.known_and(lambda number: number > world):
         yield processes.finding(
-            f"{processes} processes on {machines} machines: {world} run",
+            f"of {processes} processes on {machines} machines only {world} run",
             help=f"write a multiple of {machines}",
-            related=machines.field.relate("so many machines"),
+            related=machines.field.relate("the number of machines"),
         )
 
 
@@ -483,8 +488,8 @@ def uneven_processes(config: AccelerateConfig) -> Iterator[Finding]:
 def fewer_gpus_than_processes(config: AccelerateConfig) -> Iterator[Finding]:
     """This machine starts more processes than it names GPUs.
 
-    Every machine starts the same number, num_processes // num_machines, whatever its own gpu_ids say; uneven counts
-    cannot be written. The processes that are too many find no GPU of their own and fail or share one.
+    Every machine starts the same number, num_processes // num_machines, whatever its own gpu_ids say; different numbers
+    for each machine cannot be written. The surplus processes find no GPU of their own and fail or share one.
 
     Source: accelerate, utils/launch.py; accelerate#3894.
     """
@@ -495,8 +500,8 @@ def fewer_gpus_than_processes(config: AccelerateConfig) -> Iterator[Finding]:
     each, named = world // max(machines, 1), len([part for part in ids.known.split(",") if part.strip()])
     if named < each:
         yield ids.finding(
-            f"{named} GPU{'s' if named > 1 else ''} for the {each} processes of this machine",
-            help="num_processes is split evenly: use machines with the same number of GPUs, or fewer processes",
+            f"this machine starts {each} processes, but gpu_ids names {named} GPU{'s' if named > 1 else ''}",
+            help=f"name {each} GPUs, or lower num_processes, which is split evenly over the machines",
             related=config.key("num_processes").relate(f"{each} on each machine"),
         )
 
@@ -513,9 +518,9 @@ def machine_rank(config: AccelerateConfig) -> Iterator[Finding]:
     rank, machines = config.number("machine_rank"), config.machines
     if config.launcher == "torchrun" and machines.known_and(lambda number: number > 1 and rank.above(number - 1)):
         yield rank.finding(
-            f"machine_rank is {rank} of {machines} machines",
+            f"machine_rank {rank} is not below num_machines {machines}",
             help="number the machines from 0",
-            related=machines.field.relate("so many machines"),
+            related=machines.field.relate("the number of machines"),
         )
 
 
@@ -523,7 +528,7 @@ def machine_rank(config: AccelerateConfig) -> Iterator[Finding]:
 def cpu_beside_fsdp(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """use_cpu has no effect with FSDP.
 
-    The launcher of several processes does not hand it on: the workers take the GPUs that they find.
+    The launcher for several processes does not pass it on: the workers use the GPUs that they find.
 
     Remove it; to train on CPUs use `distributed_type: MULTI_CPU`.
 
@@ -531,16 +536,19 @@ def cpu_beside_fsdp(config: AccelerateConfig, facts: AccelerateFacts) -> Iterato
     """
     field = config.field.get("use_cpu")
     if fsdp_setup(config, facts).on and truthy(field, False).is_(True):
-        yield field.finding("use_cpu is not read under FSDP: the GPUs are used", help="remove it, or use MULTI_CPU")
+        yield field.finding(
+            "use_cpu has no effect under FSDP: the GPUs are used",
+            help="remove it, or set distributed_type: MULTI_CPU",
+        )
 
 
 @rule("FS119", "flag-only-setting", severity=Severity.WARNING)
 def flag_only_setting(config: AccelerateConfig) -> Iterator[Finding]:
-    """The launcher takes this setting from its command line alone.
+    """The launcher reads this setting only from its command line.
 
-    The file speaks only for options that have no value yet, and these have one of their own from the start:
-    `rdzv_backend` is static and `enable_cpu_affinity` off, whatever the file says. With the static rendezvous each
-    machine needs its own machine_rank.
+    The file only sets options that have no value yet. These have one from the start: `rdzv_backend` is static and
+    `enable_cpu_affinity` is off, whatever the file says. With the static rendezvous each machine needs its own
+    machine_rank.
 
     Give `--rdzv_backend` or `--enable_cpu_affinity` to `accelerate launch`.
 
@@ -551,7 +559,7 @@ def flag_only_setting(config: AccelerateConfig) -> Iterator[Finding]:
     rendezvous = config.launcher == "torchrun" and config.machines.above(1) and not flags("rdzv_backend")
     if rendezvous and backend.text().known_and_not_in(["static"]):
         yield backend.finding(
-            f"rdzv_backend {backend.written} is not read from the file: static is used",
+            f"rdzv_backend {backend.written} is not read from the file: static runs",
             help=f"give --rdzv_backend {backend.written} to accelerate launch",
         )
     if config.launcher in _WORKERS and truthy(affinity, False).is_(True) and not flags("enable_cpu_affinity"):
@@ -563,10 +571,10 @@ def flag_only_setting(config: AccelerateConfig) -> Iterator[Finding]:
 
 @rule("FS120", "duplicate-accelerate-key", severity=Severity.WARNING)
 def duplicate_accelerate_key(config: AccelerateConfig) -> Iterator[Finding]:
-    """A setting is given twice, and the last one counts.
+    """A setting is given twice, and only the last one counts.
 
-    PyYAML keeps the last of equal keys without a word. In `fsdp_config` a key with the prefix and one without it are
-    the same setting.
+    PyYAML keeps the last of several equal keys without a message. In `fsdp_config` a key with the prefix and the same
+    key without it are one setting.
 
     Source: PyYAML's safe loader; accelerate, commands/launch.py.
     """
@@ -580,10 +588,10 @@ def _repeated(mapping: Field, prefix: str) -> Iterator[Finding]:
     for entry in mapping.entries():
         name = entry.name if entry.name.startswith(prefix) else prefix + entry.name
         before = last.get(name)
-        earlier = entry.earlier_keys or (before.relate("also given here") if before else ())
+        earlier = entry.earlier_keys or (before.relate("the same setting is here") if before else ())
         if earlier:
             yield entry.finding(
-                f"{entry.name} is given twice: this one counts",
+                f"{entry.name} is given twice: only this one counts",
                 help="remove one of them",
                 at_key=True,
                 related=earlier,
@@ -595,8 +603,8 @@ def _repeated(mapping: Field, prefix: str) -> Iterator[Finding]:
 def port_as_text(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """main_process_port is text.
 
-    Before it starts anything the first machine asks whether the port is taken (since 0.21), and cannot ask for a text.
-    Digits are text where they stand in quotes, or begin with 0 and hold an 8 or 9.
+    Before it starts anything the first machine checks whether the port is free (since 0.21), which fails for text.
+    Digits are text when they are in quotes, or begin with 0 and contain an 8 or 9.
 
     Source: accelerate, utils.is_port_in_use.
     """
@@ -608,10 +616,10 @@ def port_as_text(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[F
 
 @rule("FS122", "several-machines-without-address")
 def several_machines_without_address(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
-    """Several machines, and none is named as the first.
+    """There are several machines, and the address of the first is missing.
 
-    Without a distributed type, or on CPUs, the launcher hands main_process_ip to its one process as an environment
-    variable and stops when there is none; from 1.8 on main_process_port as well.
+    Without a distributed type, or on CPUs, the launcher passes main_process_ip to its one process as an environment
+    variable and stops when there is none; from 1.8 on it needs main_process_port as well.
 
     Source: accelerate, prepare_simple_launcher_cmd_env of utils/launch.py.
     """
@@ -620,16 +628,18 @@ def several_machines_without_address(config: AccelerateConfig, facts: Accelerate
         return
     for name in ("main_process_ip", *(("main_process_port",) if facts.single_launcher_needs_port else ())):
         if config.key(name).is_absent:
-            yield machines.finding(f"{machines} machines need {name}", help=f"add {name}, or set num_machines: 1")
+            yield machines.finding(
+                f"{name} is missing for {machines} machines", help=f"add {name}, or set num_machines: 1"
+            )
             return
 
 
 @rule("FS130", "flag-turns-fsdp-off", severity=Severity.WARNING)
 def flag_turns_fsdp_off(launch: Launch) -> Iterator[Finding]:
-    """A flag of the command line turns the file's FSDP off.
+    """A flag of the command line turns off the file's FSDP.
 
-    `--multi_gpu`, `--use_deepspeed`, `--use_megatron_lm`, `--tpu` and `--cpu` take the place of distributed_type: the
-    file's `fsdp_config` is then dropped, and with `--multi_gpu` every GPU holds the whole model. Nothing is printed.
+    `--multi_gpu`, `--use_deepspeed`, `--use_megatron_lm`, `--tpu` and `--cpu` replace distributed_type: the file's
+    `fsdp_config` is then ignored, and with `--multi_gpu` every GPU holds the whole model. Nothing is printed.
 
     Remove the flag; the file's `distributed_type: FSDP` is enough.
 
@@ -641,7 +651,7 @@ def flag_turns_fsdp_off(launch: Launch) -> Iterator[Finding]:
         yield chosen.finding(
             f"{flag} turns off the FSDP of {launch.config.document.path}",
             help=f"remove {flag}",
-            related=file.field.relate("FSDP is asked for here"),
+            related=file.field.relate("FSDP is on here"),
         )
 
 
@@ -649,8 +659,8 @@ def flag_turns_fsdp_off(launch: Launch) -> Iterator[Finding]:
 def processes_given_by_nobody(launch: Launch) -> Iterator[Finding]:
     """Neither the file nor the command line says how many processes to start.
 
-    A file may leave num_processes to the command line. When that does not give it either, the launcher stops: from
-    0.34 on with a message of its own, before with a TypeError.
+    A file may leave num_processes to the command line. If that does not give it either, the launcher stops: from 0.34
+    on with a message of its own, before with a TypeError.
 
     Add `--num_processes` to the command line, or `num_processes` to the file.
 
@@ -663,13 +673,13 @@ def processes_given_by_nobody(launch: Launch) -> Iterator[Finding]:
         yield launch.field.finding(
             f"neither this command nor {launch.config.document.path} gives num_processes",
             help="add --num_processes",
-            related=launch.config.get("num_processes").relate("the file has none"),
+            related=launch.config.get("num_processes").relate("num_processes is missing in this file"),
         )
 
 
 @rule("FS132", "address-given-by-nobody", severity=Severity.WARNING)
 def address_given_by_nobody(launch: Launch) -> Iterator[Finding]:
-    """Several machines, and neither the file nor the command line names the first of them.
+    """There are several machines, and neither the file nor the command line names the first of them.
 
     Without main_process_ip the workers look for a host called None and wait for it.
 
@@ -683,7 +693,7 @@ def address_given_by_nobody(launch: Launch) -> Iterator[Finding]:
         and config.key("main_process_ip").is_absent
     ):
         yield launch.field.finding(
-            f"{config.machines} machines, and no main_process_ip here or in {launch.config.document.path}",
-            help="add --main_process_ip",
-            related=config.machines.field.relate("so many machines"),
+            f"neither this command nor {launch.config.document.path} gives main_process_ip",
+            help=f"add --main_process_ip: there are {config.machines} machines",
+            related=config.machines.field.relate("the number of machines"),
         )

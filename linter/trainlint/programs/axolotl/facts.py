@@ -1,8 +1,8 @@
-"""What Axolotl's validation makes of a configuration, release by release, beyond the types of its fields.
+"""How each release of Axolotl validates a configuration, apart from the types of its fields.
 
 Source: Axolotl's utils/schemas/ (config.py, validation.py, peft.py, fsdp.py, deprecated.py), utils/config/__init__.py
-and utils/trainer.py, each known release read and run. The fields and their types are in axolotl.json, the settings that
-exclude or need each other in limits.txt.
+and utils/trainer.py, each known release read and run. Fields and types are in axolotl.json, settings that exclude or
+need each other in limits.txt.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ IGNORED_UNDER_FSDP2 = (
     "limit_all_gathers",
     "use_orig_params",
 )
-"""Keys of fsdp_config that are dropped with a warning since FSDP1 is gone."""
+"""Keys of fsdp_config that are ignored with a warning since FSDP1 is gone."""
 
 REFUSED_UNDER_FSDP2 = {
     "sharding_strategy": "write reshard_after_forward: true (or false for SHARD_GRAD_OP) instead",
-    "forward_prefetch": "remove it: FSDP2 has nothing like it",
+    "forward_prefetch": "remove it: FSDP2 has no such setting",
 }
-"""Keys of fsdp_config that are refused since FSDP1 is gone."""
+"""Keys of fsdp_config that are refused since FSDP1 is gone, with help."""
 
 FSDP_ENV_KEYS = {
     "..": (
@@ -43,11 +43,11 @@ FSDP_ENV_KEYS = {
     ),
     "0.8.1..": ("version", "reshard_after_forward"),
 }
-"""Keys of fsdp_config that are handed to accelerate before it had a model, with the releases in which each is."""
+"""By span: keys that are passed to accelerate where fsdp_config is not a model of fields."""
 
 BUILT_IN_ADAPTERS = ("lora", "qlora", "llama-adapter")
 PLUGIN_ADAPTERS = ("mixlora", "mora", "multilora")
-"""Adapters that a plugin which comes with Axolotl registers."""
+"""Adapters that plugins shipped with Axolotl register."""
 
 ATTENTION_FLAGS = {
     "xformers_attention": "xformers",
@@ -57,7 +57,7 @@ ATTENTION_FLAGS = {
     "sdp_attention": "sdpa",
     "eager_attention": "eager",
 }
-"""The old flags in the order in which one decides the attention, with what attn_implementation becomes."""
+"""The old flags, with the attn_implementation that each sets; the first that is true decides."""
 
 ATTENTIONS = {
     "0.17.0..": (
@@ -73,7 +73,7 @@ ATTENTIONS = {
     "0.19.0..": ("flash_attention_4", "flash_attention_torch"),
     "0.21.0..": ("varlen",),
 }
-"""The words that attn_implementation takes beside a kernel's path (with a slash), with the releases that have each."""
+"""By span: the words of attn_implementation, apart from the path of a kernel, which has a slash."""
 
 PACKING_ATTENTIONS = (
     "flash_attention_2",
@@ -88,22 +88,22 @@ PACKING_ATTENTIONS = (
     "kernels-community/flash-attn3",
     "kernels-community/sage-attention",
 )
-"""Attentions that keep packed samples apart by their positions."""
+"""Attentions that keep packed samples apart by position."""
 
 WORDS = {
     "image_resize_algorithm": ("bilinear", "bicubic", "lanczos"),
     "large_head_attention": ("auto", "sdpa", "triton_flash"),
 }
-"""Words that a field takes in whatever case."""
+"""Words of a field, in any case."""
 
 DTYPES = ("int4", "int8", "float8_e4m3fn", "fp8", "float8", "nvfp4", "mxfp4", "ternary")
-"""Dtypes that quantization takes in one release or another."""
+"""Dtypes of quantization in some release."""
 
 RESERVED_PROCESSOR_KEYS = {"revision": "revision_of_model", "trust_remote_code": "trust_remote_code"}
-"""Keys that processor_kwargs refuses, with the settings to use for them."""
+"""Keys that processor_kwargs refuses, with the settings to use instead."""
 
 COMPARED_AS_NUMBERS = {"tensor_parallel_size": "0.12.2.."}
-"""Settings that are compared with a number before texts are converted, with the releases in which they are."""
+"""Settings that are compared with a number before text is converted, with the releases that do so."""
 
 METRICS = ("sacrebleu", "comet", "ter", "chrf", "perplexity")
 
@@ -121,27 +121,26 @@ COMPILE_OPTIONS = (
 )
 
 NOT_EMPTY = ("datasets", "test_datasets", "pretraining_dataset", "dpo_loss_type", "dpo_loss_weights")
-"""Lists that need an item, as their annotations say."""
+"""Lists that must not be empty."""
 
 MIXLORA_DEFAULTS = {"mixlora_top_k": 2, "mixlora_num_experts": 8}
 
 REFUSED_WHEN_TRUE = ("max_packed_sequence_len", "rope_scaling", "s2_attention", "flash_attn_rms_norm")
-"""Removed fields that are refused only where they are set to something true; the others wherever they are given."""
+"""Removed fields that are refused only when they are true; the others are refused with any value."""
 
 RENAMED = {
     "noisy_embedding_alpha": "write neftune_noise_alpha",
     "dpo_beta": "write rl_beta",
     "evaluation_strategy": "write eval_strategy",
-    "rope_scaling": "write it below model_config (overrides_of_model_config)",
+    "rope_scaling": "write it in overrides_of_model_config",
     "max_packed_sequence_len": "write sequence_len",
     "eval_table_size": "write generate_samples and num_generation_samples",
     "eval_max_new_tokens": "write generation_max_new_tokens",
 }
-
-"""Deprecated fields with what is written for them."""
+"""Help for deprecated fields."""
 
 UNDECLARED_KEYS = ("fsdp", "capabilities", "env_capabilities")
-"""Keys that are read though no field of the release declares them."""
+"""Keys that are read although no field declares them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,39 +149,39 @@ class AxolotlFacts:
 
     release: str
     fsdp1: bool = during("..0.19.0")
-    """It still shards with FSDP1."""
+    """The release still has FSDP1."""
     fsdp_model: bool
     """fsdp_config is a model of typed fields."""
     prefix_stripped: bool = during("0.12.2..")
-    """The keys of fsdp_config go without `fsdp_`."""
+    """The prefix `fsdp_` of keys of fsdp_config is stripped."""
     own_version_first: bool = during("0.14.0..")
-    """A top-level fsdp_version goes before the one in fsdp_config."""
+    """A top-level fsdp_version wins over the one in fsdp_config."""
     tensor_parallel_loads_shards: bool = during("0.20.0..")
     """Tensor parallelism switches loading on the first process off."""
     fsdp_keys: frozenset[str]
     """The keys that fsdp_config is read for, without the prefix."""
     ignored_keys: tuple[str, ...]
-    """Keys of fsdp_config that are dropped with a warning."""
+    """Keys of fsdp_config that are ignored with a warning."""
     refused_keys: Mapping[str, str]
-    """Keys of fsdp_config that are refused, with what to do."""
+    """Keys of fsdp_config that are refused, with help."""
     attentions: tuple[str, ...]
-    """The words that attn_implementation takes; none where there is no such setting."""
+    """The words of attn_implementation; none where there is no such setting."""
     compile_options: bool = during("0.18.0..")
     """torch_compile_options are checked."""
     registered_adapters: bool = during("0.17.0..")
     """An adapter must be built in, or registered by a plugin."""
     compared_as_numbers: tuple[str, ...]
-    """Settings that are compared with a number before texts are converted."""
+    """Settings that are compared with a number before text is converted."""
     target_patterns_compiled: bool = during("0.16.1..")
     """lora_target_modules are compiled as regular expressions."""
     processor_keys_reserved: bool = during("0.17.0..")
     """processor_kwargs refuses keys that have settings of their own."""
     rl_counts_checked: bool = during("0.17.0..")
-    """DPO's losses and weights must be as many, GRPO's batch a multiple of its generations."""
+    """DPO needs as many weights as losses, GRPO a batch that is a multiple of its generations."""
     streams_packed_alone: bool = during("0.13.2..")
-    """Several streamed datasets cannot be packed."""
+    """Only a single streamed dataset can be packed."""
     limits: Mapping[str, tuple[Limit, ...]]
-    """By the section of limits.txt."""
+    """The limits by section of limits.txt."""
 
 
 @cache

@@ -50,7 +50,7 @@ class AxolotlFile:
 
 
 class AxolotlConfig:
-    """A configuration as one release reads it: raw, before the values are converted to the types of their fields."""
+    """A configuration as one release reads it, before it converts the values to the types of their fields."""
 
     def __init__(
         self,
@@ -63,16 +63,16 @@ class AxolotlConfig:
         self.field = field
         self.facts = facts
         self.own_package = own_package
-        """The repository carries Axolotl itself, so that no release's list of keys holds for it."""
+        """The repository contains Axolotl itself, so its keys need not be those of a release."""
         self.overridden = overridden
-        """Settings that a command line gives besides."""
+        """Settings that a command line overrides."""
         self.reader = reader or OwnReader()
         """What the repository's own code does with the file."""
         self.fields = declarations("axolotl").fields("AxolotlInputConfig", facts.release)
 
     @property
     def converted(self) -> AxolotlConfig:
-        """The same after the values are converted."""
+        """The configuration after the values are converted."""
         return Converted(self.field, self.facts, self.own_package, self.overridden, self.reader)
 
     @property
@@ -81,11 +81,11 @@ class AxolotlConfig:
         return Schema(self.model, self.enum)
 
     def model(self, name: str) -> Mapping[str, Spec]:
-        """The fields of a model; empty for a name that is none."""
+        """The fields of a model; empty for another class."""
         return declarations("axolotl").fields(name, self.facts.release) if "[" not in name else {}
 
     def enum(self, name: str) -> Collection[Json] | None:
-        """The values of an enum of the release, or of transformers in any release."""
+        """The values of an enum of Axolotl in this release, or of transformers in any release."""
         table = f"choices:{name}"
         if table in declarations("axolotl").tables:
             return tuple(declarations("axolotl").fields(table, self.facts.release))
@@ -94,11 +94,11 @@ class AxolotlConfig:
 
     @property
     def read_apart(self) -> tuple[str, ...]:
-        """Fields that are not checked as they stand: the old attention flags are taken out before, from 0.17 on."""
+        """Fields that are not checked one by one; from 0.17 on the old attention flags are taken out before."""
         return ("datasets", "fsdp_config", *(ATTENTION_FLAGS if self.facts.attentions else ()), *self.overridden)
 
     def dataset_model(self, item: Field) -> str:
-        """The model that an item of `datasets` is made into."""
+        """The model of an item of `datasets`."""
         rl = self.field.get("rl").text()
         if rl.is_("dpo", "ipo", "simpo"):
             return "DPODataset"
@@ -109,11 +109,11 @@ class AxolotlConfig:
 
     @property
     def section(self) -> Field:
-        """`fsdp_config`."""
+        """The section `fsdp_config`."""
         return self.field.get("fsdp_config")
 
     def fsdp_keys(self) -> Iterator[tuple[str, Field]]:
-        """The keys of fsdp_config with the names that they come to once the prefix is stripped."""
+        """The keys of fsdp_config, each with its name after the prefix is stripped."""
         for entry in self.section.entries():
             name = entry.name
             if name == "fsdp_version":
@@ -125,12 +125,12 @@ class AxolotlConfig:
             yield name, entry
 
     def fsdp(self, name: str) -> Field:
-        """A setting of fsdp_config; of two spellings the last counts."""
+        """A setting of fsdp_config; of two spellings the last one counts."""
         found = [entry for key, entry in self.fsdp_keys() if key == name]
         return found[-1] if found else self.section.get(name)
 
     def place(self, name: str) -> Field:
-        """Where a setting stands."""
+        """Where a setting is written."""
         if name.startswith("fsdp_config."):
             return self.fsdp(name.removeprefix("fsdp_config."))
         if name == "eval_strategy" and self.field.get(name).is_absent:
@@ -138,7 +138,7 @@ class AxolotlConfig:
         return self.field.at(*name.split(".")) if name else self.field
 
     def data(self, name: str) -> Data:
-        """The value of a setting, or of what the release makes of several."""
+        """The value of a setting, or a value that the release computes from several."""
         if name.partition(".")[0] in self.overridden:
             return UNKNOWN
         if name == "fsdp_version":
@@ -154,7 +154,7 @@ class AxolotlConfig:
         return UNKNOWN if value is UNKNOWN else value.get(key) if isinstance(value, Mapping) else None
 
     def _fsdp_version(self) -> Data:
-        """The version that is in force: 1 or 2, UNKNOWN, or what else is written."""
+        """The FSDP version: 1 or 2, UNKNOWN, or another value as it is written."""
         given = [self.data("fsdp_config.version"), data_of(self.field.get("fsdp_version"))]
         if self.facts.own_version_first:
             given.reverse()
@@ -165,15 +165,15 @@ class AxolotlConfig:
 
 
 def _number(value: Data) -> Data:
-    """A version as it is compared: its text is."""
+    """A version as it is compared: as a number if its text is one."""
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 class Converted(AxolotlConfig):
-    """A configuration after validation has converted its values: defaults filled in, texts turned into numbers."""
+    """A configuration after validation has converted its values: with defaults, and text turned into numbers."""
 
     def data(self, name: str) -> Data:
-        """The value of a setting, or of what the release makes of several."""
+        """The value of a setting, or a value that the release computes from several."""
         if name == "attention":
             return self._attention()
         if name == "packing_attention":
@@ -203,7 +203,7 @@ class Converted(AxolotlConfig):
         return number if number is not None else switch if switch is not None else value
 
     def _attention(self) -> Data:
-        """attn_implementation without a revision, or what the old flags make of it."""
+        """attn_implementation without a revision, or the attention that the old flags choose."""
         written = super().data("attn_implementation")
         if isinstance(written, str) and written:
             return written.split(":", 1)[0].split("@", 1)[0].strip()
@@ -236,13 +236,14 @@ class Converted(AxolotlConfig):
         return UNKNOWN if None in parts else all(parts)
 
 
-# what it says about sharding
+# sharding
 
 
 def fsdp_setup(config: AxolotlConfig) -> FsdpSetup:
-    """The sharding that a configuration asks for.
+    """How a configuration shards the model.
 
-    Up to 0.11 the list `fsdp` switches FSDP on, from 0.12 on a non-empty `fsdp_config` does too, from 0.20 on it alone.
+    Up to 0.11 the list `fsdp` switches FSDP on, from 0.12 on a non-empty `fsdp_config` too, from 0.20 on only that.
+
     Source: prepare_optim_env of utils/trainer.py.
     """
     facts = config.facts
@@ -315,7 +316,7 @@ def _version(config: AxolotlConfig) -> Value[int]:
 
 
 def _one_of(field: Field, words: Sequence[str]) -> Value[str]:
-    """One of the words that the model takes; what it refuses is said of the field itself."""
+    """One of the words that the model accepts; other words are reported as a wrong value of the field."""
     value = field.text()
     return value if not value.known or value.is_(*words) else Unknown(field)
 
@@ -329,7 +330,7 @@ def _switch(field: Field) -> Value[bool]:
 
 
 def _classes(field: Field) -> Value[list[str]]:
-    """The layer classes as accelerate splits them; anything but a text is refused by the model."""
+    """The layer classes as accelerate splits them; the model refuses anything but text."""
     names = field.text()
     if names.wrong_type:
         return Unknown(field)
@@ -339,7 +340,7 @@ def _classes(field: Field) -> Value[list[str]]:
 
 
 def _overridden(subject: AxolotlFile, surroundings: Surroundings) -> frozenset[str]:
-    """The settings that command lines which start from the file give besides (`--learning-rate 1e-5`)."""
+    """The settings that command lines with this file override (`--learning-rate 1e-5`)."""
     given: set[str] = set()
     for invocation in repository_invocations(surroundings.repository, CLI):
         names = [word.text for word in invocation.words if word.text.endswith((".yaml", ".yml"))]
@@ -355,7 +356,7 @@ _OWN_SOURCE = ("src/axolotl/utils", "axolotl/utils")
 
 
 class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
-    """Axolotl's configurations."""
+    """The program Axolotl: its configurations."""
 
     name = "axolotl"
     readers = (FileReader(CLI),)
@@ -365,7 +366,7 @@ class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
         return [AxolotlFile(Field.root(document, Dialect.PYYAML))]
 
     def recognise(self, document: Document) -> Sequence[AxolotlFile]:
-        """A mapping with a `base_model` and what trains it."""
+        """A mapping with a `base_model` and settings to train it."""
         root = Field.root(document, Dialect.PYYAML)
         keys = {entry.name for entry in root.entries()}
         named = "base_model" in keys and not keys.isdisjoint(SIGNS)
@@ -374,7 +375,7 @@ class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
         return []
 
     def alternatives(self, subject: AxolotlFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
-        """The configuration as the release reads it, and the sharding that it asks for."""
+        """The configuration as the release reads it, and how it shards the model."""
         config = AxolotlConfig(
             subject.field,
             facts_of(release),

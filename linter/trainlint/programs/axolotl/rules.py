@@ -1,4 +1,4 @@
-"""The rules of Axolotl: what its validation refuses, and what it drops without a word."""
+"""The rules of Axolotl: what its validation refuses, and what it ignores without a message."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from trainlint.findings import Edit, Finding, Fix, Severity, did_you_mean, nearest, some_of
+from trainlint.findings import Edit, Finding, Fix, Severity, did_you_mean, nearest, one_of, some_of
 from trainlint.programs.axolotl.facts import (
     BUILT_IN_ADAPTERS,
     COMPILE_OPTIONS,
@@ -32,14 +32,14 @@ from trainlint.training.pydantic_types import Refusal, as_number, model_refusals
 
 @rule("FS401", "axolotl-value")
 def axolotl_value(config: AxolotlConfig) -> Iterator[Finding]:
-    """The value is not one that the field takes.
+    """A value has a type or content that its field does not accept.
 
-    Each field of a configuration has a type, and validation stops the run at a value that cannot be converted to it.
-    Texts such as `"1e-5"` or `"true"` are converted to numbers and switches, numbers and switches never to texts: a
-    bare `no`, which YAML reads as false, is refused where a word is wanted. Words of an enumeration are compared
-    letter by letter. Sections such as `fsdp_config`, `trl` or an item of `datasets` have fields of their own.
+    Each field of a configuration has a type, and validation stops the run at a value that it cannot convert to that
+    type. Text such as `"1e-5"` or `"true"` is converted to a number or boolean, but a number or boolean never to text:
+    an unquoted `no`, which YAML reads as false, is refused where a word is needed. Words of an enumeration must match
+    exactly. Sections such as `fsdp_config`, `trl` or an item of `datasets` have fields of their own.
 
-    Write a value of the type that is named; quote a word that YAML reads as a switch, a date or a number.
+    Write a value of the named type; quote a word that YAML reads as a boolean, a date or a number.
 
     Source: Axolotl, utils/schemas/ of each release, validated by pydantic in its lax mode.
     """
@@ -51,7 +51,7 @@ def axolotl_value(config: AxolotlConfig) -> Iterator[Finding]:
     for name in NOT_EMPTY:
         field = config.field.get(name)
         if name in config.fields and field.is_sequence and not field.items():
-            yield field.finding(f"{name} is empty", help="add an item, or remove it", at_key=True)
+            yield field.finding(f"{name} must not be empty", help="add an item, or remove it", at_key=True)
     yield from _refused(_fsdp_config(config))
 
 
@@ -63,21 +63,21 @@ def _refused(found: Iterable[Refusal]) -> Iterator[Finding]:
             continue
         written = "a list" if place.is_sequence else "a mapping" if place.is_mapping else place.written or "empty"
         yield place.finding(
-            f"{_label(place)} must be {refusal.wanted}, not {written}",
-            help=did_you_mean(place.written, refusal.choices) or _mended(place, refusal),
+            f"{_label(place)} must be {refusal.wanted}, not {refusal.got or written}",
+            help=did_you_mean(place.written, refusal.choices) or _quoted(place, refusal),
         )
 
 
 def _label(field: Field) -> str:
-    """A field as a message names it: its key, or the list that it is an item of."""
+    """The name of a field in a message: its key, or `an item of` its list."""
     return f"an item of {field.parent.name}" if field.parent and field.parent.is_sequence else field.name
 
 
-def _mended(place: Field, refusal: Refusal) -> str:
-    if refusal.wanted in ("a text", "one of its words") or refusal.choices:
+def _quoted(place: Field, refusal: Refusal) -> str:
+    if refusal.wanted == "a text" or refusal.choices:
         plain = place.plain
         if plain is not None and not isinstance(plain, str) and place.written:
-            return f"YAML reads {place.written} as {'a switch' if isinstance(plain, bool) else 'a number'}: quote it"
+            return f"quote it: YAML reads {place.written} as {'a boolean' if isinstance(plain, bool) else 'a number'}"
     return ""
 
 
@@ -92,7 +92,7 @@ def _fsdp_config(config: AxolotlConfig) -> Iterator[Refusal]:
 
 
 def _datasets(config: AxolotlConfig) -> Iterator[Refusal]:
-    """The items of `datasets`, each as the kind of dataset that `rl` makes of it."""
+    """The items of `datasets`, each checked as the kind of dataset that `rl` asks for."""
     datasets = config.field.get("datasets")
     if not datasets.is_sequence:
         yield from refusals(datasets, config.fields["datasets"], config.schema)
@@ -108,12 +108,11 @@ def _datasets(config: AxolotlConfig) -> Iterator[Refusal]:
 
 @rule("FS402", "axolotl-word")
 def axolotl_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
-    """The word is not one that Axolotl knows for this setting.
+    """A setting has a word that Axolotl does not know, or text where a number is needed.
 
-    Some settings are texts to the schema and are checked by hand: the attention implementation, the adapter (from 0.17
-    on it must be built in or come with a plugin), quantization dtypes, metrics, options of torch.compile, regular
-    expressions of LoRA targets, datasets of the removed type sharegpt, and a learning rate in quotes, which must be a
-    number.
+    Some settings are text in the schema and checked by hand: the attention implementation, the adapter (from 0.17 on it
+    must be built in or come with a plugin), quantization dtypes, metrics, options of torch.compile, regular expressions
+    of LoRA targets, datasets of the removed type sharegpt, and a learning rate in quotes, which must be a number.
 
     Source: Axolotl, validators of utils/schemas/config.py, peft.py, quantization.py and datasets.py.
     """
@@ -135,8 +134,8 @@ def axolotl_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding
     for entry in options.entries() if facts.compile_options else ():
         if entry.name not in COMPILE_OPTIONS:
             yield entry.finding(
-                f"torch_compile_options does not take {entry.name}",
-                help=did_you_mean(entry.name, COMPILE_OPTIONS) or f"it takes {some_of(COMPILE_OPTIONS)}",
+                f"torch_compile_options has no option {entry.name}",
+                help=did_you_mean(entry.name, COMPILE_OPTIONS) or f"write {one_of(COMPILE_OPTIONS)}",
                 at_key=True,
             )
     rate = config.field.get("learning_rate").text()
@@ -150,7 +149,7 @@ def axolotl_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding
 def _not_a_word(field: Field, words: Iterable[str]) -> Finding:
     return field.finding(
         f'{_label(field)} cannot be "{field.written}"',
-        help=did_you_mean(field.written, words) or f"write one of {some_of(words)}",
+        help=did_you_mean(field.written, words) or f"write {one_of(words)}",
     )
 
 
@@ -161,7 +160,7 @@ def _attention_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Find
     if value.known_and(lambda word: word not in facts.attentions and "/" not in word):
         yield _not_a_word(value.field, facts.attentions)
     elif value.wrong_type:
-        yield value.finding("attn_implementation must be a text", help=f"write one of {some_of(facts.attentions)}")
+        yield value.finding("attn_implementation must be a text", help=f"write {one_of(facts.attentions)}")
 
 
 def _adapter_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
@@ -169,8 +168,8 @@ def _adapter_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Findin
     known = ("", *BUILT_IN_ADAPTERS, *PLUGIN_ADAPTERS)
     if facts.registered_adapters and plugins.is_absent and adapter.known_and_not_in(known):
         yield adapter.finding(
-            f'"{adapter}" is no adapter of Axolotl',
-            help=did_you_mean(str(adapter), BUILT_IN_ADAPTERS) or "name the plugin that brings it in plugins",
+            f'unknown adapter "{adapter}"',
+            help=did_you_mean(str(adapter), BUILT_IN_ADAPTERS) or "add the plugin that has it to plugins",
         )
 
 
@@ -185,13 +184,13 @@ def _bad_patterns(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Findin
     if facts.target_patterns_compiled:
         for pattern in config.field.get("lora_target_modules").texts().known or []:
             if pattern.known_and(lambda text: not _compiles(text)):
-                yield pattern.finding(f'"{pattern}" is no regular expression', help="escape what is meant literally")
+                yield pattern.finding(f'"{pattern}" is not a regular expression', help="escape literal characters")
     if facts.processor_keys_reserved:
         for entry in config.field.get("processor_kwargs").entries():
             if entry.name in RESERVED_PROCESSOR_KEYS:
                 yield entry.finding(
                     f"{entry.name} cannot be set in processor_kwargs",
-                    help=f"set {RESERVED_PROCESSOR_KEYS[entry.name]}",
+                    help=f"set {RESERVED_PROCESSOR_KEYS[entry.name]} instead",
                     at_key=True,
                 )
 
@@ -208,7 +207,7 @@ def _dataset_types(config: AxolotlConfig) -> Iterator[Finding]:
     for item in config.field.get("datasets").items():
         kind = item.get("type").text()
         if kind.known_and(lambda text: text.startswith("sharegpt")):
-            yield kind.finding(f"the dataset type {kind} is gone", help="use type: chat_template")
+            yield kind.finding(f"the dataset type {kind} no longer exists", help="write type: chat_template")
         jinja = item.get("chat_template").text()
         if jinja.is_("jinja") and is_true(config.data("datasets")) and not item.get("chat_template_jinja").written:
             yield jinja.finding("chat_template: jinja needs chat_template_jinja", help="add chat_template_jinja")
@@ -216,7 +215,7 @@ def _dataset_types(config: AxolotlConfig) -> Iterator[Finding]:
 
 @rule("FS403", "axolotl-required")
 def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
-    """A setting is missing that Axolotl cannot do without.
+    """A required setting is missing.
 
     A configuration needs `base_model`, `learning_rate`, and one of `datasets` and `pretraining_dataset`. Where code of
     the repository names the file, or stores the key into a mapping, it may fill in what is missing: nothing is said.
@@ -231,17 +230,17 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
         place = config.field.get("datasets") if config.field.get("datasets").is_null else config.field
         if config.reader.fills("datasets"):
             return
-        yield place.finding("there is nothing to train on", help="add datasets")
+        yield place.finding("datasets is missing: there is nothing to train on", help="add datasets")
 
 
 @rule("FS404", "axolotl-unread-key", severity=Severity.WARNING, ordinary_elsewhere=True)
 def axolotl_unread_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A key is not read.
 
-    Keys that a release does not know are dropped without a word, so that a misspelt one leaves its default in force: a
-    misspelt `fsdp_config` trains on every device without sharding. Reported are keys that are nearly those of the
-    release, in sections and datasets too, and keys that another release reads. A plugin that does not come with Axolotl
-    may read keys of its own at the top. `fp8_config` alone refuses keys that it does not know.
+    Keys that a release does not know are ignored without a message, so a misspelt one leaves its default in force: with
+    a misspelt `fsdp_config` every device trains the whole model. Reported are keys that are almost keys of the release,
+    also in sections and datasets, and keys that another release reads. A plugin that does not come with Axolotl may
+    read top-level keys of its own. Only `fp8_config` refuses unknown keys.
 
     Source: Axolotl, the fields of utils/schemas/config.py of each release and of its plugins.
     """
@@ -267,15 +266,15 @@ def _unread(entry: Field, read: frozenset[str], config: AxolotlConfig) -> Iterat
     others = [release for release in names if entry.name in _names(release)]
     if others:
         gone = names.index(others[-1]) < names.index(config.facts.release)
-        when = f"was read up to {others[-1]}" if gone else f"is read from {others[0]} on"
-        yield entry.finding(f"{entry.name} is not read here; it {when}", help="remove it", at_key=True)
+        advice = f": only Axolotl up to {others[-1]} reads it" if gone else f", or use Axolotl {others[0]} or newer"
+        yield entry.finding(f"{entry.name} is not read in this release", help=f"remove it{advice}", at_key=True)
     elif meant:
         what = ": nothing is sharded" if meant == "fsdp_config" and config.section.is_absent else ""
         yield entry.finding(f"{entry.name} is not read{what}", help=f'did you mean "{meant}"?', at_key=True)
 
 
 def _unread_inside(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
-    """Keys in a section or a dataset that its model does not have, but nearly."""
+    """Keys in a section or a dataset that are almost keys of its model, or that the model refuses."""
     known = declarations("axolotl")
     for name, spec in config.fields.items():
         models = [kind for kind in spec.types if config.model(kind) and name != "fsdp_config"]
@@ -289,8 +288,8 @@ def _unread_inside(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Findi
                 meant = nearest(entry.name, fields, cutoff=0.85)
                 if entry.name not in fields and (forbidden or (meant and not entry.name.startswith("message_field_"))):
                     yield entry.finding(
-                        f"{name} has no {entry.name}",
-                        help=f'did you mean "{meant}"?' if meant else f"it has {some_of(fields)}",
+                        f"{name} has no key {entry.name}",
+                        help=f'did you mean "{meant}"?' if meant else f"remove it; the keys are {some_of(fields)}",
                         severity=Severity.ERROR if forbidden else None,
                         at_key=True,
                     )
@@ -302,7 +301,7 @@ def _is_bundled(plugin: Field) -> bool:
 
 @cache
 def _names(release: str) -> frozenset[str]:
-    """The keys that a release reads, its plugins' included."""
+    """The keys that a release and its plugins read."""
     known = declarations("axolotl")
     fields = known.fields("AxolotlInputConfig", release)
     aliases = {alias for spec in fields.values() for alias in spec.aliases}
@@ -311,9 +310,9 @@ def _names(release: str) -> frozenset[str]:
 
 @rule("FS405", "axolotl-removed-key")
 def axolotl_removed_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
-    """A setting is gone, or goes by another name.
+    """A setting is gone, or has a new name.
 
-    Removed settings are still fields so that validation can refuse them; renamed ones are still read, with a warning.
+    Removed settings are still fields, so that validation can refuse them. Renamed ones are still read, with a warning.
 
     Source: Axolotl, utils/schemas/deprecated.py of each release.
     """
@@ -332,13 +331,13 @@ def axolotl_removed_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[
 
 @rule("FS406", "axolotl-fsdp1-removed")
 def axolotl_fsdp1_removed(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
-    """FSDP1 is gone from Axolotl.
+    """A setting asks for FSDP1, which Axolotl no longer has.
 
-    From 0.20 on FSDP2 alone shards. A non-empty list `fsdp`, a version other than 2 (`fsdp_version`, or `fsdp_version`
+    From 0.20 on only FSDP2 shards. A non-empty list `fsdp`, a version other than 2 (`fsdp_version`, or `fsdp_version`
     or `version` in `fsdp_config`), `sharding_strategy` and `forward_prefetch` are refused, with and without the prefix.
-    Other FSDP1 settings are dropped with a warning.
+    Other FSDP1 settings are ignored with a warning.
 
-    Remove the list `fsdp`, keep `fsdp_config`, and write `reshard_after_forward` in place of a sharding strategy.
+    Remove the list `fsdp`, keep `fsdp_config`, and write `reshard_after_forward` instead of a sharding strategy.
 
     Source: Axolotl 0.20, check_fsdp_version of utils/schemas/validation.py.
     """
@@ -346,7 +345,7 @@ def axolotl_fsdp1_removed(config: AxolotlConfig, facts: AxolotlFacts) -> Iterato
         return
     if is_true(config.data("fsdp")):
         yield config.field.get("fsdp").finding(
-            f"the list fsdp is not taken since Axolotl {_REMOVED_IN}",
+            f"the list fsdp is refused since Axolotl {_REMOVED_IN}",
             help="remove it: fsdp_config alone switches FSDP2 on",
             at_key=True,
         )
@@ -359,7 +358,7 @@ def axolotl_fsdp1_removed(config: AxolotlConfig, facts: AxolotlFacts) -> Iterato
     for name, entry in config.fsdp_keys():
         if name in facts.refused_keys:
             yield entry.finding(
-                f"{entry.name} is a setting of FSDP1, which is gone since Axolotl {_REMOVED_IN}",
+                f"{entry.name} is a setting of FSDP1, which Axolotl {_REMOVED_IN} removed",
                 help=facts.refused_keys[name],
                 at_key=True,
             )
@@ -368,11 +367,11 @@ def axolotl_fsdp1_removed(config: AxolotlConfig, facts: AxolotlFacts) -> Iterato
 _REMOVED_IN = "0.20"
 
 
-@rule("FS407", "axolotl-fsdp-prefix", severity=Severity.WARNING)
+@rule("FS407", "axolotl-fsdp-prefix", severity=Severity.NOTE)
 def axolotl_fsdp_prefix(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
-    """A key in fsdp_config carries the old prefix.
+    """A key in fsdp_config has the old prefix `fsdp_`.
 
-    From 0.12 on the keys go without `fsdp_`. The prefix is still stripped, with a warning at each start.
+    From 0.12 on the keys have no prefix. It is still stripped, with a warning at each start.
 
     Remove the prefix (`--fix` does).
 
@@ -385,10 +384,9 @@ def axolotl_fsdp_prefix(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[
         known = name in facts.fsdp_keys and spelled.count(name) == 1
         if entry.name.startswith(PREFIX) and entry.name != "fsdp_version" and known:
             yield entry.finding(
-                f"{entry.name} is written {name} since Axolotl 0.12",
-                help=f"write {name}",
+                f"{entry.name} has the old prefix: it is {name} since Axolotl 0.12",
+                help="remove the prefix fsdp_",
                 fix=_without_prefix(entry, name),
-                severity=Severity.NOTE,
                 at_key=True,
             )
 
@@ -402,9 +400,9 @@ def _without_prefix(entry: Field, name: str) -> Fix | None:
 
 @rule("FS408", "axolotl-two-spellings", severity=Severity.WARNING)
 def axolotl_two_spellings(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
-    """A setting of fsdp_config is written twice, with the prefix and without.
+    """A setting of fsdp_config is given twice, with the prefix and without.
 
-    Both come to the same name once the prefix is stripped, and the last one in the file counts.
+    Both have the same name once the prefix is stripped, and only the last one in the file counts.
 
     Remove one of them.
 
@@ -417,20 +415,20 @@ def axolotl_two_spellings(config: AxolotlConfig, facts: AxolotlFacts) -> Iterato
         before = last.get(name)
         if before is not None and name != "version" and (before.written != entry.written or before.is_sequence):
             yield before.finding(
-                f"{before.name} does not count: {entry.name} comes after it",
+                f"{before.name} has no effect: {entry.name} comes after it",
                 help="remove one of them",
                 at_key=True,
-                related=entry.relate("this one counts"),
+                related=entry.relate("only this one counts"),
             )
         last[name] = entry
 
 
 @rule("FS409", "axolotl-nothing-sharded", severity=Severity.WARNING)
 def axolotl_nothing_sharded(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
-    """FSDP is meant and stays off.
+    """FSDP is meant to be on, but stays off.
 
     From 0.12 on a non-empty `fsdp_config` switches FSDP on. `fsdp_version: 2`, `dp_shard_size` or an empty
-    `fsdp_config` alone do not: every device holds the whole model, and nothing says so.
+    `fsdp_config` alone do not: every device holds the whole model, without a message.
 
     Add `fsdp_config` with at least a wrap policy.
 
@@ -443,23 +441,23 @@ def axolotl_nothing_sharded(config: AxolotlConfig, facts: AxolotlFacts) -> Itera
     section = config.section
     if section.is_mapping:
         yield section.finding(
-            "an empty fsdp_config shards nothing", help="add auto_wrap_policy, or remove it", at_key=True
+            "an empty fsdp_config does not switch FSDP on", help="add auto_wrap_policy, or remove it", at_key=True
         )
         return
     for name in ("fsdp_version", "dp_shard_size"):
         value = config.field.get(name)
         if name in config.fields and value.integer().above(1):
             yield value.finding(
-                f"{name} alone shards nothing: there is no fsdp_config", help="add fsdp_config", at_key=True
+                f"{name} does not switch FSDP on without fsdp_config", help="add fsdp_config", at_key=True
             )
 
 
 @rule("FS410", "axolotl-sharding-limit")
 def axolotl_sharding_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
-    """Something is asked for that Axolotl does not do under FSDP or DeepSpeed, or not without them.
+    """A setting does not work under FSDP or DeepSpeed, or needs one of them.
 
-    ReLoRA, Falcon models and per-layer embeddings on the CPU do not go with FSDP; norms in fp32 and fp8 gathering need
-    it; a size-based wrap policy needs its size; memory is left unpinned only where parameters are offloaded;
+    ReLoRA, Falcon models and per-layer embeddings on the CPU do not work with FSDP; norms in fp32 and fp8 gathering
+    need it; a size-based wrap policy needs its size; memory stays unpinned only where parameters are offloaded;
     DeepCompile needs DeepSpeed.
 
     Source: Axolotl, validators of utils/schemas/validation.py, config.py and fsdp.py of each release.
@@ -469,11 +467,11 @@ def axolotl_sharding_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterat
 
 @rule("FS411", "axolotl-optimizer-limit")
 def axolotl_optimizer_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
-    """The optimizer does not work with how the model is sharded or trained.
+    """The optimizer does not work with the kind of sharding or training.
 
     bitsandbytes' 8-bit AdamW (adamw_8bit, adamw_bnb_8bit) fails under FSDP2 and under tensor parallelism; in releases
-    that have FSDP1, any 8-bit optimizer fails with its parameter offload. Muon and the flash optimizers do not work
-    with DeepSpeed; PoLoRA and Q-GaLore have needs of their own.
+    with FSDP1 any 8-bit optimizer fails with its parameter offload. Muon and the flash optimizers do not work with
+    DeepSpeed; PoLoRA and Q-GaLore have conditions of their own.
 
     Use `adamw_torch_fused`, or `adamw_torch_8bit` under FSDP2.
 
@@ -484,12 +482,11 @@ def axolotl_optimizer_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Itera
 
 @rule("FS412", "axolotl-adapter-limit")
 def axolotl_adapter_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
-    """Adapter, quantization and loading do not go together.
+    """Adapter, quantization and loading exclude each other.
 
-    A quantized model is trained through an adapter alone, qlora in 4 bits alone. Loading on the first process
-    (`cpu_ram_efficient_loading`) of a 4-bit model deadlocks under FSDP2: from 0.19 on it is refused, from 0.20 on
-    unless it is a qlora model that is loaded in shards. The LoRA kernels, DoRA, GPTQ, ReLoRA and QAT have limits of
-    their own.
+    A quantized model can only be trained through an adapter, and qlora only in 4 bits. Loading a 4-bit model on the
+    first process (`cpu_ram_efficient_loading`) deadlocks under FSDP2: 0.19 refuses it, later releases unless it is a
+    qlora model that is loaded in shards. The LoRA kernels, DoRA, GPTQ, ReLoRA and QAT have limits of their own.
 
     Source: Axolotl, validators of utils/schemas/peft.py, validation.py and config.py of each release.
     """
@@ -500,15 +497,19 @@ def axolotl_adapter_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterato
         )
         if experts.known is not None and used.above(experts.known):
             place = used if used.field.node is not None else experts
-            yield place.finding(f"{used.known} experts are used for each token, and there are {experts.known}")
+            yield place.finding(
+                f"each token uses {used.known} experts, but there are only {experts.known}",
+                help="lower mixlora_top_k, or raise mixlora_num_experts",
+            )
 
 
 @rule("FS413", "axolotl-rl-limit")
 def axolotl_rl_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
-    """RL training does not do this.
+    """A setting does not work with this method of reinforcement learning.
 
-    Preference data is not packed; KTO keeps all columns; a quantized model is not trained by DPO, KTO, ORPO or IPO
-    under FSDP2; losses and weights of DPO belong to DPO alone and are as many; GRPO's batch divides by its generations.
+    Preference data cannot be packed. KTO keeps all columns. DPO, KTO, ORPO and IPO do not train a quantized model under
+    FSDP2. Losses and weights are for DPO alone, one weight for each loss. GRPO's batch is a multiple of its
+    generations.
 
     Source: Axolotl, validators of utils/schemas/validation.py of each release.
     """
@@ -519,12 +520,16 @@ def axolotl_rl_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Fin
     losses, weights = config.field.get("dpo_loss_type"), config.field.get("dpo_loss_weights")
     counts = len(losses.items()), len(weights.items())
     if rl.is_("dpo") and losses.is_sequence and weights.is_sequence and counts[0] != counts[1]:
-        yield weights.finding(f"{counts[1]} weights for {counts[0]} losses", help="write one for each", at_key=True)
+        yield weights.finding(
+            f"dpo_loss_weights has {counts[1]} weights for {counts[0]} losses",
+            help="write one for each loss",
+            at_key=True,
+        )
     many = config.field.at("trl", "num_generations").integer().known or 0
     batch = config.field.at("trl", "generation_batch_size").integer()
     if rl.is_("grpo") and many > 1 and batch.known_and(lambda size: size % many != 0):
         yield batch.finding(
-            f"generation_batch_size must be a multiple of num_generations ({many})", help=f"write {many} or a multiple"
+            f"generation_batch_size must be a multiple of num_generations ({many})", help=f"write a multiple of {many}"
         )
 
 
@@ -533,8 +538,8 @@ def axolotl_training_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterat
     """Two settings exclude each other, or one needs another.
 
     Steps and strategies of saving and evaluating must agree, batch sizes are given in one way, streamed data needs
-    max_steps, activation offloading needs gradient checkpointing, one attention and one cross entropy are chosen, and
-    so on: validation stops at the first such pair.
+    max_steps, activation offloading needs gradient checkpointing, only one attention and one cross entropy can be
+    chosen, and so on: validation stops at the first such pair.
 
     Source: Axolotl, validators of utils/schemas/validation.py, model.py and config.py of each release.
     """
@@ -542,7 +547,7 @@ def axolotl_training_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterat
     save, evaluate = config.field.get("save_steps").number().known, config.field.get("eval_steps").number().known
     if is_true(config.data("early_stopping_patience")) and save and evaluate and save % evaluate:
         yield config.field.get("eval_steps").finding(
-            "early_stopping_patience needs eval_steps that divide save_steps", help="make save_steps a multiple"
+            "early_stopping_patience needs eval_steps that divide save_steps", help="make save_steps a multiple of it"
         )
     several = len(config.field.get("datasets").items()) > 1
     if (
@@ -551,15 +556,17 @@ def axolotl_training_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterat
         and is_true(config.data("streaming"))
         and is_true(config.data("sample_packing"))
     ):
-        yield config.field.get("sample_packing").finding("several streamed datasets are not packed", help="use one")
+        yield config.field.get("sample_packing").finding(
+            "several streamed datasets cannot be packed", help="use one dataset, or remove sample_packing"
+        )
 
 
 @rule("FS415", "axolotl-offload-clipping", severity=Severity.WARNING)
 def axolotl_offload_clipping(config: AxolotlConfig) -> Iterator[Finding]:
     """Gradients are clipped while FSDP2 offloads parameters.
 
-    With `offload_params` the gradients live on the CPU. Clipping sums their norms over all processes, on the CPU, and
-    the process group that Axolotl makes has NCCL alone, which does not: the run stops at the first step.
+    With `offload_params` the gradients are on the CPU. Clipping sums their norms over all processes, on the CPU, and
+    the process group that Axolotl makes only has NCCL, which cannot do that: the run stops at the first step.
 
     Remove `max_grad_norm` or `offload_params`, or make the process group with both backends.
 
@@ -577,10 +584,11 @@ def axolotl_offload_clipping(config: AxolotlConfig) -> Iterator[Finding]:
 
 @rule("FS416", "axolotl-duplicate-key", severity=Severity.WARNING)
 def axolotl_duplicate_key(config: AxolotlConfig) -> Iterator[Finding]:
-    """A key is written twice, and the last one counts without a word.
+    """A key is written twice, and only the last one counts.
 
-    PyYAML keeps the last of equal keys in a mapping, so that what was written first is lost. Remove the one that is not
-    meant.
+    PyYAML keeps the last of equal keys in a mapping, without a message, so the first value is lost.
+
+    Remove the wrong one.
 
     Source: Axolotl, utils/config and cli/config.py of each release, which load with PyYAML's safe_load.
     """
@@ -590,5 +598,5 @@ def axolotl_duplicate_key(config: AxolotlConfig) -> Iterator[Finding]:
 def _written_twice(field: Field) -> Iterator[Finding]:
     for entry in (*field.entries(), *field.items()):
         if entry.entry is not None and entry.entry.duplicates and not entry.use:
-            yield entry.finding(f"{entry.name} is written before: this one counts", at_key=True)
+            yield entry.finding(f"{entry.name} is written twice: only this one counts", at_key=True)
         yield from _written_twice(entry)

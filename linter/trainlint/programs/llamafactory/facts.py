@@ -1,8 +1,8 @@
-"""What LLaMA-Factory makes of a configuration, release by release, beyond the names of its arguments.
+"""How each release of LLaMA-Factory treats a configuration, apart from the names of its arguments.
 
 Source: LLaMA-Factory's hparams/ (parser.py and the dataclasses), model/model_utils/quantization.py and train/tuner.py;
-each known release read, 0.9.5 run over transformers 4.57.1 on two processes. The names are in llamafactory.json,
-the settings that exclude or need each other in limits.txt.
+each known release read, 0.9.5 run with transformers 4.57.1 on two processes. Names are in llamafactory.json, settings
+that exclude or need each other in limits.txt.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ GOES_WITH: Mapping[str, str] = {
     "0.9.4": "4.57.1",
     "0.9.5": "4.57.1",
 }
-"""The known transformers below each release where nothing else says which.
+"""The transformers of each release where nothing else says which.
 
-It is the newest that the release allows (`requires:transformers`), for 0.9.5, which allows 4.55 to 5.6, the one that it
-was run over.
+It is the newest known one that the release allows (`requires:transformers`); for 0.9.5, which allows 4.55 to 5.6, the
+one that it was run with.
 """
 
 TRAINING_TABLES = ("ModelArguments", "DataArguments", "TrainingArguments", "FinetuningArguments", "GeneratingArguments")
@@ -42,12 +42,12 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "webchat": INFERENCE_TABLES,
     "eval": EVALUATION_TABLES,
 }
-"""The dataclasses that each command of llamafactory-cli fills in."""
+"""The dataclasses that each command of llamafactory-cli fills."""
 
 STAGES = ("pt", "sft", "rm", "ppo", "dpo", "kto")
 
 FINETUNING_TYPES: Mapping[str, tuple[str, ...]] = {"..": ("lora", "freeze", "full"), "0.9.4..": ("oft",)}
-"""With the releases that have each."""
+"""By span: the methods of training."""
 
 QUANTIZATION_BITS: Mapping[str, tuple[int, ...]] = {
     "bnb": (4, 8),
@@ -55,13 +55,13 @@ QUANTIZATION_BITS: Mapping[str, tuple[int, ...]] = {
     "hqq": (1, 2, 3, 4, 5, 6, 8),
     "eetq": (8,),
 }
-"""The bits that each method quantizes to on the fly."""
+"""The bits that each method can quantize to when the model is loaded."""
 
 BNB: Mapping[str, str] = {"bitsandbytes": "..0.9.2", "bnb": "0.9.3.."}
-"""How bitsandbytes is called, with the releases that call it so."""
+"""The name of bitsandbytes, with the releases that use it."""
 
 PREQUANTIZED = ("gptq", "awq", "aqlm", "-int4", "-int8", "-4bit", "-8bit", "bnb", "fp8", "mxfp4", "gpt-oss")
-"""Parts of names of models that come quantized, so that quantization_bit does not count."""
+"""Parts of names of models that are already quantized, so that quantization_bit is not used."""
 
 PPO_REPORTERS: Mapping[str, tuple[str, ...]] = {"..": ("wandb", "tensorboard"), "0.9.5..": ("trackio", "none")}
 
@@ -78,10 +78,10 @@ SPLIT_TEXTS: Mapping[str, str] = {
     "add_tokens": "0.9.3..",
     "add_special_tokens": "0.9.3..",
 }
-"""Texts that are split at commas, so that a list or a number ends the run, with the releases in which they are."""
+"""Arguments that are split at commas, with the releases that do so: a list or a number ends the run."""
 
 SUMMED = ("use_galore", "use_apollo", "use_badam")
-"""Switches that are added up, so that a text ends the run."""
+"""Switches that are added up: text ends the run."""
 
 MODEL_BITS = ("ref_model_quantization_bit", "reward_model_quantization_bit")
 
@@ -98,7 +98,7 @@ class LlamaFactoryFacts:
     ppo_reporters: tuple[str, ...]
     split_texts: tuple[str, ...]
     limits: Mapping[str, tuple[Limit, ...]]
-    """By the section of limits.txt."""
+    """The limits by section of limits.txt."""
 
 
 @cache
@@ -118,10 +118,10 @@ def facts_of(release: str) -> LlamaFactoryFacts:
 
 
 def argument_facts(release: str, transformers: str, keys: frozenset[str]) -> ArgumentFacts:
-    """The training arguments of one release over one of transformers.
+    """The training arguments of one release with one of transformers.
 
-    `keys` are those of the file: names that no dataclass has are LLaMA-Factory's own to refuse, as are texts for
-    switches that it adds up.
+    `keys` are those of the file. Unknown keys, and text for switches that are added up, are left to LLaMA-Factory's
+    own rules.
     """
     fields = argument_fields(declarations("transformers"), TABLES, transformers)
     for table in TRAINING_TABLES:

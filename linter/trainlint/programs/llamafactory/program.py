@@ -49,7 +49,7 @@ CLI = Command(
 SCRIPT = Command("train.py", (("train.py",),), r"\btrain\.py\b")
 TRAINING_SIGNS = ("do_train", "do_eval", "do_predict", "output_dir", "per_device_train_batch_size", "dataset")
 MEGATRON = ("model_parallel", "use_mca", "sequence_parallel")
-"""Parts of keys that stand for training with mcore_adapter, which brings arguments of its own."""
+"""Parts of keys of training with mcore_adapter, which has arguments of its own."""
 
 
 class LlamaFactoryFile(ArgumentsFile):
@@ -60,7 +60,7 @@ class LlamaFactoryFile(ArgumentsFile):
 
 
 class LlamaFactoryConfig:
-    """A configuration as one release reads it: no value is converted."""
+    """A configuration as one release reads it, without conversion."""
 
     def __init__(
         self,
@@ -77,26 +77,26 @@ class LlamaFactoryConfig:
         self.arguments = arguments
         self.facts = facts
         self.command = command
-        """The command that is seen to read the file."""
+        """The command of the repository that reads the file, if there is one."""
         self.overridden = overridden
-        """Settings that a command line gives besides."""
+        """Settings that a command line overrides."""
         self.several = several
-        """Training is seen to run on several processes."""
+        """The repository shows that training runs on several processes."""
         self.setups = setups
         """The sharding of each launch of the file."""
         self.own_package = own_package
-        """The repository carries LLaMA-Factory itself, so that no release's list of keys holds for it."""
+        """The repository contains LLaMA-Factory itself, so its keys need not be those of a release."""
 
     @cached_property
     def trains(self) -> bool:
-        """The file is read for training: as seen, else by its keys."""
+        """The file is for training, by its command or else by its keys."""
         if self.command is not None:
             return self.command == "train"
         return any(self.arguments.has(name) for name in TRAINING_SIGNS)
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """The names that the command reads; for a command that is guessed, those of any that could."""
+        """The names that the command reads; where it is not known, those of all possible commands."""
         commands = [self.command] if self.command else ["train"] if self.trains else list(COMMANDS)
         names: set[str] = set()
         for command in commands:
@@ -112,11 +112,11 @@ class LlamaFactoryConfig:
         return any(part in entry.name for entry in self.field.entries() for part in MEGATRON)
 
     def place(self, name: str) -> Field:
-        """Where a setting stands."""
+        """Where a setting is written."""
         return self.field.get(name)
 
     def data(self, name: str) -> Data:
-        """The value of a setting, its default where it is left out, or what comes of several."""
+        """The value of a setting, its default where it is left out, or a value computed from several."""
         if name in self.overridden:
             return UNKNOWN
         if name == "evaluates":
@@ -136,7 +136,7 @@ class LlamaFactoryConfig:
         return default if isinstance(default, (str, int, float, bool)) else None
 
     def _is_refused(self, field: Field) -> bool:
-        """What stands here is refused by itself, so that nothing can follow from it."""
+        """The value itself is refused, so nothing follows from it."""
         text = field.text()
         if field.name == "finetuning_type":
             return text.wrong_type or text.known_and_not_in(self.facts.finetuning_types)
@@ -159,7 +159,7 @@ class LlamaFactoryConfig:
 
     @cached_property
     def zero3(self) -> bool | None:
-        """DeepSpeed shards parameters too; None where the named file does not tell."""
+        """DeepSpeed shards the parameters too; None where that is not known."""
         deepspeed = self.field.get("deepspeed")
         if deepspeed.is_absent and "deepspeed" not in self.overridden:
             return False
@@ -171,7 +171,7 @@ class LlamaFactoryConfig:
 
     @property
     def names_zero3(self) -> bool:
-        """The name of the DeepSpeed file says that it is ZeRO-3, and it is not there to look at."""
+        """The DeepSpeed file is missing, and its name says ZeRO-3."""
         name = self.field.get("deepspeed").text()
         return self.zero3 is None and name.known_and(lambda text: any(part in text.lower() for part in ("z3", "zero3")))
 
@@ -186,12 +186,12 @@ class LlamaFactoryConfig:
 
     @property
     def quantization_method(self) -> Value[str]:
-        """The method, by default bitsandbytes."""
+        """The method; the default is bitsandbytes."""
         return self.field.get("quantization_method").text().or_when_absent(self.facts.bnb)
 
 
 def _training(config: LlamaFactoryConfig) -> Training:
-    """What the arguments say that meets with sharding, with the quantization of the model.
+    """Training arguments that interact with sharding, with the quantization of the model.
 
     LLaMA-Factory stores 4-bit weights in the compute dtype and checkpoints gradients in the model itself.
     """
@@ -203,7 +203,7 @@ def _training(config: LlamaFactoryConfig) -> Training:
 
 
 def _seen(subject: LlamaFactoryFile, surroundings: Surroundings) -> Iterator[tuple[str, set[str]]]:
-    """The commands that read the file, with the settings that each gives besides (`learning_rate=1e-5`)."""
+    """The commands that read the file, with the settings that each overrides (`learning_rate=1e-5`)."""
     for command in (CLI, SCRIPT):
         for invocation in repository_invocations(surroundings.repository, command):
             words = [word.known or "" for word in invocation.words]
@@ -219,7 +219,7 @@ _OWN_SOURCE = ("src/llamafactory", "src/llmtuner", "llamafactory/hparams", "llmt
 
 
 class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
-    """LLaMA-Factory's files."""
+    """The program LLaMA-Factory: its files."""
 
     name = "llamafactory"
     readers = (FileReader(CLI),)
@@ -229,7 +229,7 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
         return [LlamaFactoryFile(Field.root(document, Dialect.OMEGACONF))]
 
     def recognise(self, document: Document) -> Sequence[LlamaFactoryFile]:
-        """A model by its path, with a method, a template and a dataset, or a stage of training."""
+        """A mapping with a model path and a method, a stage of training, or a template and a dataset."""
         root = Field.root(document, Dialect.OMEGACONF)
         keys = {entry.name for entry in root.entries()}
         if "model_name_or_path" not in keys:
@@ -238,7 +238,7 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
         return [LlamaFactoryFile(root)] if ours else []
 
     def alternatives(self, subject: LlamaFactoryFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
-        """The configuration, its training arguments, how they shard and how the two meet; one for each transformers."""
+        """The configuration, its training arguments and its sharding; one alternative for each transformers release."""
         keys = frozenset(entry.name for entry in subject.field.entries())
         seen = list(_seen(subject, surroundings))
         launched = list(launches(subject, surroundings))

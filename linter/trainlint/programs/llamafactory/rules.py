@@ -1,10 +1,10 @@
-"""The rules of LLaMA-Factory: what its parser, its checks of arguments and its loading of the model refuse."""
+"""The rules of LLaMA-Factory: what its parser, its argument checks and its model loading refuse."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, did_you_mean, some_of
+from trainlint.findings import Finding, Severity, did_you_mean, one_of, some_of
 from trainlint.programs.llamafactory.facts import (
     COMMANDS,
     MODEL_BITS,
@@ -22,11 +22,11 @@ from trainlint.training.limits import refused
 
 @rule("FS501", "llamafactory-unknown-key", ordinary_elsewhere=True)
 def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
-    """A key is no argument.
+    """A key is not an argument.
 
-    All keys are given to the dataclasses of the command, and one that none of them has raises ValueError before
-    anything starts, unless the environment sets ALLOW_EXTRA_ARGS. Arguments of training are no arguments of `export`,
-    `chat`, `api` or `eval`. Training with mcore_adapter (USE_MCA) brings other arguments: a file for it is left alone.
+    All keys are given to the dataclasses of the command, and a key that none of them has raises ValueError before
+    anything starts, unless the environment sets ALLOW_EXTRA_ARGS. `export`, `chat`, `api` and `eval` do not read
+    training arguments. Training with mcore_adapter (USE_MCA) has other arguments: a file for it is not checked.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/parser.py; the dataclasses of hparams/ and of transformers.
     """
@@ -37,7 +37,7 @@ def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFact
             continue
         command = f"llamafactory-cli {config.command}" if config.command else f"LLaMA-Factory {facts.release}"
         yield entry.finding(
-            f"{entry.name} is no argument of {command}", help=_instead(entry.name, config, facts), at_key=True
+            f"{entry.name} is not an argument of {command}", help=_instead(entry.name, config, facts), at_key=True
         )
 
 
@@ -45,11 +45,13 @@ def _instead(name: str, config: LlamaFactoryConfig, facts: LlamaFactoryFacts) ->
     known = declarations("llamafactory")
     tables = {table for names in COMMANDS.values() for table in names}
     having = [release for release in known.names if any(name in known.keys(table, release) for table in tables)]
-    if config.command and facts.release in having:
+    if config.command and (facts.release in having or name in config.arguments.facts.fields):
         return "remove it: this command does not read it"
     if having:
         gone = known.names.index(having[-1]) < known.names.index(facts.release)
-        return f"remove it: {having[-1]} was the last to have it" if gone else f"it came with {having[0]}"
+        if gone:
+            return f"remove it: LLaMA-Factory {having[-1]} was the last release with it"
+        return f"remove it, or use LLaMA-Factory {having[0]} or newer"
     other = config.arguments.facts.other_releases(name)
     if other:
         return config.arguments.facts.renamed(name) or f"remove it: {other}"
@@ -60,7 +62,7 @@ def _instead(name: str, config: LlamaFactoryConfig, facts: LlamaFactoryFacts) ->
 def llamafactory_duplicate_key(config: LlamaFactoryConfig) -> Iterator[Finding]:
     """A key is written twice.
 
-    OmegaConf, which reads the file, refuses equal keys in a mapping wherever they stand.
+    OmegaConf, which reads the file, refuses equal keys in any mapping.
 
     Source: OmegaConf, its loader of YAML; LLaMA-Factory 0.9.2 and later, hparams/parser.py.
     """
@@ -76,24 +78,24 @@ def _duplicates(field: Field) -> Iterator[Finding]:
 
 @rule("FS503", "llamafactory-value")
 def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
-    """The value is not one that the argument takes.
+    """An argument has a value that LLaMA-Factory refuses.
 
-    No value is converted, and few are looked at when the arguments are read: `finetuning_type` must be a known method,
-    `adapter_name_or_path` and tokens to add are texts with commas between the parts (a YAML list has no split()), the
-    switches of GaLore, APOLLO and BAdam are added up and cannot be texts, and reference and reward models are quantized
-    to 4 or 8 bits.
+    Values are not converted, and only a few are checked when the arguments are read: `finetuning_type` must be a known
+    method, `adapter_name_or_path` and added tokens are text with commas between the parts (a YAML list has no split()),
+    the switches of GaLore, APOLLO and BAdam are added up and cannot be text, and reference and reward models are
+    quantized to 4 or 8 bits.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, __post_init__ of the dataclasses of hparams/.
     """
     method = config.field.get("finetuning_type")
     if method.node is not None and not method.is_unknown and method.plain not in facts.finetuning_types:
         yield method.finding(
-            f"finetuning_type cannot be {method.written or 'empty'}",
-            help=did_you_mean(method.written, facts.finetuning_types) or f"one of {some_of(facts.finetuning_types)}",
+            f'finetuning_type cannot be "{method.written}"' if method.written else "finetuning_type must not be empty",
+            help=did_you_mean(method.written, facts.finetuning_types) or f"write {one_of(facts.finetuning_types)}",
         )
     model = config.field.get("model_name_or_path")
     if model.is_null:
-        yield model.finding("model_name_or_path is empty", help="name a model")
+        yield model.finding("model_name_or_path must not be empty", help="write the name or path of a model")
     for name in facts.split_texts:
         field = config.field.get(name)
         if field.text().wrong_type:
@@ -111,11 +113,12 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
 
 @rule("FS504", "llamafactory-word", severity=Severity.WARNING)
 def llamafactory_word(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
-    """The word is not one that the argument knows.
+    """An argument has an unknown word.
 
-    Words are not checked when a YAML file is read. A wrong `stage` ends the run once everything is loaded ("unknown
-    task"), others when they are first needed, and some are never missed: with a `quantization_method` that the release
-    does not know the model is loaded unquantized, without a word (`bitsandbytes` is called `bnb` since 0.9.3).
+    Words are not checked when a YAML file is read. A wrong `stage` ends the run after everything is loaded ("unknown
+    task"), others fail when they are first needed, and some have no effect: with a `quantization_method` that the
+    release does not know the model is loaded unquantized, without a message (`bitsandbytes` is called `bnb` since
+    0.9.3).
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, the dataclasses of hparams/, train/tuner.py and model_utils/quantization.py.
     """
@@ -128,23 +131,23 @@ def llamafactory_word(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> I
             if config.own_package and config.arguments.reader.knows_word(str(value)):
                 continue
             yield value.finding(
-                f'{name} has no "{value}"{_consequence(name, config)}',
-                help=did_you_mean(str(value), words) or f"one of {some_of(words)}",
+                f'{name} cannot be "{value}"{_consequence(name, config)}',
+                help=did_you_mean(str(value), words) or f"write {one_of(words)}",
             )
 
 
 def _consequence(name: str, config: LlamaFactoryConfig) -> str:
     if name == "quantization_method" and config.quantizes:
         return ": the model is not quantized"
-    return f": {some_of(STAGES, 6)} are there to run" if name == "stage" else ""
+    return f": the stages are {some_of(STAGES, 6)}" if name == "stage" else ""
 
 
 @rule("FS505", "llamafactory-data-limit")
 def llamafactory_data_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
-    """Settings of the data exclude each other, or one needs another.
+    """Two settings of the data exclude each other, or one needs another.
 
-    A validation share needs a dataset and no `eval_dataset`, streamed data counts its validation in examples, and so
-    on: the arguments are checked as they are read.
+    For example a validation share needs a dataset and no `eval_dataset`, and streamed data counts its validation in
+    examples. The arguments are checked as they are read.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/data_args.py and model_args.py.
     """
@@ -155,22 +158,23 @@ def llamafactory_data_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts
         mixed = config.data("mix_strategy") != "concat"
         if mixed and probs is not None and datasets is not None and probs != datasets:
             yield config.field.get("interleave_probs").finding(
-                f"{probs} probabilities for {datasets} of {name}", help="write one for each"
+                f"interleave_probs has {probs} probabilities for {datasets} datasets in {name}",
+                help="write one for each dataset",
             )
 
 
 def _parts(field: Field) -> int | None:
-    """How many parts a text has between commas, or a list items; None where it is not known."""
+    """The number of comma-separated parts of a text, or of items of a list; None where it is not known."""
     text = field.text().known
     return len(field.items()) if field.is_sequence else text.count(",") + 1 if text is not None else None
 
 
 @rule("FS506", "llamafactory-method-limit")
 def llamafactory_method_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
-    """The training method does not do this.
+    """A setting does not work with the training method or stage.
 
     LoRA's variants (DoRA, rsLoRA, LoRA+, PiSSA) and adapters need `finetuning_type: lora`; GaLore, APOLLO and BAdam
-    need another; PPO needs a reward model that fits.
+    need another method; PPO needs a reward model of the right kind.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/finetuning_args.py and parser.py.
     """
@@ -179,11 +183,11 @@ def llamafactory_method_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFac
 
 @rule("FS507", "llamafactory-quantization")
 def llamafactory_quantization(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
-    """A quantized model is asked for what it does not do.
+    """A setting does not work with a quantized model.
 
-    `quantization_bit` needs LoRA (or OFT, since 0.9.4), a vocabulary that stays as it is, one adapter at most, and
-    training without fp8. bitsandbytes quantizes to 4 or 8 bits, EETQ to 8, HQQ to any of 1 to 8 but 7; other numbers
-    end the run when the model is loaded.
+    `quantization_bit` needs LoRA (or OFT, since 0.9.4), an unchanged vocabulary, one adapter at most, and training
+    without fp8. bitsandbytes quantizes to 4 or 8 bits, EETQ to 8, HQQ to 1 to 8 except 7; another number ends the run
+    when the model is loaded.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/parser.py and model/model_utils/quantization.py.
     """
@@ -194,16 +198,14 @@ def llamafactory_quantization(config: LlamaFactoryConfig, facts: LlamaFactoryFac
     allowed = QUANTIZATION_BITS.get(str(method.known), ())
     known = method.is_(facts.bnb, "hqq", "eetq") and config.quantizes
     if known and bits.plain not in allowed:
-        yield bits.finding(
-            f"{method.known} does not quantize to {bits.written} bits", help=f"{some_of(allowed)} are possible"
-        )
+        yield bits.finding(f"{method.known} cannot quantize to {bits.written} bits", help=f"write {one_of(allowed, 7)}")
 
 
 @rule("FS508", "llamafactory-training-limit")
 def llamafactory_training_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
-    """Settings of training exclude each other, or one needs another.
+    """Two settings of training exclude each other, or one needs another.
 
-    Training needs a dataset, evaluation something to evaluate on, streamed data `max_steps`, prediction
+    Training needs a dataset, evaluation needs data to evaluate, streamed data needs `max_steps`, prediction needs
     `predict_with_generate` and stage sft; reward models and PPO do not load the best model at the end.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, get_train_args of hparams/parser.py.
@@ -215,39 +217,40 @@ def llamafactory_training_limit(config: LlamaFactoryConfig, facts: LlamaFactoryF
     if config.field.get("stage").text().is_("ppo"):
         for item in reporters.items() or [reporters]:
             if item.text().known_and_not_in(facts.ppo_reporters) and item.written not in ("none", "all"):
-                yield item.finding(f"PPO does not report to {item.written}", help=f"{some_of(facts.ppo_reporters)}")
+                help = f"write {one_of(facts.ppo_reporters)}"
+                yield item.finding(f"PPO cannot report to {item.written}", help=help)
 
 
 @rule("FS509", "llamafactory-several-devices")
 def llamafactory_several_devices(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
-    """This does not train on several devices.
+    """A setting does not work on several devices, or not under ZeRO-3.
 
-    Layer-wise GaLore and APOLLO and BAdam by ratio run on one device, layer-wise BAdam on several needs DeepSpeed
-    ZeRO-3. Under ZeRO-3 there is no generation in evaluation, no PiSSA, pure_bf16 or unsloth. It is an error where FSDP
-    is set up or the DeepSpeed file is there to look at, else a warning: llamafactory-cli starts a process for each GPU
-    that it finds.
+    Layer-wise GaLore and APOLLO and BAdam by ratio run on one device; layer-wise BAdam on several devices needs
+    DeepSpeed ZeRO-3. ZeRO-3 works without generation in evaluation, PiSSA, pure_bf16 and unsloth. It is an error where
+    FSDP is on or the DeepSpeed file is in the repository, else a warning: llamafactory-cli starts a process for each
+    GPU that it finds.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, get_train_args of hparams/parser.py.
     """
     if not config.trains:
         return
     severity = None if config.several else Severity.WARNING
-    why = "" if config.several else ", and each GPU gets a process"
+    why = "" if config.several else ", but each GPU gets a process"
     yield from refused(facts.limits["distributed"], config, severity=severity, why=why)
     if config.zero3:
         yield from refused(facts.limits["zero3"], config)
     elif config.names_zero3:
-        why = f", which {config.field.get('deepspeed').written} names"
+        why = f" (see {config.field.get('deepspeed').written})"
         yield from refused(facts.limits["zero3"], config, severity=Severity.WARNING, why=why)
 
 
 @rule("FS510", "llamafactory-quantized-under-fsdp")
 def llamafactory_quantized_under_fsdp(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
-    """Only 4-bit models of bitsandbytes are sharded.
+    """The model is quantized in a way that cannot be sharded.
 
-    Under FSDP with RAM-efficient loading, or under DeepSpeed ZeRO-3, 8-bit, HQQ and EETQ models are refused when the
-    model is loaded. FSDP comes from the file's own `fsdp`, or from the accelerate file that launches it. Without
-    RAM-efficient loading FSDP is not noticed there, and the model is sharded in a form that cannot be.
+    Only 4-bit models of bitsandbytes can be. Under FSDP with RAM-efficient loading, and under DeepSpeed ZeRO-3, 8-bit,
+    HQQ and EETQ models are refused when the model is loaded. FSDP comes from the file's own `fsdp` or from the
+    accelerate file that launches it. Without RAM-efficient loading FSDP is not noticed there, and sharding fails later.
 
     Set `quantization_bit: 4` with bitsandbytes.
 
@@ -265,7 +268,7 @@ def llamafactory_quantized_under_fsdp(config: LlamaFactoryConfig, facts: LlamaFa
         launched = setup.switch.document is not config.field.document
         loading = setup.ram_efficient_loading.or_when_absent(launched)
         yield bits.finding(
-            f"{what} are not sharded by FSDP",
+            f"FSDP cannot shard {what}",
             help="set quantization_bit: 4 with bitsandbytes",
             severity=None if loading.is_(True) else Severity.WARNING,
             related=setup.switch.relate("FSDP is on here"),
@@ -273,7 +276,7 @@ def llamafactory_quantized_under_fsdp(config: LlamaFactoryConfig, facts: LlamaFa
         return
     if config.zero3 or config.names_zero3:
         yield bits.finding(
-            f"{what} are not sharded by ZeRO-3",
+            f"ZeRO-3 cannot shard {what}",
             help="set quantization_bit: 4 with bitsandbytes",
             severity=None if config.zero3 else Severity.WARNING,
         )

@@ -1,8 +1,8 @@
-"""What each release of Soup refuses or ignores: its presets, its command's options.
+"""What each release of Soup refuses or ignores: its presets and the options of its command.
 
-The keys of `soup.yaml`, their types and bounds are in soup.json (read from the released packages), the settings that
-exclude or need each other in limits.txt; what is here was read in config/schema.py, commands/train.py and utils/
-of the same packages and tried on them.
+The keys of `soup.yaml`, their types and bounds are in soup.json, settings that exclude or need each other in
+limits.txt. The facts here were read in config/schema.py, commands/train.py and utils/ of the released packages, and
+tried on them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from trainlint.findings import Severity
-from trainlint.releases import behaviour, during, within
+from trainlint.releases import behaviour, during, names_within
 from trainlint.repository.invocations import Command
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.limits import Limit, limits_of_release
@@ -42,26 +42,26 @@ TRAIN = Command(
 )
 
 MAX_GPUS = 128
-"""The most that `--gpus` takes (utils/topology.py)."""
+"""The largest number that `--gpus` accepts (utils/topology.py)."""
 
 COMPILE_READERS = ("sft", "tts")
-"""Tasks whose trainer reads use_fsdp2_compile: trainer/sft.py, and trainer/tts.py that builds on it."""
+"""Tasks whose trainer reads use_fsdp2_compile: trainer/sft.py, and trainer/tts.py, which is based on it."""
 
 UNSHARDABLE = ("hqq", "eetq", "aqlm")
-"""Kinds of quantization that neither FSDP nor ZeRO stage 3 goes with (utils/quant_menu.py, since 0.38)."""
+"""Kinds of quantization that work neither with FSDP nor with ZeRO stage 3 (utils/quant_menu.py, since 0.38)."""
 
 ZERO3_PRESETS = ("zero3", "zero++", "zero_pp")
-"""DeepSpeed presets that the check of quantization takes for stage 3."""
+"""DeepSpeed presets that the check of quantization knows as stage 3."""
 
 ZERO3_UNCHECKED = ("zero3_offload",)
-"""DeepSpeed presets of stage 3 that it does not know."""
+"""DeepSpeed presets of stage 3 that the check does not know."""
 
 UNQUANTIZED_TASKS = ("distill", "classifier", "reranker", "cross_encoder", "prm", "moe_lora_routing", "unlearn", "asr")
-"""Tasks whose trainer never quantizes the model, so that the default is no quantization (since 0.76)."""
+"""Tasks whose trainer never quantizes the model; since 0.76 their default is no quantization."""
 
 MINIMUM_TORCH = "2.2"
 MINIMUM_ACCELERATE = "0.27"
-"""What utils/fsdp.py asks of torch and names for accelerate."""
+"""utils/fsdp.py checks torch's version and names accelerate's."""
 
 OPTIMIZERS = frozenset(
     "adafactor adagrad adalomo adamw_8bit adamw_anyprecision adamw_bnb_8bit adamw_hf adamw_torch adamw_torch_fused"
@@ -71,12 +71,12 @@ OPTIMIZERS = frozenset(
 OLD_OPTIMIZERS = frozenset(
     "adam_mini adamw_apex_fused ao_adamw_4bit ao_adamw_8bit ao_adamw_fp8 badam came_pytorch dion".split()
 )
-"""Taken up to 0.75.2; transformers 5 does not have them."""
+"""Accepted up to 0.75.2; transformers 5 does not have them."""
 
 TAKE_MORE = frozenset(
     "lr_groups mod_capacity_factor distill_mode distill_checkpoint reward_hack_mitigation stream_recompute".split()
 )
-"""Fields whose validators take more than their declared types and bounds say."""
+"""Fields whose validators accept more than their declared types and bounds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,47 +85,48 @@ class SoupFacts:
 
     release: str
     unknown_key: Severity | None
-    """What comes of a key that no section has: ERROR, WARNING, or None where it is dropped without a word."""
+    """How an unknown key is treated: ERROR, WARNING, or None where it is ignored without a message."""
     staged_field: Severity | None
-    """What comes of a field that nothing reads yet, once it differs from its default."""
+    """How a field that nothing reads yet is treated, if it differs from its default."""
     staged: Mapping[str, Spec]
     presets: Mapping[str, Spec]
     deepspeed_presets: tuple[str, ...]
     storage_follows_compute: bool = during("0.74.0..")
-    """4-bit storage under FSDP is set to the compute type, whatever is written."""
+    """4-bit storage under FSDP is set to the compute type, whatever the file says."""
     some_tasks_unquantized: bool = during("0.76.1..")
-    """Some tasks never quantize the model, so that the default is no quantization."""
+    """Some tasks never quantize the model, and their default is no quantization."""
     bitsandbytes_dropped: bool = during("0.76.1")
-    """A 4bit or 8bit that is written for such a task is ignored with a warning; later it is refused."""
+    """4bit or 8bit for such a task is ignored with a warning; later it is refused."""
     old_optimizers: bool = during("..0.75.2")
-    """The optimizers that were dropped are still there."""
+    """The old optimizers still exist."""
     limits: Mapping[str, tuple[Limit, ...]]
-    """By the section of limits.txt."""
+    """The limits by section of limits.txt."""
     strict: frozenset[str]
-    """Fields whose validators do not let a boolean pass for a number or a number for a boolean, as pydantic does."""
+    """Fields whose validators, unlike pydantic, refuse a boolean as a number and a number as a boolean."""
 
     @property
     def unquantized_tasks(self) -> tuple[str, ...]:
-        """The tasks that never quantize the model."""
+        """Tasks that never quantize the model."""
         return UNQUANTIZED_TASKS if self.some_tasks_unquantized else ()
 
     @property
     def optimizers(self) -> frozenset[str]:
-        """The names that training.optimizer may have."""
+        """The names that training.optimizer accepts."""
         return OPTIMIZERS | OLD_OPTIMIZERS if self.old_optimizers else OPTIMIZERS
 
     def fields(self, table: str) -> Mapping[str, Spec]:
-        """The fields of a section's model; none for a name that is no model."""
+        """The fields of a section's model; none for another name."""
         return _fields(self.release, table)
 
-    def has_option(self, name: str) -> bool:
-        """The option exists in this release's `soup train`."""
-        return name in SWITCHES or (name in VALUE_OPTIONS and within(self.release, VALUE_OPTIONS[name]))
+    @property
+    def options(self) -> frozenset[str]:
+        """The options of this release's `soup train`."""
+        return SWITCHES.union(names_within(VALUE_OPTIONS, self.release))
 
 
 @cache
 def _fields(release: str, table: str) -> Mapping[str, Spec]:
-    """Validators that rewrite a value still leave it to its type and bounds, but for a few fields."""
+    """The fields of a model; a validator that rewrites a value still checks type and bounds, except in TAKE_MORE."""
     known = declarations("soup")
     fields = known.fields(table, release) if table in known.tables else {}
     return {name: replace(spec, converted=name in TAKE_MORE) for name, spec in fields.items()}

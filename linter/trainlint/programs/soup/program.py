@@ -1,6 +1,7 @@
 """Soup: `soup.yaml`, the `soup train` commands that use it, and both together.
 
-Only the command line can ask for sharding, so that a file is judged with the commands of its repository that name it.
+Only the command line can ask for sharding, so a file is judged together with the commands of the repository that name
+it.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ class SoupFile:
 
 
 class SoupConfig:
-    """A `soup.yaml` as one release reads it: absent settings have their defaults, values the types of their fields."""
+    """A `soup.yaml` as one release reads it: with defaults, and with values in the types of their fields."""
 
     def __init__(self, field: Field, facts: SoupFacts) -> None:
         self.field = field
         self.facts = facts
 
     def place(self, name: str) -> Field:
-        """Where a setting stands (`training.lora.r`); a `lora` at the top level is the one of `training`."""
+        """Where a setting is written (`training.lora.r`); a top-level `lora` counts as that of `training`."""
         keys = name.split(".")
         if keys[:2] == ["training", "lora"] and self.field.at("training", "lora").node is None:
             lora = self.field.get("lora")
@@ -61,13 +62,13 @@ class SoupConfig:
         return self.field.at(*keys)
 
     def data(self, name: str) -> Data:
-        """The value of a setting as Soup takes it, its default where it is absent."""
+        """The value of a setting as Soup reads it; its default where it is absent."""
         if name == "training.quantization":
             return self._quantization()
         return self._plainly(name)
 
     def setting(self, name: str) -> Value[Plain]:
-        """The same as a value at its place."""
+        """The value of a setting at its place."""
         place, data = self.place(name), self.data(name)
         if data is None:
             return Absent(place)
@@ -90,7 +91,7 @@ class SoupConfig:
         return found
 
     def _quantization(self) -> Data:
-        """4bit where it is absent; the two `load_in_` switches and tasks that never quantize say otherwise."""
+        """The quantization: by default 4bit, unless a `load_in_` switch or the task decides otherwise."""
         found = self._plainly("training.quantization")
         for switch, meaning in (("training.load_in_8bit", "8bit"), ("training.load_in_16bit", "none")):
             value = self._plainly(switch)
@@ -113,51 +114,51 @@ class SoupConfig:
 
 
 class SoupCommand:
-    """One `soup train` on a command line, also one that ends before it looks at sharding: `--cloud`, `--find-lr`."""
+    """A `soup train` command, also one that ends before it checks sharding: `--cloud`, `--find-lr`."""
 
     def __init__(self, invocation: Invocation) -> None:
         self.invocation = invocation
 
     @property
     def preset(self) -> Value[str]:
-        """`--fsdp`; an empty text switches it off."""
+        """The value of `--fsdp`; an empty text counts as absent."""
         return _switched(self.invocation.flag("--fsdp"))
 
     @property
     def deepspeed(self) -> Value[str]:
-        """`--deepspeed`; an empty text switches it off."""
+        """The value of `--deepspeed`; an empty text counts as absent."""
         return _switched(self.invocation.flag("--deepspeed"))
 
     @property
     def gpus(self) -> Value[str]:
-        """`--gpus`; an empty text is as good as none."""
+        """The value of `--gpus`; an empty text counts as absent."""
         return _switched(self.invocation.flag("--gpus"))
 
     @property
     def cloud(self) -> Value[str]:
-        """`--cloud`."""
+        """The value of `--cloud`; an empty text counts as absent."""
         return _switched(self.invocation.flag("--cloud"))
 
     @property
     def config(self) -> Value[str]:
-        """`--config`, by default `soup.yaml`."""
+        """The value of `--config`; the default is `soup.yaml`."""
         return self.invocation.flag("--config", "-c").or_when_absent("soup.yaml")
 
     @property
     def trains(self) -> bool:
-        """It goes on to train on this machine."""
+        """The command trains on this machine."""
         return not (self.cloud.given or self.invocation.has("--find-lr", "--help"))
 
     @property
     def is_here(self) -> bool:
-        """The command runs where its step or container runs, not on another machine or in another container."""
+        """The command runs in its own step or container, not on another machine or in another container."""
         before = [word.text for word in self.invocation.before if "=" not in word.text]
         names = [word.rpartition("/")[2] for word in before if not word.startswith("-")]
         return not self.invocation.elsewhere and all(name in _HERE or name.isdigit() for name in names)
 
     @property
     def hidden_devices(self) -> Word | Field | None:
-        """What hides every GPU: CUDA_VISIBLE_DEVICES empty or -1, on the command line or in the step's `env`."""
+        """A CUDA_VISIBLE_DEVICES that hides every GPU (empty or -1), on the command line or in the step's `env`."""
         for word in self.invocation.before:
             name, equals, value = word.text.partition("=")
             if name == "CUDA_VISIBLE_DEVICES" and equals and value in ("", "-1") and word.known is not None:
@@ -168,7 +169,7 @@ class SoupCommand:
 
     @property
     def hosted_runner(self) -> Field | None:
-        """The `runs-on` of a workflow's job that names a runner of GitHub's own, none of which has a GPU."""
+        """The `runs-on` of a workflow's job if it names one of GitHub's own runners, which have no GPU."""
         job = _around(self.invocation.owner, "steps")
         runner = job.get("runs-on") if job is not None else None
         label = runner.text().known if runner is not None else None
@@ -176,7 +177,7 @@ class SoupCommand:
 
     @property
     def gpuless_container(self) -> Field | None:
-        """A pod's container that asks for no GPU, nor gets at one by another way that its manifest shows."""
+        """A pod's container that asks for no GPU and gets none in another way that its manifest shows."""
         container = self.invocation.owner
         if container is None or container.parent is None or container.parent.name != "containers":
             return None
@@ -195,7 +196,7 @@ class SoupCommand:
 
     @property
     def container_gpus(self) -> Value[int]:
-        """How many GPUs a pod's container gets."""
+        """The number of GPUs of a pod's container."""
         owner = self.invocation.owner
         if owner is None:
             return Absent(self.invocation.field)
@@ -204,9 +205,9 @@ class SoupCommand:
 
 
 class SoupTraining(SoupCommand):
-    """A `soup train` that goes on to train on the machine that it starts on.
+    """A `soup train` that trains on the machine where it starts.
 
-    `stage` is the ZeRO stage of the repository's own DeepSpeed file that it names.
+    `stage` is the ZeRO stage in the DeepSpeed file of the repository that it names.
     """
 
     def __init__(self, invocation: Invocation, stage: int | None = None) -> None:
@@ -215,7 +216,7 @@ class SoupTraining(SoupCommand):
 
 
 class SoupRun:
-    """A `soup.yaml` with a command that trains on it."""
+    """A `soup.yaml` with a command that trains with it."""
 
     def __init__(self, config: SoupConfig, command: SoupTraining) -> None:
         self.config = config
@@ -223,7 +224,7 @@ class SoupRun:
 
 
 class SoupStack:
-    """The versions that a repository pins for a run that is sharded."""
+    """The versions that a repository pins for a sharded run."""
 
     def __init__(self, command: SoupTraining, torch: Pinned | None, accelerate: Pinned | None) -> None:
         self.command = command
@@ -249,7 +250,7 @@ def _is_soup(root: Field, name: str) -> bool:
 
 
 def _command_views(invocation: Invocation, surroundings: Surroundings) -> Iterator[object]:
-    """A command by itself, and with the pins that are nearest to it."""
+    """A command, alone and with the nearest pins."""
     if not SoupCommand(invocation).trains:
         yield SoupCommand(invocation)
         return
@@ -286,7 +287,7 @@ def _zero_stage(invocation: Invocation, surroundings: Surroundings) -> int | Non
 
 
 def _config_of(invocation: Invocation, surroundings: Surroundings) -> SoupFile | None:
-    """The config that a command trains on, if the repository has it."""
+    """The config that a command trains with, if the repository has it."""
     name = SoupCommand(invocation).config.known
     file = named_file(surroundings.repository, invocation, name) if name else None
     if file is None:
@@ -307,13 +308,13 @@ def _switched(value: Value[str]) -> Value[str]:
 
 
 def _around(field: Field | None, key: str) -> Field | None:
-    """The mapping around a step whose sequence stands under a key."""
+    """The mapping around a step whose list is under a key."""
     steps = field.parent if field is not None else None
     return steps.parent if steps is not None and steps.name == key else None
 
 
 def _converted(value: str | bool | int | float, spec: Spec) -> Plain:
-    """A scalar in the type of its field, where the field has one type and takes it."""
+    """A scalar in the type of its field, if the field has one type and accepts the scalar."""
     kinds = [kind for kind in spec.types if kind != "None"]
     if kinds == ["bool"]:
         found = as_boolean(value)
@@ -325,7 +326,7 @@ def _converted(value: str | bool | int | float, spec: Spec) -> Plain:
 
 
 class Soup(WheelProgram[SoupFile | Invocation, SoupFacts]):
-    """Soup's configs and commands."""
+    """The program Soup: its configs and commands."""
 
     name = "soup"
     readers = (FileReader(TRAIN, "--config"), FileReader(TRAIN, "-c"))
@@ -342,7 +343,7 @@ class Soup(WheelProgram[SoupFile | Invocation, SoupFacts]):
         return invocations_in(document, [TRAIN])
 
     def alternatives(self, subject: SoupFile | Invocation, surroundings: Surroundings, release: str) -> Sequence[Views]:
-        """A config with the commands that name it, and the repository's scripts; a command with the config it names."""
+        """A config with the commands that name it and those in scripts; a command with the config that it names."""
         facts = facts_of(release)
         if isinstance(subject, Invocation):
             file = _config_of(subject, surroundings)
@@ -361,7 +362,7 @@ class Soup(WheelProgram[SoupFile | Invocation, SoupFacts]):
         return facts_of(release)
 
     def stated_near(self, subject: SoupFile | Invocation, surroundings: Surroundings) -> str:
-        """The file of the config, also of one that a command names."""
+        """The path of the config, or of the config that a command names."""
         return _near(subject, surroundings)
 
 

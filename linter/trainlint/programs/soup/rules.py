@@ -1,10 +1,10 @@
-"""Soup: `soup.yaml`, the `soup train` command line, and what the two make of sharding together."""
+"""The rules of Soup: `soup.yaml`, the `soup train` command line, and both together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, did_you_mean, nearest, some_of
+from trainlint.findings import Finding, Severity, did_you_mean, nearest, one_of
 from trainlint.programs.soup.facts import (
     COMPILE_READERS,
     MAX_GPUS,
@@ -37,15 +37,15 @@ _FOREIGN_PRESETS = {
 
 @rule("FS301", "soup-unknown-preset")
 def unknown_preset(command: SoupTraining, facts: SoupFacts) -> Iterator[Finding]:
-    """`--fsdp` names no preset of Soup.
+    """`--fsdp` names an unknown preset.
 
     `soup train` reads its config and then exits: the preset must be one of three words, in lower case. The names that
-    transformers and torch use (shard_grad_op, FULL_SHARD, hybrid_shard) are none of them. What each preset passes on to
+    transformers and torch use (shard_grad_op, FULL_SHARD, hybrid_shard) are unknown. Each preset sets
     TrainingArguments:
 
-    - full_shard: `fsdp: full_shard auto_wrap`; parameters, gradients and optimizer state are sharded.
-    - shard_grad: `fsdp: shard_grad_op auto_wrap`; gradients and optimizer state are sharded.
-    - full_offload: `fsdp: full_shard auto_wrap offload`; as full_shard, kept in the memory of the CPU.
+    - full_shard: `fsdp: full_shard auto_wrap`; shards parameters, gradients and optimizer state.
+    - shard_grad: `fsdp: shard_grad_op auto_wrap`; shards gradients and optimizer state.
+    - full_offload: `fsdp: full_shard auto_wrap offload`; as full_shard, but kept in the memory of the CPU.
 
     Each also sets `fsdp_config`: backward_prefetch backward_pre, and forward_prefetch, use_orig_params,
     limit_all_gathers and sync_module_states true. An empty text switches FSDP off.
@@ -56,8 +56,8 @@ def unknown_preset(command: SoupTraining, facts: SoupFacts) -> Iterator[Finding]
         word = str(command.preset)
         meant = _FOREIGN_PRESETS.get(word.lower()) or nearest(word, facts.presets)
         yield command.preset.finding(
-            f"{word} is no FSDP preset of Soup",
-            help=(f'did you mean "{meant}"? ' if meant else "") + f"presets: {some_of(facts.presets)}",
+            f'unknown FSDP preset "{word}"',
+            help=f'did you mean "{meant}"?' if meant else f"write {one_of(facts.presets)}",
         )
 
 
@@ -65,15 +65,17 @@ def unknown_preset(command: SoupTraining, facts: SoupFacts) -> Iterator[Finding]
 def fsdp_with_deepspeed(command: SoupTraining) -> Iterator[Finding]:
     """`--fsdp` and `--deepspeed` exclude each other.
 
-    Both shard the model, so `soup train` stops before it loads it. Keep one of them.
+    Both shard the model, and `soup train` stops before it loads it.
+
+    Keep one of them.
 
     Source: Soup 0.15 and later, utils/fsdp.py, validate_fsdp_config.
     """
     if command.preset.known and command.deepspeed.known:
         yield command.deepspeed.finding(
-            "--deepspeed beside --fsdp: Soup takes one of them",
-            help="drop --deepspeed or --fsdp",
-            related=command.preset.field.relate("FSDP is switched on here"),
+            "--deepspeed and --fsdp exclude each other",
+            help="remove --deepspeed or --fsdp",
+            related=command.preset.field.relate("FSDP is on here"),
         )
 
 
@@ -82,7 +84,7 @@ def unknown_deepspeed(command: SoupTraining, facts: SoupFacts) -> Iterator[Findi
     """`--deepspeed` names neither a preset of Soup nor a JSON file.
 
     It must be zero2, zero3, zero2_offload, zero3_offload, zero++ or zero_pp, or the path of an existing file whose name
-    ends in `.json`; `soup train` exits on anything else.
+    ends in `.json`; `soup train` exits at anything else.
 
     Source: Soup 0.73.3 to 0.77.0, commands/train.py.
     """
@@ -90,16 +92,18 @@ def unknown_deepspeed(command: SoupTraining, facts: SoupFacts) -> Iterator[Findi
     if name.known_and_not_in(facts.deepspeed_presets) and not str(name).endswith(".json"):
         yield name.finding(
             f"{name} is neither a DeepSpeed preset of Soup nor a .json file",
-            help=did_you_mean(str(name), facts.deepspeed_presets) or f"presets: {some_of(facts.deepspeed_presets, 6)}",
+            help=did_you_mean(str(name), facts.deepspeed_presets) or f"write {one_of(facts.deepspeed_presets, 6)}",
         )
 
 
 @rule("FS304", "soup-fsdp-backend")
 def fsdp_backend(run: SoupRun) -> Iterator[Finding]:
-    """The config's backend does not go with `--fsdp`.
+    """The config's backend does not work with `--fsdp`.
 
-    Backend unsloth is refused beside a preset. Backend mlx is let through, but its trainer knows no sharding: the
-    preset is announced and does nothing. Use backend transformers.
+    Backend unsloth is refused with a preset. Backend mlx is accepted, but its trainer has no sharding: the preset is
+    printed and has no effect.
+
+    Use backend transformers.
 
     Source: Soup 0.73.3 to 0.77.0, utils/fsdp.py, validate_fsdp_config (unsloth), trainer/mlx_routing.py (mlx).
     """
@@ -107,10 +111,10 @@ def fsdp_backend(run: SoupRun) -> Iterator[Finding]:
     if run.command.preset.known and backend.is_("unsloth", "mlx"):
         refused = backend.is_("unsloth")
         yield backend.finding(
-            f"backend {backend} {'does not go with' if refused else 'does nothing about'} --fsdp {run.command.preset}",
-            help="set backend: transformers, or drop --fsdp from the command",
+            f"backend {backend} {'does not work with' if refused else 'ignores'} --fsdp {run.command.preset}",
+            help="set backend: transformers, or remove --fsdp from the command",
             severity=Severity.ERROR if refused else Severity.WARNING,
-            related=run.command.preset.field.relate("FSDP is switched on here"),
+            related=run.command.preset.field.relate("FSDP is on here"),
         )
 
 
@@ -118,10 +122,9 @@ def fsdp_backend(run: SoupRun) -> Iterator[Finding]:
 def fsdp_without_cuda(command: SoupTraining) -> Iterator[Finding]:
     """`soup train --fsdp` runs where there is no CUDA device.
 
-    `soup train` looks for a CUDA device and stops when a preset is given and there is none. Certain are a runner of
-    GitHub's own (`ubuntu-latest` and its like have no GPU) and a CUDA_VISIBLE_DEVICES that hides all of them. A pod's
-    container without a GPU in its resources is a warning: on a cluster that hands GPUs out in another way it may see
-    one.
+    `soup train` stops when a preset is given and there is no CUDA device. It is an error on one of GitHub's own runners
+    (`ubuntu-latest` and the like have no GPU) and with a CUDA_VISIBLE_DEVICES that hides all GPUs. A pod's container
+    without a GPU in its resources is a warning: a cluster may give it one in another way.
 
     Source: Soup 0.15 and later, utils/fsdp.py, validate_fsdp_config.
     """
@@ -130,28 +133,28 @@ def fsdp_without_cuda(command: SoupTraining) -> Iterator[Finding]:
     hidden, runner, container = command.hidden_devices, command.hosted_runner, command.gpuless_container
     if hidden is not None:
         place = hidden if isinstance(hidden, Field) else hidden.field
-        yield place.finding("this hides every GPU from soup train --fsdp", help="drop it, or drop --fsdp")
+        yield place.finding("this hides every GPU from soup train --fsdp", help="remove it, or remove --fsdp")
     elif runner is not None:
         yield command.preset.finding(
             f"soup train --fsdp needs a CUDA device, which {runner.written} does not have",
-            help="run it on a runner with a GPU, or drop --fsdp",
-            related=runner.relate("the runner is chosen here"),
+            help="use a runner with a GPU, or remove --fsdp",
+            related=runner.relate("the runner"),
         )
     elif container is not None:
         yield command.preset.finding(
-            "soup train --fsdp needs a CUDA device, and this container asks for none",
-            help="give it resources.limits with nvidia.com/gpu, or drop --fsdp",
+            "soup train --fsdp needs a CUDA device, but this container asks for none",
+            help="add nvidia.com/gpu to resources.limits, or remove --fsdp",
             severity=Severity.WARNING,
-            related=container.relate("no GPU here"),
+            related=container.relate("the container asks for no GPU"),
         )
 
 
 @rule("FS306", "soup-compile-without-fsdp")
 def compile_without_fsdp(run: SoupRun) -> Iterator[Finding]:
-    """`use_fsdp2_compile` is set, and the command that trains on this config shards nothing with FSDP.
+    """`use_fsdp2_compile` is set, but the command that uses this config does not shard with FSDP.
 
     `soup train` stops: the switch needs a preset (`--fsdp full_shard`, shard_grad or full_offload) and excludes
-    `--deepspeed`, which compiles by itself. Only the command line can give the preset; no key of the file does.
+    `--deepspeed`, which compiles by itself. Only the command line can give the preset; the file has no key for it.
 
     Source: Soup 0.27 and later, utils/fsdp.py, validate_fsdp2_compile_config.
     """
@@ -164,23 +167,23 @@ def compile_without_fsdp(run: SoupRun) -> Iterator[Finding]:
         return
     if deepspeed.known:
         yield compiled.finding(
-            f"use_fsdp2_compile does not go with --deepspeed {deepspeed}",
-            help="train with --fsdp full_shard, or drop use_fsdp2_compile",
-            related=deepspeed.field.relate("DeepSpeed is switched on here"),
+            f"use_fsdp2_compile does not work with --deepspeed {deepspeed}",
+            help="train with --fsdp full_shard, or remove use_fsdp2_compile",
+            related=deepspeed.field.relate("DeepSpeed is on here"),
         )
     elif preset.absent:
         yield compiled.finding(
-            "use_fsdp2_compile needs --fsdp on the command line, and this command has none",
-            help="add --fsdp full_shard to the command, or drop use_fsdp2_compile",
+            "use_fsdp2_compile needs --fsdp, which this command does not have",
+            help="add --fsdp full_shard to the command, or remove use_fsdp2_compile",
             related=run.command.invocation.field.relate("the command"),
         )
 
 
 @rule("FS307", "soup-compile-backend")
 def compile_backend(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
-    """`use_fsdp2_compile` with a backend other than transformers.
+    """`use_fsdp2_compile` is set with a backend other than transformers.
 
-    Whatever the command line says, `soup train` refuses it: unsloth and mlx compile in their own way.
+    `soup train` refuses it whatever the command line says: unsloth and mlx compile in their own way.
 
     Source: Soup 0.27 and later, utils/fsdp.py, validate_fsdp2_compile_config.
     """
@@ -189,10 +192,10 @@ def compile_backend(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
 @rule("FS308", "soup-compile-not-read", severity=Severity.WARNING)
 def compile_not_read(config: SoupConfig) -> Iterator[Finding]:
-    """The trainer of this task never reads `use_fsdp2_compile`.
+    """The trainer of this task does not read `use_fsdp2_compile`.
 
-    Only the trainers of sft and tts turn it into torch_compile. The others pass FSDP's settings on without it, so that
-    the run goes on and compiles nothing.
+    Only the trainers of sft and tts turn it into torch_compile. The others pass FSDP's settings on without it: the run
+    goes on and compiles nothing.
 
     Source: Soup 0.73.3 to 0.77.0, trainer/sft.py alone calls apply_fsdp_training_kwargs.
     """
@@ -201,7 +204,7 @@ def compile_not_read(config: SoupConfig) -> Iterator[Finding]:
     trains = compiled.is_(True) and config.setting("backend").is_("transformers")
     if trains and task.known_and_not_in(COMPILE_READERS):
         yield compiled.finding(
-            f"use_fsdp2_compile does nothing in task {task}", help="drop it; only sft and tts read it"
+            f"use_fsdp2_compile has no effect in task {task}", help="remove it: only sft and tts read it"
         )
 
 
@@ -209,9 +212,11 @@ def compile_not_read(config: SoupConfig) -> Iterator[Finding]:
 def quantization_sharded(run: SoupRun) -> Iterator[Finding]:
     """HQQ, EETQ and AQLM models cannot be sharded.
 
-    `soup train` stops when such a quantization meets `--fsdp`, or `--deepspeed` with zero3, zero++ or zero_pp. Its
-    check does not know zero3_offload, nor looks into a JSON file, though both may shard the parameters just as well:
-    the run starts and goes wrong later, which is a warning here. Use quantization 4bit or none, or ZeRO stage 2.
+    `soup train` stops when such a quantization is combined with `--fsdp`, or with `--deepspeed` zero3, zero++ or
+    zero_pp. Its check does not know zero3_offload and does not read JSON files, which may shard the parameters too: the
+    run starts and fails later, which is a warning here.
+
+    Use quantization 4bit or none, or ZeRO stage 2.
 
     Source: Soup 0.38 and later, utils/quant_menu.py, check_quant_distributed_compat.
     """
@@ -224,20 +229,20 @@ def quantization_sharded(run: SoupRun) -> Iterator[Finding]:
     if sharding is not None:
         checked = sharding is preset or not unchecked
         yield quantization.finding(
-            f"quantization {quantization} cannot be sharded, and the command says {sharding}",
+            f"quantization {quantization} cannot be sharded, but the command has {sharding}",
             help="use quantization 4bit or none, or --deepspeed zero2",
             severity=Severity.ERROR if checked else Severity.WARNING,
-            related=sharding.field.relate("sharding is switched on here"),
+            related=sharding.field.relate("sharding is on here"),
         )
 
 
 @rule("FS310", "soup-quant-storage", severity=Severity.WARNING)
 def quant_storage(run: SoupRun, facts: SoupFacts) -> Iterator[Finding]:
-    """The storage type of a 4-bit model under FSDP.
+    """The storage type of a 4-bit model under FSDP is missing, or is overridden.
 
-    Up to 0.73, without `bnb_4bit_quant_storage` the weights are gathered in 32 bits: Soup says so and trains slowly;
-    set bfloat16 or float16, as the run computes. From 0.74 Soup sets the storage to the type that the run computes in,
-    and a uint8 or float32 in the file is overridden.
+    Up to 0.73, without `bnb_4bit_quant_storage` the weights are gathered in 32 bits: Soup says so and trains slowly.
+    Set bfloat16 or float16, the type that the run computes in. From 0.74 Soup sets the storage to that type itself and
+    overrides a uint8 or float32 in the file.
 
     Source: Soup 0.73.3 (utils/quant_menu.py) and 0.74.0 to 0.77.0 (resolve_fsdp_qlora_quant_storage).
     """
@@ -247,22 +252,22 @@ def quant_storage(run: SoupRun, facts: SoupFacts) -> Iterator[Finding]:
     if facts.storage_follows_compute and storage.is_("uint8", "float32"):
         yield storage.finding(
             f"bnb_4bit_quant_storage {storage} is overridden under --fsdp",
-            help="drop it: Soup sets the type that the run computes in",
+            help="remove it: Soup uses the type that the run computes in",
         )
     elif storage.absent and not facts.storage_follows_compute:
         yield storage.finding(
-            "a 4-bit model under --fsdp without bnb_4bit_quant_storage is gathered in 32 bits",
+            "without bnb_4bit_quant_storage a 4-bit model under --fsdp is gathered in 32 bits",
             help="set training.bnb_4bit_quant_storage: bfloat16",
-            related=run.command.preset.field.relate("FSDP is switched on here"),
+            related=run.command.preset.field.relate("FSDP is on here"),
         )
 
 
 @rule("FS311", "soup-stream-layers")
 def stream_layers(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
-    """`stream_layers` beside a setting that it excludes.
+    """`stream_layers` is combined with a setting that it excludes.
 
-    Streaming builds the model without its weights and brings them in layer by layer, so nothing may change or shard
-    those layers: use_fsdp2_compile, other backends, tasks that generate, quantization but 4bit, DoRA and the like. The
+    Streaming builds the model without its weights and loads them layer by layer, so nothing may change or shard those
+    layers: use_fsdp2_compile, other backends, tasks that generate, any quantization but 4bit, DoRA and the like. The
     config is refused. From 0.76 also quantization_aware, fp8_attention, nvfp4, use_liger and use_flash_attn.
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, the validator of stream_layers.
@@ -272,11 +277,11 @@ def stream_layers(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
 @rule("FS312", "soup-relora")
 def relora(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
-    """`relora_steps` beside a setting that it excludes.
+    """`relora_steps` is combined with a setting that it excludes.
 
     From 0.76 each restart of ReLoRA merges the adapter into the base weights, which must be plain and writable: no
     quantization (the default is 4bit), no use_fsdp2_compile, no stream_layers, DoRA or VeRA. The config is refused.
-    From 0.77 a task whose loss compares with a frozen reference is, too.
+    From 0.77 a task whose loss compares with a frozen reference is refused too.
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, the validator of relora_steps.
     """
@@ -285,7 +290,7 @@ def relora(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
 @rule("FS313", "soup-pipeline-stages")
 def pipeline_stages(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
-    """`parallelism: pipeline` without at least two stages.
+    """`parallelism: pipeline` has fewer than two stages.
 
     `soup train` stops, also where pipeline_stages is left out, since its default is 1.
 
@@ -296,7 +301,7 @@ def pipeline_stages(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
 @rule("FS314", "soup-pipeline-gpus")
 def pipeline_gpus(run: SoupRun) -> Iterator[Finding]:
-    """More pipeline stages than GPUs.
+    """There are more pipeline stages than GPUs.
 
     `soup train` counts the GPUs of the machine and stops when there are fewer than pipeline_stages. The number is known
     where the command runs in a container that asks for GPUs.
@@ -307,7 +312,7 @@ def pipeline_gpus(run: SoupRun) -> Iterator[Finding]:
     number = stages.known
     if run.config.setting("training.parallelism").is_("pipeline") and isinstance(number, int) and gpus.below(number):
         yield stages.finding(
-            f"{number} pipeline stages need as many GPUs, and the container has {gpus}",
+            f"{number} pipeline stages need as many GPUs, but the container has {gpus}",
             help="lower pipeline_stages, or ask for more GPUs",
             related=gpus.field.relate("the GPUs of the container"),
         )
@@ -317,26 +322,28 @@ def pipeline_gpus(run: SoupRun) -> Iterator[Finding]:
 def pipeline_data_parallel(config: SoupConfig) -> Iterator[Finding]:
     """`parallelism: pipeline` does not make the run pipeline-parallel.
 
-    Soup checks the settings and then trains data-parallel, as it says in a box on the console: every GPU holds the
-    whole model. To spread a model over GPUs use `--fsdp` or `--deepspeed`.
+    Soup checks the settings and then trains data-parallel, as it prints on the console: every GPU holds the whole
+    model.
+
+    To spread a model over GPUs use `--fsdp` or `--deepspeed`.
 
     Source: Soup 0.27 to 0.77.0, commands/train.py.
     """
     parallelism, stages = config.setting("training.parallelism"), config.setting("training.pipeline_stages").known
     if parallelism.is_("pipeline") and isinstance(stages, int) and stages > 1:
         yield parallelism.finding(
-            "parallelism: pipeline is checked, but the run is data-parallel",
-            help="shard the model with soup train --fsdp full_shard",
+            "parallelism: pipeline has no effect: the run is data-parallel",
+            help="remove it, and shard the model with soup train --fsdp full_shard",
         )
 
 
 @rule("FS320", "soup-sharding-key")
 def sharding_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
-    """A key about FSDP or DeepSpeed in `soup.yaml`, which has none.
+    """`soup.yaml` has a key for FSDP or DeepSpeed, which only the command line can set.
 
-    Sharding is asked for on the command line: `soup train --fsdp full_shard`, `--deepspeed zero3`, `--gpus 4`. The only
-    key of the file about it is `training.use_fsdp2_compile`. Up to 0.73 such a key is dropped without a word and the
-    model trains unsharded, 0.74 warns, 0.75 and later refuse the file.
+    Sharding is an option of the command: `soup train --fsdp full_shard`, `--deepspeed zero3`, `--gpus 4`. The only key
+    of the file about it is `training.use_fsdp2_compile`. Up to 0.73 any other is ignored without a message and the
+    model trains unsharded; 0.74 warns, 0.75 and later refuse the file.
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, config/unknown_keys.py.
     """
@@ -345,7 +352,7 @@ def sharding_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
             flag = next((f"--{key}" for key in _SHARDING_KEYS if entry.name.lower().startswith(key)), "--gpus")
             yield entry.finding(
                 f"soup.yaml has no key {entry.name}: {_outcome(facts)}",
-                help=f"give {flag} to soup train instead",
+                help=f"remove it, and give {flag} to soup train",
                 severity=facts.unknown_key or Severity.WARNING,
                 at_key=True,
             )
@@ -353,10 +360,11 @@ def sharding_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
 @rule("FS321", "soup-unknown-key")
 def unknown_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
-    """A key that this section of `soup.yaml` does not have.
+    """A section of `soup.yaml` has an unknown key.
 
-    Up to 0.73 it is dropped without a word, 0.74 says so, 0.75 and later refuse the file. The setting then has its
-    default, which is how a misspelt gradient_checkpointing or a LoRA section in the wrong place went unnoticed.
+    Up to 0.73 it is ignored without a message, 0.74 warns, 0.75 and later refuse the file. Where it is ignored, the
+    setting keeps its default: so a misspelt gradient_checkpointing, or a LoRA section in the wrong place, goes
+    unnoticed.
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, config/unknown_keys.py.
     """
@@ -364,7 +372,7 @@ def unknown_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
         if not _about_sharding(entry.name):
             yield entry.finding(
                 f"{_section(table)} has no key {entry.name}: {_outcome(facts)}",
-                help=_elsewhere(entry.name, table, facts) or "drop it",
+                help=_elsewhere(entry.name, table, facts) or "remove it",
                 severity=facts.unknown_key or Severity.WARNING,
                 at_key=True,
             )
@@ -372,9 +380,9 @@ def unknown_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
 @rule("FS322", "soup-staged-field")
 def staged_field(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
-    """A field that Soup declares for later and that nothing reads yet.
+    """A field is set that nothing reads yet.
 
-    0.76 warns of one that differs from its default, 0.77 refuses the file.
+    Soup declares such fields for later. 0.76 warns of one that differs from its default, 0.77 refuses the file.
 
     Source: Soup 0.76.1 and 0.77.0, config/staged_fields.py.
     """
@@ -384,8 +392,8 @@ def staged_field(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
             continue
         if facts.staged_field is not None and place.written != "" and config.data(name) != spec.default:
             yield place.finding(
-                f"nothing reads {name} yet",
-                help="drop it",
+                f"{name} has no effect yet",
+                help="remove it",
                 severity=facts.staged_field,
                 at_key=True,
             )
@@ -393,10 +401,10 @@ def staged_field(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
 @rule("FS323", "soup-field-value")
 def field_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
-    """A value of the wrong type, none of the words that a field takes, or out of its bounds.
+    """A value has the wrong type, is not one of the field's words, or is out of its bounds.
 
-    Soup checks its file with pydantic before anything else. Texts that are numbers pass for numbers (`2e-5`), texts
-    like "yes" for booleans; numbers do not pass for texts, and null only where a field may be left empty.
+    Soup first checks its file with pydantic. Text that is a number counts as a number (`2e-5`), text like "yes" as a
+    boolean; a number does not count as text, and null is only accepted where a field may be empty.
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py.
     """
@@ -404,7 +412,7 @@ def field_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
         place = refusal.place
         written = place.written or ("null" if place.is_null else "this")
         hint = did_you_mean(place.written, refusal.choices)
-        yield place.finding(f"{place.name} takes {refusal.wanted}, not {written}", help=hint)
+        yield place.finding(f"{place.name} must be {refusal.wanted}, not {refusal.got or written}", help=hint)
 
 
 def _refused_values(config: SoupConfig, facts: SoupFacts) -> Iterator[Refusal]:
@@ -422,7 +430,7 @@ def _refused_values(config: SoupConfig, facts: SoupFacts) -> Iterator[Refusal]:
 
 @rule("FS324", "soup-missing-field")
 def missing_field(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
-    """A field that Soup cannot do without: `base`, `data`, or `train` in it.
+    """A required field is missing: `base`, `data`, or `train` in `data`.
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py.
     """
@@ -430,35 +438,35 @@ def missing_field(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     for refusal in model_refusals(config.field, facts.fields("SoupConfig"), schema):
         if refusal.missing:
             name = ".".join(str(step) for step in (*refusal.place.path, refusal.wanted))
-            yield refusal.place.get(refusal.wanted).finding(f"{name} is missing")
+            yield refusal.place.get(refusal.wanted).finding(f"{name} is missing", help=f"add {name}")
 
 
 @rule("FS325", "soup-lora-twice")
 def lora_twice(config: SoupConfig) -> Iterator[Finding]:
-    """`lora` at the top level and in `training`.
+    """`lora` is given at the top level and in `training`.
 
-    Soup moves a top-level `lora` into `training`; where both have one it refuses to choose.
+    Soup moves a top-level `lora` into `training`; where both have one, it refuses the file.
 
     Source: Soup 0.40.1 and later, config/schema.py.
     """
     lora, inner = config.field.get("lora"), config.field.at("training", "lora")
     if lora.node is not None and inner.node is not None:
         yield lora.finding(
-            "lora stands at the top level and in training",
-            help="keep training.lora",
+            "lora is given at the top level and in training",
+            help="keep the one in training",
             at_key=True,
-            related=inner.relate("the other one"),
+            related=inner.relate("lora in training"),
         )
 
 
 @rule("FS326", "soup-quantization-settings")
 def quantization_settings(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
-    """Quantization beside a setting that it excludes.
+    """A setting excludes this quantization, or needs one.
 
-    The default is 4bit, so that what trains the weights themselves needs `quantization: none` written out: use_galore,
-    lora.r of 0, unfrozen_parameters, from 0.76 PiSSA and LoftQ. Refused are also bnb_4bit_quant_storage without 4-bit
-    weights, load_in_8bit beside load_in_16bit, pre-quantized formats with backend mlx, and from 0.76 any quantization
-    in a task whose trainer quantizes nothing.
+    The default is 4bit, so everything that trains the weights themselves needs an explicit `quantization: none`:
+    use_galore, lora.r of 0, unfrozen_parameters, from 0.76 PiSSA and LoftQ. Also refused are bnb_4bit_quant_storage
+    without 4-bit weights, load_in_8bit together with load_in_16bit, pre-quantized formats with backend mlx, and from
+    0.76 any quantization in a task whose trainer does not quantize.
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, utils/galore.py.
     """
@@ -467,10 +475,10 @@ def quantization_settings(config: SoupConfig, facts: SoupFacts) -> Iterator[Find
 
 @rule("FS327", "soup-setting-needs")
 def setting_needs(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
-    """A setting that needs another one beside it: a task, a switch, a data format.
+    """A setting needs another one: a task, a switch, a data format.
 
-    Soup refuses settings that would do nothing, such as grpo_variant in a task other than grpo, stream_source without
-    stream_layers, or the parts of reward_hack without reward_hack_mitigation; and a task without what it trains with,
+    Soup refuses settings that would have no effect, such as grpo_variant in a task other than grpo, stream_source
+    without stream_layers, or the parts of reward_hack without reward_hack_mitigation; and a task without what it needs,
     such as distill without teacher_model.
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py; each pair was tried on each release.
@@ -480,11 +488,11 @@ def setting_needs(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
 @rule("FS328", "soup-refused-value")
 def refused_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
-    """A value that the field's type takes and that Soup refuses all the same.
+    """A value has the right type, but Soup refuses it.
 
-    An optimizer that it does not know, a batch size below 1, switches and variants that were declared and never worked.
-    adam_mini, adamw_apex_fused, ao_adamw_4bit, ao_adamw_8bit, ao_adamw_fp8, badam, came_pytorch and dion are refused
-    from 0.76, since transformers 5 does not have them.
+    Examples are an unknown optimizer, a batch size below 1, and switches and variants that were declared and never
+    worked. adam_mini, adamw_apex_fused, ao_adamw_4bit, ao_adamw_8bit, ao_adamw_fp8, badam, came_pytorch and dion are
+    refused from 0.76 on, since transformers 5 does not have them.
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, utils/optimizer_zoo.py.
     """
@@ -492,16 +500,17 @@ def refused_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     optimizer = config.setting("training.optimizer")
     if optimizer.known_and(lambda name: isinstance(name, str) and name.lower() not in facts.optimizers):
         yield optimizer.finding(
-            f"Soup {facts.release} has no optimizer {optimizer}", help=did_you_mean(str(optimizer), facts.optimizers)
+            f"Soup {facts.release} has no optimizer {optimizer}",
+            help=did_you_mean(str(optimizer), facts.optimizers) or "write another optimizer, such as adamw_torch",
         )
 
 
 @rule("FS330", "soup-command-line")
 def command_line(command: SoupCommand, facts: SoupFacts) -> Iterator[Finding]:
-    """An option that `soup train` does not have, one without its value, or a word that is none.
+    """`soup train` has an unknown option, an option without its value, or a word that it does not take.
 
     The command line is refused before the config is read. `--nodes`, `--node-rank`, `--master-addr` and `--master-port`
-    exist from 0.76; there is no `--device`.
+    exist from 0.76 on; there is no `--device`.
 
     Source: Soup 0.73.3 to 0.77.0, commands/train.py.
     """
@@ -509,14 +518,17 @@ def command_line(command: SoupCommand, facts: SoupFacts) -> Iterator[Finding]:
         name = flag.name.text
         if flag.name.known is None:
             continue
-        if not facts.has_option(name):
-            later = f"soup train of {facts.release}" if name in VALUE_OPTIONS else "soup train"
-            yield flag.name.field.finding(f"{later} has no option {name}", help=did_you_mean(name, VALUE_OPTIONS))
+        if name not in facts.options:
+            known = VALUE_OPTIONS.get(name, "")
+            place = f"soup train of Soup {facts.release}" if known else "soup train"
+            later = f"use Soup {known.partition('..')[0]} or newer, or remove it"
+            help = later if known else did_you_mean(name, facts.options) or "remove it"
+            yield flag.name.field.finding(f"{place} has no option {name}", help=help)
         elif name in VALUE_OPTIONS and not flag.values:
-            yield flag.name.field.finding(f"{name} needs a value")
+            yield flag.name.field.finding(f"{name} needs a value", help="write the value behind it")
     for word in command.invocation.positionals:
         if word.known is not None:
-            yield word.field.finding(f"soup train takes no word of its own: {word}", help="give the config as --config")
+            yield word.field.finding(f"soup train takes options only, not {word}", help=f"write --config {word}")
 
 
 @rule("FS331", "soup-gpus")
@@ -526,14 +538,15 @@ def gpus(command: SoupTraining) -> Iterator[Finding]:
     Source: Soup 0.73.3 to 0.77.0, utils/topology.py.
     """
     if command.gpus.known_and(lambda text: not _is_gpu_count(text)):
-        yield command.gpus.finding(f"--gpus takes auto or a number from 1 to {MAX_GPUS}, not {command.gpus}")
+        message = f"--gpus must be auto or a number from 1 to {MAX_GPUS}, not {command.gpus}"
+        yield command.gpus.finding(message, help="write auto, or the number of GPUs")
 
 
 @rule("FS332", "soup-cloud-unsharded", severity=Severity.WARNING)
 def cloud_unsharded(command: SoupCommand) -> Iterator[Finding]:
-    """`--cloud` leaves `--fsdp` and `--deepspeed` behind.
+    """`--cloud` ignores `--fsdp` and `--deepspeed`.
 
-    With `--cloud` Soup renders a job from the config alone; the job runs `soup train` without the sharding options of
+    With `--cloud` Soup makes a job from the config alone; the job runs `soup train` without the sharding options of
     this command.
 
     Source: Soup 0.73.3 to 0.77.0, commands/train.py (read, not run).
@@ -541,8 +554,8 @@ def cloud_unsharded(command: SoupCommand) -> Iterator[Finding]:
     for sharding in (command.preset, command.deepspeed):
         if command.cloud.known and sharding.known:
             yield sharding.finding(
-                f"the job that --cloud {command.cloud} renders trains without {sharding}",
-                help="run soup train --fsdp on the machine itself",
+                f"the job of --cloud {command.cloud} trains without {sharding}",
+                help=f"remove it, or run soup train on the machine itself, without --cloud {command.cloud}",
             )
 
 
@@ -550,9 +563,9 @@ def cloud_unsharded(command: SoupCommand) -> Iterator[Finding]:
 def versions(stack: SoupStack, facts: SoupFacts) -> Iterator[Finding]:
     """The repository pins versions with which `soup train --fsdp` does not start.
 
-    FSDP needs torch 2.2 or newer, which Soup looks at before it trains, and accelerate 0.27 or newer, which it only
-    names; from 0.74 its package asks for that accelerate itself, so that the pin cannot be installed with it. Said only
-    where a pin leaves no version that would do.
+    FSDP needs torch 2.2 or newer, which Soup checks before it trains, and accelerate 0.27 or newer, which it only
+    names; from 0.74 its package requires that accelerate, so an older pin cannot be installed with it. Reported only
+    where a pin allows no version that would do.
 
     Source: Soup 0.73.3 to 0.77.0, utils/fsdp.py, is_fsdp_available; the package's requirements.
     """
@@ -565,7 +578,7 @@ def versions(stack: SoupStack, facts: SoupFacts) -> Iterator[Finding]:
                 f"soup train --fsdp needs {pin.package} {oldest} or newer",
                 help=f"pin {pin.package}>={oldest}",
                 severity=Severity.WARNING if only_named else Severity.ERROR,
-                related=stack.command.preset.field.relate("FSDP is switched on here"),
+                related=stack.command.preset.field.relate("FSDP is on here"),
             )
 
 
@@ -573,7 +586,7 @@ def versions(stack: SoupStack, facts: SoupFacts) -> Iterator[Finding]:
 
 
 def _unknown_keys(config: SoupConfig, facts: SoupFacts) -> Iterator[tuple[Field, str]]:
-    """The keys that their section's model does not have, with the name of the model."""
+    """The keys that their section does not have, with the section's model."""
     for entry, table in _unknown_below(config.field, "SoupConfig", facts):
         if table != "SoupConfig" or entry.name != "lora":
             yield entry, table
@@ -598,7 +611,7 @@ def _about_sharding(name: str) -> bool:
 def _outcome(facts: SoupFacts) -> str:
     if facts.unknown_key is Severity.ERROR:
         return "the file is refused"
-    return "Soup warns and ignores it" if facts.unknown_key else "it is ignored without a word"
+    return "Soup warns and ignores it" if facts.unknown_key else "it is ignored without a message"
 
 
 def _section(table: str) -> str:
@@ -607,11 +620,11 @@ def _section(table: str) -> str:
 
 
 def _elsewhere(name: str, table: str, facts: SoupFacts) -> str:
-    """What was meant: a key of the same section that is near, or the same key in another section."""
+    """Help: the section that has the key, or a similar key of this section."""
     fields = facts.fields(table)
     for other, place in (("TrainingConfig", "training"), ("LoraConfig", "training.lora"), ("DataConfig", "data")):
         if other != table and name in facts.fields(other):
-            return f"{name} is a key of {place}"
+            return f"move it to {place}"
     return did_you_mean(name, fields)
 
 

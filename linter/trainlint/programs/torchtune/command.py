@@ -1,4 +1,4 @@
-"""The words that `tune run` gets, and what they make of a recipe's config."""
+"""The words of a `tune run` command, and what they change in a recipe's config."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from trainlint.findings import shortened
 from trainlint.programs.torchtune.omegaconf import Node, split_key
 from trainlint.reading.document import Unparsable, documents
 from trainlint.reading.scalars import Dialect
@@ -16,7 +17,7 @@ from trainlint.repository.shell import Word
 
 @dataclass(frozen=True)
 class Arg:
-    """One word of a command at its place; what a shell or a template puts into its key or value is not known."""
+    """One word of a command at its place; its key or value is unknown where a shell or a template fills it in."""
 
     text: str
     field: Field
@@ -32,22 +33,22 @@ class Arg:
 
     @classmethod
     def of_value(cls, value: Value[str]) -> Arg:
-        """An item of a container's args."""
+        """An item of a container's `args`."""
         text = value.known if value.known is not None else value.field.written
         key, _, rest = text.partition("=")
         return cls(text, value.field, not filled_in(key), not filled_in(rest))
 
     @property
     def key(self) -> str:
-        """What stands before the first `=`."""
+        """The text before the first `=`."""
         return self.text.partition("=")[0]
 
 
 @dataclass(frozen=True)
 class Override:
-    """One argument of a recipe: `value` for its key, or None where the key is taken out.
+    """One argument of a recipe: the `value` of its key, or None where the key is removed.
 
-    `refusal` and `help` say why torchtune does not take it.
+    `refusal` and `help` are message and help where torchtune refuses it.
     """
 
     arg: Arg
@@ -60,11 +61,11 @@ class Override:
 
 @dataclass
 class TuneRun:
-    """The words that `tune run` gets.
+    """A `tune run` command.
 
-    `own_recipe` says that the recipe is, or may be, the user's own module; `config_found` that the config is a file of
-    the repository or may stand elsewhere. `launched` is True where torchrun's options are there, None where something
-    else may have started the processes. `base` is the config before the overrides, where that is known.
+    `own_recipe`: the recipe is, or may be, the user's own module. `config_found`: the config is a file of the
+    repository, or may be elsewhere. `launched` is True with torchrun's options, None where something else may have
+    started the processes. `base` is the config before the overrides, where it is known.
     """
 
     field: Field
@@ -84,12 +85,12 @@ class TuneRun:
 
     @cached_property
     def overrides(self) -> list[Override]:
-        """What the arguments do to the config, in order."""
+        """The changes to the config, in order."""
         return list(_overrides(self.args, self.base))
 
     @property
     def merged(self) -> Node | None:
-        """The config with all overrides; None where they are not all known or one of them raises."""
+        """The config with all overrides; None where one is unknown or refused."""
         if self.base is None or any(o.refusal or not o.arg.key_known for o in self.overrides):
             return None
         config = self.base.copy()
@@ -134,14 +135,18 @@ def _overrides(args: Iterable[Arg], base: Node | None) -> Iterator[Override]:
             yield Override(
                 arg,
                 key,
-                refusal=f"a recipe takes no flags: {key}",
-                help="write key=value; torchrun's options stand before the recipe",
+                refusal=f"a recipe takes no flag {key}",
+                help="write key=value, and torchrun's options before the recipe",
             )
         elif arg.text.startswith("~"):
             yield _removal(arg, key.removeprefix("~"), left)
         elif arg.value_known and arg.text.count("=") != 1:
-            what = "has no =" if "=" not in arg.text else "has more than one ="
-            yield Override(arg, key, refusal=f"{arg.text} {what}, so it is no override", help="write key=value")
+            yield Override(
+                arg,
+                key,
+                refusal=f"not a key=value override: {shortened(arg.text, 60)}",
+                help="write key=value, with one =",
+            )
         elif not key:
             yield Override(arg, key)
         else:
@@ -149,27 +154,28 @@ def _overrides(args: Iterable[Arg], base: Node | None) -> Iterator[Override]:
             if section is not None and section.mapping is not None and "_component_" in section.mapping:
                 key += "._component_"
             value = _value(arg)
-            yield Override(arg, key, value, "" if value else f"the value of {key} is not YAML")
+            refusal = "" if value else f"the value of {key} is not valid YAML"
+            yield Override(arg, key, value, refusal, "" if value else "write a YAML value, in quotes if it is text")
 
 
 def _removal(arg: Arg, key: str, left: Node | None) -> Override:
     if "_component_" in key:
-        return Override(arg, key, refusal="a component cannot be removed", help="name another: section=component")
+        return Override(arg, key, refusal="a component cannot be removed", help="replace it: section=component")
     if left is None:
         return Override(arg, key)
     node = left.at(key)
     if not node.present:
-        return Override(arg, key, refusal=f"~{key}: the config has no {key} to remove", missing=True)
+        return Override(arg, key, refusal=f"the config has no {key} to remove", help=f"remove ~{key}", missing=True)
     if node.mapping is not None and "_component_" in node.mapping:
         return Override(
-            arg, key, refusal=f"{key} is a component, which cannot be removed", help=f"name another: {key}=component"
+            arg, key, refusal=f"{key} is a component and cannot be removed", help=f"replace it: {key}=component"
         )
     left.remove(split_key(key))
     return Override(arg, key)
 
 
 def _value(arg: Arg) -> Node | None:
-    """The value of an override, which OmegaConf reads as YAML; None where it is none."""
+    """The value of an override, which OmegaConf reads as YAML; None where it is not valid YAML."""
     written = arg.text.partition("=")[2]
     node = Node(arg.field, None, "")
     if not arg.value_known:
@@ -187,5 +193,5 @@ def _value(arg: Arg) -> Node | None:
 
 
 def filled_in(text: str) -> bool:
-    """A template, a shell or Kubernetes (`$(NAME)`) puts something into this text."""
+    """A template, a shell or Kubernetes (`$(NAME)`) fills in this text."""
     return is_template(text) or "$(" in text

@@ -1,14 +1,14 @@
-"""What each release of torchtune ships: recipes, configs, components; and what its source has had since the last one.
+"""The recipes, configs and components that each release of torchtune ships, and those that its source has added since.
 
 Source: tools/torchtune_facts.py, which reads the released wheels and writes the three files beside this one. A value
-that is not the same in all releases is an object whose keys name the releases that share one (`"0.4.0 0.5.0"`).
+that differs between releases is an object; each of its keys names the releases of one value (`"0.4.0 0.5.0"`).
 
 torchtune.json             `recipes`: the registry (`file`, `distributed`, `configs` with their files, null where the
                            registered file is not shipped), the settings that a recipe reads when it is constructed
-                           (`start`), while it sets up (`setup`), or only perhaps (`optional`), and its `checks`
+                           (`start`), while it sets up (`setup`) or only in some cases (`optional`), and its `checks`
 torchtune-components.json  `modules`: the names of every module, each with its parameters (`!` after a required one,
-                           `**` where any keyword is taken), `@module` where it is imported from, or `?` where no
-                           more is known than that it is there; the empty name is the module itself
+                           `**` where it accepts any keyword), `@module` for the module that it is imported from, or
+                           `?` where it is only known to exist; the empty name is the module itself
 torchtune-configs.json     `configs`: for each shipped config its list of keys (by index in `shapes`) and their values
                            (by index in `values`)
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
 
 DATES: Mapping[str, str] = {"0.4.0": "2024-11-14", "0.5.0": "2024-12-20", "0.6.1": "2025-04-07"}
-"""The day that each release was made on. Source: the wheels, which require none of the other trainers nor torch."""
+"""The day of each release. Source: the wheels, which require neither the other trainers nor torch."""
 
 RELEASES = tuple(DATES)
 
@@ -46,10 +46,10 @@ DEVICES = frozenset(
     "cpu cuda fpga hip hpu ideep ipu lazy maia meta mkldnn mps mtia npu opencl opengl privateuseone ve vulkan xla"
     " xpu".split()
 )
-"""What torch takes for a device's type; npu comes with torch_npu. Source: torch.device, torch 2.13."""
+"""The device types of torch; npu comes with torch_npu. Source: torch.device, torch 2.13."""
 
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "output_proj")
-"""The attention modules that can get LoRA; any other name in lora_attn_modules is passed over in silence.
+"""The attention modules that can get LoRA; any other name in lora_attn_modules is ignored without a message.
 
 Source: LORA_ATTN_MODULES of torchtune.modules.peft, 0.4.0 to 0.6.1; the builders of 0.6.1 called on meta tensors.
 """
@@ -58,12 +58,12 @@ LORA_PARAMETERS = (
     "apply_lora_to_mlp", "apply_lora_to_output", "lora_alpha", "lora_attn_modules", "lora_dropout", "lora_rank",
     "quantize_base", "use_dora",
 )  # fmt: skip
-"""What LoRA's model builders take and the plain ones do not."""
+"""Parameters that only LoRA's model builders have."""
 
 TIED_OUTPUT = re.compile(
     r"torchtune\.models\.(?:llama3_2\.q?lora_llama3_2|qwen2_5\.q?lora_qwen2_5_(?:0_5b|1_5b|3b))(?:_|$)"
 )
-"""Model builders that refuse apply_lora_to_output, since the output layer is the embedding.
+"""Model builders that refuse apply_lora_to_output: their output layer is the embedding.
 
 Source: the lora builders of torchtune.models, 0.4.0 to 0.6.1, those of 0.6.1 called on meta tensors.
 """
@@ -84,16 +84,16 @@ INSTANTIATED = (
     "quantizer", "ref_checkpointer", "ref_policy_checkpointer", "reward_and_value_model", "reward_checkpointer",
     "teacher_checkpointer", "teacher_model", "tensor_parallel_plan", "tokenizer", "value_checkpointer",
 )  # fmt: skip
-"""The sections that recipes hand to config.instantiate: a mapping with `_component_`, or null; lists as `dataset`."""
+"""Sections that recipes pass to config.instantiate: a mapping with `_component_`, or null; `dataset` also a list."""
 
 NUMBERS = (
     "batch_size", "epochs", "gradient_accumulation_steps", "log_every_n_steps", "max_steps_per_epoch", "seed",
     "tensor_parallel_dim",
 )  # fmt: skip
-"""The settings that recipes count with, so that a text raises. Source: the recipes, 0.4.0 to 0.6.1."""
+"""The settings that recipes calculate with: text raises. Source: the recipes, 0.4.0 to 0.6.1."""
 
 PROFILER = "torchtune.training.setup_torch_profiler"
-"""The only component that recipes take in `profiler`. Source: _setup_profiler of the recipes, 0.4.0 to 0.6.1."""
+"""The only component that recipes accept in `profiler`. Source: _setup_profiler of the recipes, 0.4.0 to 0.6.1."""
 
 RENAMED: Mapping[str, str] = {
     "torchtune.utils.metric_logging": "torchtune.training.metric_logging",
@@ -106,27 +106,27 @@ RENAMED: Mapping[str, str] = {
     "torchtune.modules.get_cosine_schedule_with_warmup": "torchtune.training.get_cosine_schedule_with_warmup",
     "torchtune.modules.rlhf.loss": "torchtune.rlhf.loss",
 }
-"""Where components are that 0.1 and 0.2 had elsewhere. Source: the wheels 0.1.1 to 0.4.0."""
+"""The new paths of components that have moved since 0.1 and 0.2. Source: the wheels 0.1.1 to 0.4.0."""
 
 DATASET_PARAMETERS_GONE: Mapping[str, str] = {
     "max_seq_len": "tokenizer.max_seq_len",
     "template": "tokenizer.prompt_template",
     "chat_format": "tokenizer.prompt_template",
 }
-"""What dataset builders took in 0.1 and 0.2, and what does it since. Source: the wheels 0.1.1, 0.2.1 and 0.3.1."""
+"""Parameters of dataset builders in 0.1 and 0.2, and what replaces them. Source: the wheels 0.1.1, 0.2.1 and 0.3.1."""
 
 LOADER_KEYWORDS = frozenset(
     "batch_size cache_dir chunksize column_names columns data_dir data_files delimiter download_config download_mode"
     " encoding features field header keep_in_memory name names num_proc revision sample_by save_infos sep split"
     " storage_options streaming token trust_remote_code verification_mode".split()
 )
-"""What a dataset may well hand on. Source: datasets.load_dataset and its csv, json, parquet and text builders."""
+"""Keywords that a dataset may pass on. Source: datasets.load_dataset and its csv, json, parquet and text builders."""
 
 TORCHRUN_BARE = (
     "--standalone", "--module", "-m", "--no_python", "--run_path", "--virtual_local_rank",
     "--signals_to_handle_default", "-h", "--help",
 )  # fmt: skip
-"""torchrun's options that take no value. Source: torch.distributed.run, torch 2.5 to 2.13."""
+"""torchrun's options without a value. Source: torch.distributed.run, torch 2.5 to 2.13."""
 
 _SINCE_COMPONENTS = (
     "torchtune.dev.", "torchtune.models.gemma3", "torchtune.models.llama4", "torchtune.models.qwen3",
@@ -140,7 +140,7 @@ _SINCE_CONFIGS = (
 
 
 def unreleased_component(path: str) -> bool:
-    """A component that torchtune's source has had since 0.6.1, its last release; a config with one is for that source.
+    """A component that torchtune's source has added since 0.6.1, its last release; a config with it is for that source.
 
     Source: the modules and configs of its main branch, 2025.
     """
@@ -148,18 +148,18 @@ def unreleased_component(path: str) -> bool:
 
 
 def unreleased_recipe(name: str) -> bool:
-    """A recipe that is registered in torchtune's source since 0.6.1. Source: its registry, main branch, 2025."""
+    """A recipe that torchtune's source has added since 0.6.1. Source: its registry, main branch, 2025."""
     return name in _SINCE_RECIPES
 
 
 def unreleased_config(name: str) -> bool:
-    """A config that is registered in torchtune's source since 0.6.1. Source: its registry, main branch, 2025."""
+    """A config that torchtune's source has added since 0.6.1. Source: its registry, main branch, 2025."""
     return name.startswith(_SINCE_CONFIGS)
 
 
 @dataclass(frozen=True)
 class Signature:
-    """The parameters of a component; `keywords` where it takes any keyword besides."""
+    """The parameters of a component; `keywords`: it also accepts any keyword."""
 
     parameters: tuple[str, ...]
     required: frozenset[str]
@@ -167,7 +167,7 @@ class Signature:
 
     @classmethod
     def of(cls, written: str) -> Signature:
-        """A signature as the facts file holds it."""
+        """A signature as written in the facts file."""
         words = [word for word in written.split() if not word.startswith("*")]
         names = tuple(word.rstrip("!") for word in words)
         return cls(names, frozenset(w[:-1] for w in words if w.endswith("!")), "**" in written.split())
@@ -177,8 +177,8 @@ class Signature:
 class Component:
     """What a dotted path leads to.
 
-    `exists` is None where the path leads out of the packages that are known. `signature` is None where only the
-    existence is known. For a path that leads nowhere, `parent` is as far as it leads and `known` what is there.
+    `exists` is None where the path leads out of the known packages. `signature` is None where only the existence is
+    known. For a path that leads nowhere, `parent` is its part that exists and `known` the names in it.
     """
 
     exists: bool | None
@@ -192,9 +192,9 @@ class Component:
 class RecipeFacts:
     """One registered recipe of a release.
 
-    `configs` are the registered names with their files, None where the file is not shipped. `start`, `setup` and
-    `optional` are the settings that it reads, dotted inside sections: when it is constructed, while it sets up, and
-    only perhaps.
+    `configs` are the registered names with their files, None where the file is not shipped. The recipe reads the
+    settings (dotted inside sections) in `start` when it is constructed, those in `setup` while it sets up, and those in
+    `optional` only in some cases.
     """
 
     name: str
@@ -207,7 +207,7 @@ class RecipeFacts:
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The settings without which it raises."""
+        """The settings that must be there."""
         return (*self.start, *self.setup)
 
     @cached_property
@@ -217,14 +217,14 @@ class RecipeFacts:
 
 
 class TorchtuneFacts:
-    """One release."""
+    """One release of torchtune."""
 
     def __init__(self, release: str) -> None:
         self.release = release
 
     @cached_property
     def recipes(self) -> Mapping[str, RecipeFacts]:
-        """The registry."""
+        """The registered recipes, by name."""
         found = {}
         for name, attributes in _recipes().items():
             file, distributed, start, setup, optional, checks = (
@@ -263,7 +263,7 @@ class TorchtuneFacts:
         return [config for config in self.configs if slash and config.startswith(model)]
 
     def config_file(self, name: str, recipe: str) -> str | None:
-        """The shipped file that a config's name stands for: the recipe's own first, then any recipe's."""
+        """The shipped file of a config: of the given recipe, else of any."""
         own = self.recipes.get(recipe)
         for candidate in (*([own] if own else []), *self.recipes.values()):
             if name in candidate.configs:
@@ -271,7 +271,7 @@ class TorchtuneFacts:
         return None
 
     def recipes_of_file(self, path: str) -> tuple[RecipeFacts, ...]:
-        """The recipes for which the file is shipped of which this path has the name (`…/llama3_2/1B_full.yaml`)."""
+        """The recipes that ship a file of this path's name (`…/llama3_2/1B_full.yaml`)."""
         tail = "/".join(path.split("/")[-2:])
         return tuple(recipe for recipe in self.recipes.values() if tail in recipe.configs.values())
 
@@ -287,16 +287,16 @@ class TorchtuneFacts:
 
     @cached_property
     def model_types(self) -> tuple[str, ...]:
-        """What a checkpointer takes as model_type."""
+        """The model_type words of a checkpointer."""
         return _texts(self._at(_file("torchtune.json")["model_types"]))
 
     @cached_property
     def settings(self) -> frozenset[str]:
-        """The top-level settings that some recipe reads or some shipped config holds."""
+        """The top-level settings of all recipes and shipped configs."""
         return frozenset().union(*self._settings.values())
 
     def settings_of(self, recipe: RecipeFacts) -> frozenset[str]:
-        """The top-level settings that a recipe reads or a config that is shipped for it holds."""
+        """The top-level settings of a recipe and of the configs shipped for it."""
         return self._settings[recipe.name]
 
     @cached_property
@@ -308,7 +308,7 @@ class TorchtuneFacts:
         return found
 
     def component(self, path: str) -> Component:
-        """What a dotted path of `_component_` leads to, as torchtune walks it: attributes, then submodules."""
+        """What a dotted path in `_component_` leads to, as torchtune resolves it: attributes, then submodules."""
         parts = path.split(".")
         depth = next((n for n in range(len(parts), 0, -1) if self._is_module(".".join(parts[:n]))), 0)
         if not depth:
@@ -328,7 +328,7 @@ class TorchtuneFacts:
         return self._at(_mapping(_modules().get(name)).get("", _MISSING)) is not _MISSING
 
     def _entry(self, module: str, name: str) -> str | None:
-        """The signature of a name, imports followed; None where the module has no such name."""
+        """The signature of a name, through imports; None where the module has no such name."""
         entry = self._at(_mapping(_modules()[module]).get(name, {}))
         if not isinstance(entry, str) or entry is _MISSING:
             return None
@@ -344,7 +344,7 @@ class TorchtuneFacts:
         return tuple(name for name in names if not name.startswith("_"))
 
     def _at(self, value: Json) -> Json:
-        """A value as this release has it; _MISSING where it has none."""
+        """A value in this release; _MISSING where it has none."""
         if isinstance(value, dict) and all(key.partition(" ")[0] in RELEASES for key in value):
             return next((v for releases, v in value.items() if self.release in releases.split()), _MISSING)
         return value
@@ -355,7 +355,7 @@ _MISSING = "\0"
 
 @cache
 def facts_of(release: str) -> TorchtuneFacts:
-    """One known release."""
+    """The facts of one known release."""
     return TorchtuneFacts(release)
 
 

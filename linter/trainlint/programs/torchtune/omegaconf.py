@@ -1,7 +1,7 @@
-"""A config as OmegaConf holds it: of a file, of data and of overrides merged, interpolation resolved, places kept.
+"""A config as OmegaConf holds it: files, data and overrides merged, interpolation resolved, and every place kept.
 
-Source: OmegaConf 2.3 and 2.4, its grammar of interpolation (`${a.b}`, `${.sibling}`, `${a[0]}`, `${name:argument}`,
-`\\${` for a literal one), its loader and its rules for merging; each asked about every form that is read here.
+Source: OmegaConf 2.3 and 2.4: its grammar of interpolation (`${a.b}`, `${.sibling}`, `${a[0]}`, `${name:argument}`,
+`\\${` for a literal one), its loader and its rules for merging; each was run on every form that is read here.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MISSING = "???"
-"""OmegaConf's mark of a value that must still be given."""
+"""OmegaConf's mark of a value that is still missing."""
 
 RESOLVERS = frozenset("oc.create oc.decode oc.deprecated oc.dict.keys oc.dict.values oc.env oc.select".split())
-"""The resolvers that OmegaConf brings; any other is registered by a program."""
+"""OmegaConf's own resolvers; a program may register others."""
 
 MAX_DEPTH = 40
 MAX_HOPS = 50
 MAX_LENGTH = 2_000
-"""What goes deeper, refers further or grows longer than in any config is not read."""
+"""A value that is nested deeper, refers further or grows longer than in any config counts as unknown."""
 
 _FILLED_IN = re.compile(r"\{\{|\{%|<[A-Za-z][A-Za-z0-9_ .-]*>")
 _RESOLVER = re.compile(r"\s*([A-Za-z_][\w.]*)\s*:")
@@ -41,7 +41,7 @@ _KEYS = re.compile(r"[^.\[\]]+")
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a value cannot be read; `resolver` where it names one that OmegaConf does not have."""
+    """Why a value cannot be read; `resolver`: it names a resolver that OmegaConf does not have."""
 
     node: Node
     message: str
@@ -64,10 +64,10 @@ class NotInFiles(Exception):
 
 
 class Node:
-    """One node of a config, or the place of one that is not there.
+    """One node of a config, or the place of a missing one.
 
-    `field` is the place for findings: the node's own in a file, the words that gave it otherwise. `own` says that the
-    user wrote it, and did not take it over from a shipped config.
+    `field` is the place for findings: in a file the node's own, otherwise the words that gave it. `own`: the user wrote
+    it; it does not come from a shipped config.
     """
 
     __slots__ = ("field", "items", "key", "mapping", "own", "parent", "plain", "present")
@@ -88,7 +88,7 @@ class Node:
     def of_field(
         cls, field: Field, parent: Node | None = None, key: str = "", place: Field | None = None, depth: int = 0
     ) -> Node:
-        """What is written in a field; `place` stands for it where the field is in no file.
+        """The node of a field; `place` is its place where the field is not in a file.
 
         A value that is nested deeper than in any config counts as unknown.
         """
@@ -108,7 +108,7 @@ class Node:
 
     @classmethod
     def of_data(cls, data: Json, place: Field, parent: Node | None = None, key: str = "") -> Node:
-        """Plain data of a shipped config, all of it at one place."""
+        """The node of plain data from a shipped config, all at one place."""
         node = cls(place, parent, key, own=False)
         if isinstance(data, dict):
             node.mapping = {name: cls.of_data(value, place, node, name) for name, value in data.items()}
@@ -119,7 +119,7 @@ class Node:
         return node
 
     def copy(self, parent: Node | None = None) -> Node:
-        """The same below another parent."""
+        """A copy below another parent."""
         node = Node(self.field, parent, self.key, own=self.own, present=self.present)
         node.plain = self.plain
         if self.mapping is not None:
@@ -129,7 +129,7 @@ class Node:
         return node
 
     def put(self, keys: list[str], value: Node) -> None:
-        """Merge a value in at a path: mappings key by key, anything else as a whole."""
+        """Merge a value at a path: mappings key by key, anything else as a whole."""
         node = self
         for key in keys[:-1]:
             child = node.mapping.get(key) if node.mapping is not None else None
@@ -154,7 +154,7 @@ class Node:
         self.mapping[key] = child
 
     def remove(self, keys: list[str]) -> bool:
-        """Take a key out, and what is empty without it; False where it is not there."""
+        """Remove a key, and the sections that this leaves empty; False where there is no such key."""
         child = self.mapping.get(keys[0]) if self.mapping is not None else None
         if child is None or self.mapping is None:
             return False
@@ -164,7 +164,7 @@ class Node:
             del self.mapping[keys[0]]
         return True
 
-    # finding a way in it
+    # going down and up
 
     @property
     def root(self) -> Node:
@@ -193,7 +193,7 @@ class Node:
         return self._target(frozenset())
 
     def get(self, key: str) -> Node:
-        """The node of a key; one that is not there where there is none."""
+        """The node of a key; a missing one where there is none."""
         try:
             holder = self.target
         except (Unresolved, NotInFiles):
@@ -223,7 +223,7 @@ class Node:
 
     @property
     def entries(self) -> Mapping[str, Node]:
-        """The keys of the mapping that is here."""
+        """The keys of a mapping."""
         try:
             return self.target.mapping or {}
         except (Unresolved, NotInFiles):
@@ -231,7 +231,7 @@ class Node:
 
     @property
     def elements(self) -> list[Node]:
-        """The items of the sequence that is here."""
+        """The items of a sequence."""
         try:
             return self.target.items or []
         except (Unresolved, NotInFiles):
@@ -241,7 +241,7 @@ class Node:
 
     @property
     def value(self) -> Value[Plain]:
-        """The scalar that is read here; null counts as Absent, a mapping or sequence as of the wrong type."""
+        """The scalar here; null is Absent, a mapping or sequence is WrongType."""
         if not self.present:
             return Absent(self.field)
         try:
@@ -286,15 +286,15 @@ class Node:
         return self.value.known_and_not_in(allowed)
 
     def text(self) -> Value[str]:
-        """A text; anything else is of the wrong type."""
+        """The text here; anything else is WrongType."""
         return self._typed(lambda plain: plain if isinstance(plain, str) else None)
 
     def number(self) -> Value[float]:
-        """A number; a boolean counts as one, as Python has it."""
+        """The number here; a boolean counts as one, as in Python."""
         return self._typed(lambda plain: float(plain) if isinstance(plain, (int, float)) else None)
 
     def truth(self) -> Value[bool]:
-        """Whether Python takes it for true: `"False"` is, an empty list is not."""
+        """Whether the value is true in Python: `"False"` is, an empty list is not."""
         value = self.value
         if isinstance(value, WrongType):
             return Known(self.field, bool(self.entries or self.elements))
@@ -333,13 +333,13 @@ class Node:
         if not isinstance(self.plain, str):
             return self.plain
         if self.plain == MISSING:
-            raise Unresolved("a value must still be given", f"write it here, or give it as {self.name}=… to tune run")
+            raise Unresolved("the value is missing (???)", f"write it here, or give {self.name}=… to tune run")
         if _FILLED_IN.search(self.plain.replace("${", "")):
             raise NotInFiles
         if "${" not in self.plain:
             return self.plain
         if self in seen:
-            raise Unresolved("this value refers to itself")
+            raise Unresolved("the value refers to itself", "write the value itself")
         if len(seen) > MAX_HOPS or self.plain.count("${") > MAX_HOPS:
             raise NotInFiles
         return self._interpolated(self.plain, seen | {self})
@@ -360,7 +360,9 @@ class Node:
             if resolver[1] in RESOLVERS:
                 raise NotInFiles
             raise Unresolved(
-                f'OmegaConf has no resolver "{resolver[1]}"', did_you_mean(resolver[1], RESOLVERS), resolver=True
+                f'OmegaConf has no resolver "{resolver[1]}"',
+                did_you_mean(resolver[1], RESOLVERS) or "write the value itself",
+                resolver=True,
             )
         path = _spelled(self._interpolated(inner, seen)) if "${" in inner else inner
         path = path.strip()
@@ -368,7 +370,7 @@ class Node:
         node = self.root if not dots else self
         for _ in range(dots):
             if node.parent is None:
-                raise Unresolved(f"${{{path}}} leads out of the config")
+                raise Unresolved(f"${{{path}}} leads out of the config", "use fewer dots: each leads one level up")
             node = node.parent
         for key in _KEYS.findall(path):
             node = self._step(node._target(seen), key, path)
@@ -380,12 +382,13 @@ class Node:
         if found is None and node.items is not None and key.isdigit() and int(key) < len(node.items):
             found = node.items[int(key)]
         if found is None:
-            raise Unresolved(f"${{{path}}} names nothing: there is no {key}", did_you_mean(key, node.mapping or ()))
+            hint = did_you_mean(key, node.mapping or ()) or f"add {key}, or name another key"
+            raise Unresolved(f"${{{path}}} names nothing: there is no {key}", hint)
         return found
 
 
 def _split(text: str) -> Iterator[tuple[bool, str]]:
-    """The literal stretches of a text and, marked, the insides of its interpolations.
+    """The parts of a text: literal ones (False) and the insides of interpolations (True).
 
     Raises Unresolved where an interpolation has no end or is empty.
     """
@@ -419,7 +422,7 @@ def _end(text: str, start: int) -> int:
             if not text[start:index].strip():
                 break
             return index
-    raise Unresolved("this interpolation is not well-formed", "write ${key}, or \\${ for the characters themselves")
+    raise Unresolved("the interpolation has no end or is empty", "write ${key}, or \\${ for the literal characters")
 
 
 def _spelled(part: Node | Plain) -> str:

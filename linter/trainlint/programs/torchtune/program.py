@@ -1,7 +1,7 @@
 """torchtune: recipe configs, `tune run` commands, and TrainJobs that start torchtune, as one typed view.
 
-Whatever starts a recipe comes to the same thing: words for `tune run` and the config that they make, a file or a
-shipped config with overrides merged in. The rules look at those two and at nothing else.
+All that start a recipe become the same two views: the words of `tune run`, and the resulting config, which is a file or
+a shipped config with the overrides merged in. The rules look at these two only.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _REGISTRY = "_recipe_registry.py"
 
 
 class RecipeFile:
-    """A document that is a recipe's config: some top-level section has a `_component_`."""
+    """A recipe's config: a document with a `_component_` in a top-level section."""
 
     owns_document = True
 
@@ -106,7 +106,7 @@ class ConfigFile:
 
 
 class Job:
-    """A TrainJob that starts torchtune, with the recipe and config that Kubeflow Trainer chose for it.
+    """A TrainJob that starts torchtune, with the recipe and config that Kubeflow Trainer chooses for it.
 
     `place` is the field that decides the choice.
     """
@@ -121,9 +121,9 @@ class Job:
 class RecipeSettings:
     """A config as a recipe gets it.
 
-    `recipe` is None where it is not one of torchtune's. `certain` says that a command names it, else it was told by the
-    config's shape. `stated` says that somebody names torchtune's release; `fork` that the repository carries torchtune
-    itself, so that no release's registry, components or recipes need be its own.
+    `recipe` is None where it is not one of torchtune's. `certain`: a command names the recipe; else it follows from the
+    config's settings. `stated`: something names torchtune's release. `fork`: the repository contains torchtune itself,
+    so its registry, components and recipes need not be those of a release.
     """
 
     root: Node
@@ -136,10 +136,12 @@ class RecipeSettings:
     world_size: int | None = None
     job: bool = False
     overridden: frozenset[str] = frozenset()
+    filled_in: tuple[str, ...] = ()
+    """Overrides with a value that a shell or a template fills in, as written."""
     removed: Mapping[str, Field] = dataclasses.field(default_factory=dict)
 
     def overrides(self, key: str) -> bool:
-        """The command line gives this top-level setting, or something in it."""
+        """The command line sets this top-level setting, or something in it."""
         return any(name == key or name.startswith(f"{key}.") for name in self.overridden)
 
     def at(self, path: str) -> Node:
@@ -156,28 +158,28 @@ class RecipeSettings:
 
     @cached_property
     def referenced(self) -> frozenset[str]:
-        """The top-level settings that interpolation names."""
-        texts = (node.plain for node in self.root.walk() if isinstance(node.plain, str))
-        return frozenset(key for text in texts for key in re.findall(r"\$\{\s*([\w-]+)", text))
+        """The top-level settings that an interpolation names."""
+        texts = [node.plain for node in self.root.walk() if isinstance(node.plain, str)]
+        return frozenset(key for text in (*texts, *self.filled_in) for key in re.findall(r"\$\{\s*([\w-]+)", text))
 
     @cached_property
     def components(self) -> list[Node]:
-        """The sections with a `_component_`, wherever they stand."""
+        """All sections with a `_component_`."""
         return [node for node in self.root.walk() if node.mapping is not None and "_component_" in node.mapping]
 
     @cached_property
     def for_development(self) -> bool:
-        """Some component is newer than the last release, and nobody names a release: others may be as new.
+        """Some component is newer than the last release, and nothing names a release: other names may be as new.
 
-        Of these configs only what is almost a known name is taken for a mistake.
+        In such a config only a name that is almost a known one counts as a mistake.
         """
         paths = (section.get("_component_").text().known or "" for section in self.components)
         return not self.stated and any(unreleased_component(path) for path in paths)
 
     def refusal(self, *nodes: Node, message: str, help: str = "") -> Finding:
-        """What the recipe raises at its start, at the first of these that the user wrote.
+        """A finding on what the recipe raises at its start, at the first of these nodes that the user wrote.
 
-        Where it is not known how a recipe for several processes is started, it is a warning: it may not come so far.
+        It is a warning where it is not known how a recipe for several processes is started: it may not get that far.
         """
         place = next((node for node in nodes if node.own and node.present), nodes[0])
         severity = Severity.ERROR if self.launched else Severity.WARNING
@@ -194,7 +196,7 @@ def _jobs(document: Document) -> Iterator[TrainJob]:
 
 
 def _is_a_jobs(invocation: Invocation) -> bool:
-    """The words of a TrainJob that Kubeflow Trainer completes with a recipe and a config."""
+    """The command belongs to a TrainJob that Kubeflow Trainer completes with a recipe and a config."""
     owner, document = invocation.owner, invocation.document
     if owner is None or _KUBEFLOW not in document.text.content:
         return False
@@ -206,7 +208,7 @@ def _path(subject: TorchtuneSubject) -> str:
 
 
 def _stated(subject: TorchtuneSubject, surroundings: Surroundings) -> bool:
-    """Somebody names the release: an option, a setting, a pin, or the image of a job's runtime."""
+    """Something names the release: an option, a setting, a pin, or the image of a job's runtime."""
     return (
         isinstance(subject, JobRun)
         or surroundings.named_target("torchtune", _path(subject)) is not None
@@ -218,7 +220,7 @@ def _stated(subject: TorchtuneSubject, surroundings: Surroundings) -> bool:
 
 
 def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> list[Views]:
-    """An alternative for each command that uses the file, else for each recipe that it may be for.
+    """One alternative for each command that uses the file, else for each recipe that it may belong to.
 
     Commands in scripts are reported with the config that they name, else with the repository's first config, so that
     each is reported once.
@@ -248,13 +250,13 @@ def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> l
 
 
 def _is_too_large(field: Field) -> bool:
-    """Aliases can make of a small file more values than any config has."""
+    """Aliases expand the file to more values than any config has."""
     return isinstance(field.target, MappingNode) and field.target.weight > MAX_VALUES
 
 
 @dataclass(frozen=True)
 class _Command:
-    """A `tune run` of the repository: the file that it names as its config, and its views."""
+    """A `tune run` of the repository: the file of its config, and its views."""
 
     config: Path | None
     in_script: bool
@@ -276,10 +278,10 @@ def _read_commands(surroundings: Surroundings, release: str) -> Iterator[_Comman
 
 
 def _candidates(path: str, root: Node, facts: TorchtuneFacts) -> tuple[list[RecipeFacts], bool]:
-    """The recipes that a config is most likely for, and whether it has hardly anything that they do not read.
+    """The most likely recipes of a config, and whether it fits them well.
 
-    A file that is named like a shipped config is for that one's recipes. Otherwise the recipes count that leave the
-    fewest of its settings unread and miss the fewest that they need.
+    A file with the name of a shipped config belongs to the recipes of that config. Otherwise those recipes count for
+    which the fewest settings are missing or unread.
     """
     shipped = facts.recipes_of_file(path)
     if shipped:
@@ -303,7 +305,7 @@ _NEAR, _TOO_FAR = 2, 8
 
 
 def _is_fork(surroundings: Surroundings, path: str) -> bool:
-    """The file belongs to torchtune's own source tree or a copy of it."""
+    """The file belongs to torchtune's own source tree or to a copy of it."""
     repository = surroundings.repository
     return _OWN_LAYOUT.search(path) is not None or repository.once(
         "torchtune's own tree", lambda: bool(repository.files_named([_REGISTRY]))
@@ -328,13 +330,14 @@ def _views(run: TuneRun, release: str) -> Views:
         world_size=run.world_size,
         job=run.job,
         overridden=frozenset(override.key for override in run.overrides),
+        filled_in=tuple(override.arg.text for override in run.overrides if not override.arg.value_known),
         removed={override.key: override.arg.field for override in run.overrides if override.value is None},
     )
     return [run, settings]
 
 
 def _of_invocation(invocation: Invocation, surroundings: Surroundings, release: str) -> TuneRun | None:
-    """A command as `tune run` gets it; None where its recipe is filled in later."""
+    """The command of an invocation; None where its recipe is filled in later."""
     words, rest = invocation.words, invocation.rest
     position = len(words) - len(rest) - 1
     if not invocation.positionals or invocation.positionals[-1].known is None or position < 0:
@@ -356,7 +359,7 @@ def _of_invocation(invocation: Invocation, surroundings: Surroundings, release: 
 
 
 def _find_config(run: TuneRun, surroundings: Surroundings, release: str, invocation: Invocation | None) -> None:
-    """Fill in where the config stands and what it holds."""
+    """Fill in `config_found` and `base`: whether the config exists, and its content."""
     name = run.config.known
     if name is None:
         run.config_found = True
@@ -397,7 +400,7 @@ def _launched(invocation: Invocation, before: Sequence[Word], recipe: RecipeFact
 
 
 def _world_size(invocation: Invocation) -> int | None:
-    """The processes that torchrun's options ask for, where both are plain numbers."""
+    """The number of processes in torchrun's options, where both options are plain numbers."""
     sizes = []
     for option in ("--nproc_per_node", "--nnodes"):
         given = invocation.flag(option)
@@ -409,7 +412,7 @@ def _world_size(invocation: Invocation) -> int | None:
 
 
 def _may_be_module(recipe: str, repository: Repository) -> bool:
-    """A recipe that is no registered one may be a module of the user's: a path, or a file of that name."""
+    """An unregistered recipe may be the user's own module: it is a path, or there is a file of that name."""
     if "/" in recipe or recipe.endswith(".py"):
         return True
     name = recipe.replace(".", "/") + ".py"
@@ -422,7 +425,7 @@ def _may_be_module(recipe: str, repository: Repository) -> bool:
 
 
 def _of_job(subject: JobRun, surroundings: Surroundings, release: str) -> Iterator[Views]:
-    """What a job starts under each definition of its runtime, and for each recipe that it may resolve to."""
+    """One alternative for each definition of a job's runtime and each recipe that it may resolve to."""
     from trainlint.programs.kubeflow.objects import TrainJob
     from trainlint.programs.kubeflow.program import PROGRAM as KUBEFLOW
 
@@ -460,7 +463,7 @@ def _job_alternatives(job: TrainJob, surroundings: Surroundings, release: str, v
 
 
 def _is_admitted(job: TrainJob, surroundings: Surroundings, version: str) -> bool:
-    """Admission takes the job; what it refuses need not be said again of what would follow."""
+    """Admission accepts the job; for a refused job nothing more is reported here."""
     from trainlint.programs.kubeflow.objects import TrainerObject
 
     for other in surroundings.subjects("kubeflow-trainer", TrainerObject):
@@ -470,7 +473,7 @@ def _is_admitted(job: TrainJob, surroundings: Surroundings, version: str) -> boo
 
 
 def _possible(job: TrainJob, kubeflow_facts: KubeflowFacts, facts: TorchtuneFacts) -> Iterator[tuple[str, str]]:
-    """The recipes and configs that a job may resolve to, where its GPUs or its runtime are not known."""
+    """The recipes and configs that a job may resolve to where its GPUs or its runtime are not known."""
     model = job.torchtune_model.known
     if not model or job.num_nodes.or_when_absent(1).known != 1:
         return
@@ -488,7 +491,7 @@ def _possible(job: TrainJob, kubeflow_facts: KubeflowFacts, facts: TorchtuneFact
 
 
 def _deciding_field(job: TrainJob, recipe: Recipe | None) -> Field:
-    """The field of the job that most of all makes the recipe and config what they are."""
+    """The field of the job that decides its recipe and config."""
     if recipe is not None and recipe.single_device:
         for place in (job.num_proc_per_node, job.trainer.get("resourcesPerNode")):
             if not place.is_absent:
@@ -507,7 +510,7 @@ def _job_args(job: TrainJob) -> list[Arg]:
 
 
 def _runtime_args(job: TrainJob) -> list[Arg]:
-    """What the plugin hands on of the runtime's command, and its args where the job has none of its own."""
+    """The part of the runtime's command that the plugin passes on, and its args where the job has none."""
     container = job.runtime.trainer_container if job.runtime else None
     if container is None:
         return []
@@ -523,7 +526,7 @@ _HANDED_ON = ("output_dir", "tokenizer.path", "tokenizer.merges_file", "checkpoi
 
 
 def _runtime_run(job: TrainJob, surroundings: Surroundings, release: str) -> TuneRun | None:
-    """The runtime's own command with the job's arguments, which is what a job without a command starts."""
+    """The runtime's own command with the job's arguments: what a job without a command starts."""
     container = job.runtime.trainer_container if job.runtime else None
     words = [str(word) for word in (container.command.known or [])] if container else []
     if words[:2] != ["tune", "run"] or container is None:
@@ -536,7 +539,7 @@ def _runtime_run(job: TrainJob, surroundings: Surroundings, release: str) -> Tun
 
 
 def _from_words(args: list[Arg], place: Field, surroundings: Surroundings, release: str) -> TuneRun | None:
-    """`tune run` with these words; None where the recipe among them cannot be told."""
+    """`tune run` with these words; None where the recipe among them is not known."""
     index = 0
     while index < len(args) and args[index].text.startswith("-"):
         flag = RUN.spelling(args[index].key)
@@ -556,7 +559,7 @@ def _from_words(args: list[Arg], place: Field, surroundings: Surroundings, relea
 
 
 class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts]):
-    """torchtune's configs, the commands that start it, and the jobs that do."""
+    """The program torchtune: its configs, and the commands and jobs that start it."""
 
     def recognise(self, document: Document) -> Sequence[TorchtuneSubject]:
         """A recipe's config, the `tune run` commands in a document, and its TrainJobs."""
@@ -570,7 +573,7 @@ class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts
         return found
 
     def alternatives(self, subject: TorchtuneSubject, surroundings: Surroundings, release: str) -> Sequence[Views]:
-        """The recipes, runtimes or commands that a subject may come to run with."""
+        """One alternative for each command, recipe or runtime that the subject may run with."""
         if isinstance(subject, RecipeFile):
             return _of_file(subject, surroundings, release)
         if isinstance(subject, JobRun):
@@ -585,13 +588,13 @@ class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts
         return facts_of(release)
 
     def default_target(self, subject: TorchtuneSubject, surroundings: Surroundings) -> Target:
-        """The release in the image of the runtime, of the repository's pins, else the newest."""
+        """For a job the release in the image of its runtime, else the pinned one, else the newest."""
         if isinstance(subject, JobRun) or (isinstance(subject, Invocation) and _is_a_jobs(subject)):
-            return Target((KUBEFLOW_IMAGE,), "image of Kubeflow Trainer", How.STATED)
+            return Target((KUBEFLOW_IMAGE,), "the image of Kubeflow Trainer", How.STATED)
         return target(surroundings.repository, _path(subject), _KNOWN)
 
     def in_force(self, version: str) -> InForce:
-        """The known release of a version, those around it for one between."""
+        """The known releases that stand in for a version."""
         return speaking_for("torchtune", RELEASES, version)
 
 

@@ -1,9 +1,9 @@
-"""What each release of transformers makes of TrainingArguments, beyond the names and types that `releases` reads.
+"""How each release of transformers treats TrainingArguments, apart from names and types (transformers.json).
 
 Source: the released wheels of transformers, modules training_args.py, trainer.py, trainer_utils.py and
 integrations/integration_utils.py, each known release read, and run in 4.31.0, 4.36.2, 4.38.2, 4.40.2, 4.46.3, 4.52.4,
 4.57.6, 5.0.0, 5.23.0 and 5.24.0 (HfArgumentParser, then Trainer in eight simulated processes). A span names the first
-and the last known release that a behaviour was seen in.
+and the last known release with a behaviour.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ OPTIONS = ("full_shard", "shard_grad_op", "no_shard", "hybrid_shard", "hybrid_sh
 SHARDING_OPTIONS = OPTIONS[:5]
 
 FSDP2_OPTIONS = frozenset({"full_shard", "shard_grad_op"})
-"""The sharding options that FSDP2 has a counterpart of."""
+"""The sharding options that FSDP2 has too."""
 
 EIGHT_BIT_OPTIMIZERS = (
     "adamw_8bit", "adamw_bnb_8bit", "ademamix_8bit", "lion_8bit", "paged_adamw_8bit", "paged_ademamix_8bit",
     "paged_lion_8bit", "rmsprop_bnb_8bit", "galore_adamw_8bit", "galore_adamw_8bit_layerwise",
 )  # fmt: skip
-"""Those of bitsandbytes."""
+"""The 8-bit optimizers of bitsandbytes."""
 
 _ACCELERATOR_KEYS = frozenset({"split_batches", "dispatch_batches", "even_batches", "use_seedable_sampler"})
 _LATER_ACCELERATOR_KEYS = {
@@ -47,7 +47,7 @@ _LATER_ACCELERATOR_KEYS = {
 
 TRUE_WORDS = frozenset({"y", "yes", "t", "true", "on", "1"})
 FALSE_WORDS = frozenset({"n", "no", "f", "false", "off", "0"})
-"""What str_to_bool takes, in any case."""
+"""The words that str_to_bool accepts, in any case."""
 
 _LOG_LEVELS = {"..": ("debug", "info", "warning", "error", "critical", "passive"), "4.32.1..": ("detail",)}
 
@@ -87,13 +87,13 @@ RENAMED: Mapping[str, str] = {
     "fsdp_min_num_params": "fsdp_config: {min_num_params: …}",
     "fsdp_transformer_layer_cls_to_wrap": "fsdp_config: {transformer_layer_cls_to_wrap: …}",
 }
-"""What stands in for an argument that is gone."""
+"""What replaces an argument that is gone."""
 
 MEANT: Mapping[str, str] = {"epochs": "num_train_epochs"}
-"""Names that no release has, with the arguments that they mean."""
+"""Names that no release has, with the arguments that users mean."""
 
 GONE_BEFORE = frozenset({"evaluate_during_training"})
-"""Arguments that files still have, and that went before the oldest release known."""
+"""Arguments that are still in files although they ended before the oldest known release."""
 
 FSDP_KEY_ADVICE: Mapping[str, str] = {
     "sharding_strategy": "name the strategy in fsdp",
@@ -102,11 +102,11 @@ FSDP_KEY_ADVICE: Mapping[str, str] = {
     "backward_prefetch_policy": "call it backward_prefetch",
     "auto_wrap_policy": "write auto_wrap in fsdp",
     "mixed_precision": "set bf16 or fp16 beside fsdp_config",
-    "reshard_after_forward": "the strategy is named in fsdp",
+    "reshard_after_forward": "name the strategy in fsdp",
     "state_dict_type": "set fsdp_state_dict_type in the accelerate config",
     "cpu_ram_efficient_loading": "set fsdp_cpu_ram_efficient_loading in the accelerate config",
 }
-"""For keys of fsdp_config that a release does not read: what to do instead."""
+"""Help for keys of fsdp_config that a release does not read."""
 
 
 OLD_SPELLINGS: Mapping[str, tuple[str, str]] = {
@@ -115,10 +115,10 @@ OLD_SPELLINGS: Mapping[str, tuple[str, str]] = {
     "backward_prefetch": ("..4.38.2", "fsdp_backward_prefetch"),
     "forward_prefetch": ("4.32.1..4.38.2", "forward_prefect"),
 }
-"""Keys of fsdp_config that some releases ask for by another name, with these releases and the name."""
+"""Keys of fsdp_config that some releases read under another name, with these releases and the name."""
 
-_READ_FOR_NOTHING = {"forward_prefect": "..4.31.0"}
-"""Keys of fsdp_config that are read, and make no difference."""
+_WITHOUT_EFFECT = {"forward_prefect": "..4.31.0"}
+"""Keys of fsdp_config that are read but have no effect."""
 
 SWITCHES = frozenset(
     """
@@ -126,44 +126,44 @@ SWITCHES = frozenset(
     use_orig_params xla xla_fsdp_v2 xla_fsdp_grad_ckpt
     """.split()
 )
-"""The keys of fsdp_config that are on or off."""
+"""The switches of fsdp_config."""
 
 
 class SwitchForm(enum.Enum):
     """The form in which a release takes a switch of fsdp_config."""
 
     TEXT = "text"
-    """Only a text, put into the environment: a YAML boolean raises TypeError."""
+    """Only text, which is put into the environment: a YAML boolean raises TypeError."""
     WORD = "word"
-    """A boolean or a word for one; anything else raises ValueError."""
+    """A boolean, or a word for one; anything else raises ValueError."""
     TRUTH = "truth"
-    """As Python sees it: every text that is not empty is on."""
+    """Anything, as Python tests it: every text that is not empty is on."""
 
 
 @dataclass(frozen=True)
 class ArgumentFacts:
-    """What one release makes of a file of training arguments.
+    """How one release treats a file of training arguments.
 
-    `program` and `version` are of the program that reads the file; `release` is the release of transformers below it.
+    `program` and `version` belong to the program that reads the file; `release` is the transformers that it runs with.
     """
 
     program: str
     version: str
     release: str
     fields: Mapping[str, Spec]
-    """The arguments that some dataclass of this release has."""
+    """The arguments of all dataclasses of this release."""
     converts: bool = False
-    """The parser turns a text into the type of its argument (TrlParser); HfArgumentParser leaves it as it is."""
+    """The parser converts text to the type of its argument (TrlParser); HfArgumentParser leaves it unchanged."""
     defaults: Mapping[str, Json] = field(default_factory=dict)
-    """Defaults of the program's own over those of TrainingArguments; None where its dataclasses differ."""
+    """The program's own defaults, which replace those of TrainingArguments; None where its dataclasses differ."""
     quant_storage: bool = False
-    """4-bit weights are stored as bnb_4bit_quant_storage says; else the release takes the right dtype by itself."""
+    """4-bit weights are stored as bnb_4bit_quant_storage says; else the release chooses the right dtype itself."""
     tables: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"transformers": TABLES})
-    """By program the tables that arguments come from."""
+    """By program: the tables that arguments come from."""
     others: frozenset[str] = frozenset()
-    """Keys that a file may hold for somebody else than a dataclass."""
+    """Keys of a file that are not for a dataclass."""
     advice: Mapping[str, str] = field(default_factory=dict)
-    """What stands in for an argument of the program's own that is gone."""
+    """What replaces an argument of the program itself that is gone."""
     null_report_to_refused: bool = during("5.0.0..")
     """A null report_to is refused."""
     warmup_steps_compared: bool = during("4.42.4..")
@@ -177,51 +177,51 @@ class ArgumentFacts:
     empty_cache_steps_checked: bool = during("4.50.3..")
     """torch_empty_cache_steps must be a positive integer."""
     saves_best: bool = during("4.48.3..")
-    """save_strategy: best goes with any evaluation strategy."""
+    """save_strategy: best works with any evaluation strategy."""
     steps_may_be_ratios: bool = during("4.53.3..")
     """save_steps and eval_steps may both be ratios when the best model is loaded."""
     breaks_neat_packing: bool = during("4.53.3..")
-    """Its attention takes no mask of LLaMA-Factory's packed samples."""
+    """Its attention does not accept the mask of LLaMA-Factory's packed samples."""
     fsdp_false_refused: bool = during("4.57.1..4.57.6")
     """`fsdp: false` raises."""
     fsdp_null_refused: bool = during("..4.56.2")
     """An empty `fsdp` raises."""
     reads_options_as_settings: bool = during("5.10.4..")
-    """`fsdp` is on or off, its words settings of fsdp_config; FSDP2 is the default."""
+    """`fsdp` is a boolean whose words become settings of fsdp_config; FSDP2 is the default."""
     strategy_is_reshard: bool = during("5.4.0..")
-    """A strategy of `fsdp` is handed to accelerate as reshard-after-forward."""
+    """The strategy in `fsdp` is passed to accelerate as reshard-after-forward."""
     fsdp2_ignores_strategy: bool = during("5.0.0..5.3.0")
-    """FSDP2 does not look at the strategy of `fsdp`."""
+    """FSDP2 does not read the strategy in `fsdp`."""
     names_fsdp_version: bool = during("5.0.0..")
     """fsdp_config names the FSDP version."""
     checkpointing_told: bool = during("4.43.4..")
-    """Gradient checkpointing beside FSDP draws a warning."""
+    """A warning is logged for gradient checkpointing with FSDP."""
     fsdp_prefix: bool = during("4.52.4..")
-    """`fsdp_` in front of a key of fsdp_config is stripped, also in a YAML mapping."""
+    """The prefix `fsdp_` of a key of fsdp_config is stripped, also in a YAML mapping."""
     switches_are_texts: bool = during("4.32.1..4.40.2")
     """A switch of fsdp_config must be a text."""
     orig_params_as_written: bool = during("..4.31.0")
-    """use_orig_params is handed on as it stands."""
+    """use_orig_params is passed on as it is written."""
     prefix_stripped_in_files: bool = during("4.32.1..")
-    """`fsdp_` in front of a key is stripped where fsdp_config is a file or a text."""
+    """The prefix `fsdp_` of a key is stripped if fsdp_config is a file or a text."""
     texts_parsed: bool = during("4.40.2..")
-    """A text that begins with a brace is parsed as JSON; before, it is the name of a file."""
+    """A text that begins with a brace is parsed as JSON; earlier releases read it as the name of a file."""
     auto_wrap_asks_model: bool = during("4.32.1..")
-    """auto_wrap without classes or size wraps the classes that the model names; before, nothing."""
+    """auto_wrap without classes or size wraps the classes that the model names; earlier releases wrap nothing."""
     batch_options_break: bool = during("4.38.2")
-    """dispatch_batches and split_batches are written into an object that takes no items."""
+    """dispatch_batches and split_batches are written into an object that accepts no items."""
     accumulation_excludes_steps: bool = during("4.40.2..")
-    """num_steps in accelerator_config does not go with gradient_accumulation_steps."""
+    """num_steps in accelerator_config does not work with gradient_accumulation_steps."""
     half_precision_needs_gpu: bool = during("..4.41.2")
-    """fp16 on the CPU is refused when the arguments are built."""
+    """fp16 on the CPU is refused when the arguments are created."""
     save_only_model_best_refused: bool = during("4.38.2..")
-    """save_only_model does not go with load_best_model_at_end."""
+    """save_only_model does not work with load_best_model_at_end."""
     unsynced_loading_refused: bool = during("4.41.2..")
     """Loading on one process needs sync_module_states."""
     sharded_save_only_model_refused: bool = during("4.50.3..")
-    """save_only_model does not go with a sharded state dict."""
+    """save_only_model does not work with a sharded state dict."""
     no_batch_size_search_with_sharding: bool = during("4.38.2..4.44.2")
-    """auto_find_batch_size goes neither with FSDP nor with any DeepSpeed."""
+    """auto_find_batch_size works neither with FSDP nor with any DeepSpeed."""
 
     @property
     def label(self) -> str:
@@ -229,7 +229,7 @@ class ArgumentFacts:
         return f"{self.program} {self.version}"
 
     def default(self, name: str) -> Json:
-        """The value of an argument that is not given."""
+        """The default of an argument."""
         if name in self.defaults:
             return self.defaults[name]
         argument = self.fields.get(name)
@@ -261,7 +261,7 @@ class ArgumentFacts:
         """The keys of fsdp_config that are read, as later releases spell them, each with how this one does."""
         old = {key: name for key, (text, name) in OLD_SPELLINGS.items() if within(self.release, text)}
         read = declarations("transformers").keys("fsdp_config", self.release)
-        read -= {name for name, text in _READ_FOR_NOTHING.items() if within(self.release, text)}
+        read -= {name for name, text in _WITHOUT_EFFECT.items() if within(self.release, text)}
         later = {name: key for key, name in old.items()}
         return {later.get(name, name): name for name in read if name not in old}
 
@@ -287,7 +287,7 @@ class ArgumentFacts:
 
     @cached_property
     def fsdp(self) -> FsdpFacts:
-        """What this release makes of FSDP settings."""
+        """How this release treats FSDP settings."""
         error, warning, note = Severity.ERROR, Severity.WARNING, Severity.NOTE
         new = self.reads_options_as_settings
         named = self.names_fsdp_version
@@ -314,6 +314,7 @@ class ArgumentFacts:
                 note,
             ),
             default_state_dict_type={1: "FULL_STATE_DICT", 2: "FULL_STATE_DICT" if new else "SHARDED_STATE_DICT"},
+            wrap_advice="set auto_wrap_policy: TRANSFORMER_BASED_WRAP" if new else "add auto_wrap to fsdp",
             boolean_reshard_under_fsdp1=error if named else None,
             size_not_an_integer=error,
             unsynced_ram_loading={1: warning} if new else {1: error, 2: error} if self.unsynced_loading_refused else {},
@@ -366,16 +367,16 @@ class ArgumentFacts:
         return _ACCELERATOR_KEYS | set(names_within(_LATER_ACCELERATOR_KEYS, self.release))
 
     def other_releases(self, name: str) -> str | None:
-        """Which other releases know an argument, as words; None where none does."""
+        """In words, which other releases have an argument; None where none does."""
         for program, tables in self.tables.items():
             known = declarations(program)
             found = [known.span(table, name) for table in tables if name in known.keys_of_any(table)]
             if found:
                 since, until = _oldest(span.since for span in found), _newest(span.until for span in found)
                 if since and version_tuple(since) > version_tuple(self._version_of(program)):
-                    return f"it came with {program} {minor(since)}"
+                    return f"it needs {program} {minor(since)} or newer"
                 if until:
-                    return f"{program} {minor(until)} was the last to have it"
+                    return f"{program} {minor(until)} was the last release with it"
                 return f"other releases of {program} have it"
         return "older releases had it" if name in GONE_BEFORE else None
 
@@ -383,7 +384,7 @@ class ArgumentFacts:
         return self.version if program == self.program else self.release
 
     def renamed(self, name: str) -> str:
-        """What stands in for an argument of another release."""
+        """Help for an argument that another release has; empty where there is none."""
         advice = {**RENAMED, **self.advice}.get(name, "")
         if advice.isidentifier():
             return f"call it {advice}"
@@ -407,12 +408,12 @@ def argument_fields(known: Declarations, tables: tuple[str, ...], release: str) 
 
 
 def _oldest(versions: Iterable[str]) -> str:
-    """The oldest of several first releases; an empty one stands for the oldest known."""
+    """The oldest of several first releases; an empty one means the oldest known."""
     listed = list(versions)
     return "" if "" in listed else min(listed, key=version_tuple)
 
 
 def _newest(versions: Iterable[str]) -> str:
-    """The newest of several last releases; an empty one stands for the newest known."""
+    """The newest of several last releases; an empty one means the newest known."""
     listed = list(versions)
     return "" if "" in listed else max(listed, key=version_tuple)

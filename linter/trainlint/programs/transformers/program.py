@@ -42,7 +42,7 @@ SIGNS = frozenset(
     hub_model_id hub_strategy push_to_hub ddp_find_unused_parameters group_by_length logging_first_step
     """.split()
 )
-"""Arguments whose names are hardly anybody else's."""
+"""Arguments whose names other programs hardly use."""
 
 _SECTION_KEYS = 5
 _SECTION_SHARE = 0.8
@@ -52,8 +52,8 @@ _SHORTEST_NEAR_MISS = 8
 class ArgumentsFile:
     """A mapping of training arguments.
 
-    `whole` is set where it is the document itself, which a parser reads; a section of a larger config reaches
-    TrainingArguments through code that is not known.
+    `whole`: it is the document itself, which a parser reads. A section of a larger config gets to TrainingArguments
+    through unknown code.
     """
 
     owns_document = True
@@ -64,7 +64,7 @@ class ArgumentsFile:
 
 
 def arguments_in(document: Document) -> list[ArgumentsFile]:
-    """The mappings of training arguments in a document: itself, or else sections one or two levels down."""
+    """The mappings of training arguments in a document: the document itself, else sections one or two levels down."""
     root = Field.root(document, Dialect.PYYAML)
     if not root.is_mapping:
         return []
@@ -113,9 +113,9 @@ class Arguments:
         self.whole = file.whole and not self.reader.takes_apart
         self.facts = facts
         self.config = config
-        """`fsdp_config`, where it is known."""
+        """The section of FSDP settings, where it is known."""
         self.deepspeed = deepspeed
-        """The mapping that `deepspeed` gives or names, where it is known."""
+        """The mapping in `deepspeed` or in the file that it names, where it is known."""
 
     def get(self, name: str) -> Field:
         """The field of an argument."""
@@ -126,7 +126,7 @@ class Arguments:
         return self.get(name if name in self.facts.fields else "")
 
     def has(self, name: str) -> bool:
-        """The argument is written, if only as null."""
+        """The argument is written, even as null."""
         return self.get(name).node is not None
 
     def refused(
@@ -139,7 +139,7 @@ class Arguments:
         related: tuple[Related, ...] = (),
         at_key: bool = False,
     ) -> Finding:
-        """What the release refuses: an error where the file is read as it stands, else a warning."""
+        """A finding on what the release refuses: an error where a parser reads this mapping, else a warning."""
         severity = Severity.ERROR if self.whole else Severity.WARNING
         fix = _written_as(at, replacement)
         return at.finding(message, help=help, severity=severity, related=related, fix=fix, at_key=at_key)
@@ -153,14 +153,14 @@ class Arguments:
         replacement: str | None = None,
         at_key: bool = False,
     ) -> Finding:
-        """What is accepted and not what was meant, or refused by some parser only."""
+        """A finding on what is accepted but not meant, or refused by some parsers only."""
         fix = _written_as(at, replacement)
         return at.finding(message, help=help, severity=Severity.WARNING, fix=fix, at_key=at_key)
 
-    # values, as the parser hands them on
+    # values, as the parser passes them on
 
     def number(self, name: str) -> Value[float]:
-        """A number; a text is one only where the parser converts it."""
+        """A number; text counts where the parser converts it."""
         field = self.get(name)
         text = field.text().known
         if text is not None and self.facts.converts:
@@ -171,7 +171,7 @@ class Arguments:
         return field.number()
 
     def switch(self, name: str) -> Value[bool]:
-        """A switch; Unknown for a text on which the parsers differ."""
+        """A switch; Unknown for text that the parsers read differently."""
         field = self.get(name)
         text = field.text().known
         if text is None:
@@ -183,18 +183,18 @@ class Arguments:
         return Unknown(field)
 
     def is_on(self, name: str) -> bool:
-        """The switch is on, by itself or by default."""
+        """The switch is on, as written or by default."""
         value = self.switch(name)
         return value.is_(True) or (value.absent and self.facts.default(name) is True)
 
     def word(self, name: str) -> Value[str]:
-        """A word, by default the one that the release takes."""
+        """A word, or the release's default."""
         default = self.facts.default(name)
         value = self.get(name).text()
         return value.or_when_absent(default) if isinstance(default, str) else value
 
     def steps(self, name: str) -> Value[float]:
-        """A number of steps, or the release's own; evaluation is as often as logging where it has none."""
+        """A number of steps, or the release's default; for evaluation that of logging where it has none."""
         value = self.number(name)
         if name == "eval_steps" and (value.absent or value.is_(0)):
             return self.steps("logging_steps")
@@ -205,7 +205,7 @@ class Arguments:
 
     @property
     def eval_strategy(self) -> Value[str]:
-        """The evaluation strategy under the names that the release reads; the old name wins where both are read."""
+        """The evaluation strategy under its new or old name; the old one wins where the release reads both."""
         old = self.get("evaluation_strategy")
         if "eval_strategy" not in self.facts.fields:
             return self.word("evaluation_strategy")
@@ -215,18 +215,18 @@ class Arguments:
 
     @property
     def checkpointing_name(self) -> str:
-        """The argument that decides on gradient checkpointing: activation_checkpointing where that is set."""
+        """The name of the argument for gradient checkpointing: activation_checkpointing where that is set."""
         new = "activation_checkpointing"
         return new if new in self.facts.fields and not self.get(new).is_absent else "gradient_checkpointing"
 
     @property
     def checkpoints_gradients(self) -> bool:
-        """Gradient checkpointing of the Trainer is on."""
+        """The Trainer's gradient checkpointing is on."""
         return self.is_on(self.checkpointing_name)
 
     @cached_property
     def options(self) -> FsdpOptions:
-        """`fsdp`."""
+        """The argument `fsdp`."""
         return FsdpOptions(self.get("fsdp"))
 
     @property
@@ -237,7 +237,7 @@ class Arguments:
         return given or (self.config is not None and (self.config.has_size or self.config.has_classes))
 
     def near_miss(self, name: str) -> str | None:
-        """The argument that a name means: one that is not given and within two edits, hyphens apart, or cut short."""
+        """The argument that a name may mean: one that is not given, within two edits (hyphens apart) or cut short."""
         name = name.replace("-", "_")
         if len(name) < _SHORTEST_NEAR_MISS or name in MEANT:
             return MEANT.get(name)
@@ -247,7 +247,7 @@ class Arguments:
 
 
 def _written_as(at: Field | Value[T], text: str | None) -> Fix | None:
-    """Another text in the place of a scalar that stands there itself."""
+    """A fix that writes another text in the place of a scalar; None for an alias or a block."""
     field = at.field if isinstance(at, Value) else at
     node = field.node
     if text is None or not isinstance(node, Scalar) or field.use is not None or node.style in ("|", ">"):
@@ -256,7 +256,7 @@ def _written_as(at: Field | Value[T], text: str | None) -> Fix | None:
 
 
 def _edits(word: str, other: str) -> int:
-    """The least number of letters to change, add, drop or swap with a neighbour."""
+    """The smallest number of letters to change, add, remove or swap with a neighbour."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(word, 1):
@@ -271,7 +271,7 @@ def _edits(word: str, other: str) -> int:
 
 
 class FsdpOptions:
-    """The argument `fsdp`: words split at blanks, a list of words, or a boolean."""
+    """The argument `fsdp`: words separated by spaces, a list of words, or a boolean."""
 
     def __init__(self, field: Field) -> None:
         self.field = field
@@ -285,12 +285,12 @@ class FsdpOptions:
         return [Known(self.field, word) for word in text.split()] if text is not None else []
 
     def given(self, *names: str) -> Value[str] | None:
-        """The last of the words that is one of these."""
+        """The last word that is one of these."""
         return next((word for word in reversed(self.words) if word.is_(*names)), None)
 
     @property
     def on(self) -> Value[bool]:
-        """FSDP is asked for."""
+        """FSDP is on."""
         if self.field.is_unknown or any(word.unknown for word in self.words):
             return Unknown(self.field)
         if self.field.node is None:
@@ -300,15 +300,15 @@ class FsdpOptions:
 
     @property
     def strategy(self) -> Value[str]:
-        """The last word for a sharding strategy, as written."""
+        """The last word that is a sharding strategy, as written."""
         strategies = (word for word in reversed(self.words) if (word.known or "").lower() in SHARDING_OPTIONS)
         return next(strategies, Absent(self.field))
 
 
 class FsdpConfig:
-    """The argument `fsdp_config`: a mapping, the text of a JSON object, or what a JSON file holds.
+    """The argument `fsdp_config`: a mapping, a JSON object as text, or the content of a JSON file.
 
-    `field` is the mapping, wherever it stands.
+    `field` is that mapping.
     """
 
     def __init__(self, field: Field, facts: ArgumentFacts, *, json: bool = False) -> None:
@@ -317,7 +317,7 @@ class FsdpConfig:
         self.json = json
 
     def get(self, key: str) -> Field:
-        """The field of a key; with the prefix, where that is stripped, it replaces the one without."""
+        """The field of a key; where the prefix is stripped, a key with the prefix wins."""
         stripped = self.facts.fsdp_prefix or (self.json and self.facts.prefix_stripped_in_files)
         name, prefixed = self.facts.fsdp_names.get(key, key), self.field.get(f"fsdp_{key}")
         if stripped and name.startswith("fsdp_"):
@@ -325,12 +325,12 @@ class FsdpConfig:
         return prefixed if stripped and prefixed.node is not None else self.field.get(name)
 
     def read(self, key: str) -> Field:
-        """The field of a key that the release reads, else one that is absent."""
+        """The field of a key if the release reads the key, else an absent one."""
         return self.get(key) if key in self.facts.fsdp_keys else self.field.get("")
 
     @cached_property
     def version(self) -> Value[int]:
-        """`version`, as int() reads it."""
+        """The FSDP version, as int() reads it."""
         field = self.get("version")
         plain = field.plain
         if field.node is None or field.is_unknown:
@@ -342,13 +342,13 @@ class FsdpConfig:
 
     @property
     def runs_version(self) -> int | None:
-        """The FSDP version that runs; None where it is not to be told or none that exists is named."""
+        """The FSDP version that runs; None where it is not known or does not exist."""
         if "version" not in self.facts.fsdp_keys or self.version.absent:
             return self.facts.default_fsdp_version
         return self.version.known if self.version.is_(1, 2) else None
 
     def switch(self, key: str) -> Value[bool]:
-        """A switch as the release reads it; WrongType where that raises."""
+        """A switch as the release reads it; WrongType where it raises."""
         field = self.read(key)
         form = self.facts.switch_form(key, self.runs_version)
         if field.node is None or field.is_unknown or form is None:
@@ -362,7 +362,7 @@ class FsdpConfig:
 
     @property
     def min_num_params(self) -> Field:
-        """`min_num_params`."""
+        """The size for the wrap policy."""
         return self.read("min_num_params")
 
     @property
@@ -377,7 +377,7 @@ class FsdpConfig:
 
     @property
     def layer_classes(self) -> Value[list[str]]:
-        """The layer classes; WrongType, at the item, where one is no class's name."""
+        """The layer classes; WrongType, at the item, where one is not a class name."""
         field = self.read("transformer_layer_cls_to_wrap")
         names: list[str] = []
         for item in field.items() if field.is_sequence else [field]:
@@ -395,10 +395,7 @@ def _is_empty(field: Field) -> bool:
 
 
 def fsdp_setup(arguments: Arguments) -> FsdpSetup | None:
-    """How the arguments shard the model; None where they do not say, or say that they do not.
-
-    With `xla` the model is sharded by torch_xla instead.
-    """
+    """How the arguments shard the model; None where they do not, where that is not known, or where torch_xla does."""
     options, facts = arguments.options, arguments.facts
     config = arguments.config or FsdpConfig(arguments.field.get("fsdp_config"), facts)
     if not arguments.whole or options.on.known is False or config.switch("xla").known:
@@ -432,7 +429,7 @@ def fsdp_setup(arguments: Arguments) -> FsdpSetup | None:
 
 
 def _reshard(config: FsdpConfig) -> Value[bool | str]:
-    """A boolean or a word for one, else the word; what str() makes of anything else."""
+    """A boolean or a word for one, else the text of the value."""
     field = config.read("reshard_after_forward")
     plain = field.plain
     if field.node is None or field.is_unknown:
@@ -445,7 +442,7 @@ def _reshard(config: FsdpConfig) -> Value[bool | str]:
 
 
 def _wrap_policy(arguments: Arguments, config: FsdpConfig) -> Value[str]:
-    """The policy: up to 5.9 what `auto_wrap` and a size come to, later a key that is transformer-based by default."""
+    """The wrap policy: up to 5.9 it follows from `auto_wrap` and a size, later it is a key with a default."""
     if arguments.facts.reads_options_as_settings:
         policy = config.read("auto_wrap_policy")
         return WrongType(policy) if policy.is_null else policy.text().or_when_absent("TRANSFORMER_BASED_WRAP")
@@ -463,13 +460,13 @@ def _prefetch(config: FsdpConfig) -> Value[str]:
 
 
 def _size(config: FsdpConfig) -> Value[int]:
-    """`min_num_params`; a float and a null are no integers to accelerate."""
+    """The size; accelerate refuses a float or a null."""
     field = config.min_num_params
     return WrongType(field) if field.is_null or isinstance(field.plain, float) else field.integer()
 
 
 def _state_dict_type(config: FsdpConfig) -> Value[str]:
-    """The word, or the one that a number in quotes stands for; what is no text is not looked up."""
+    """The word, or the one that a number in quotes stands for; anything but text is not looked up."""
     text = config.read("state_dict_type").text()
     numbers = {str(number): word for number, word in enumerate(STATE_DICT_TYPES, 1)}
     return Unknown(text.field) if text.wrong_type else text.map(lambda word: numbers.get(word, word.upper()))
@@ -479,14 +476,14 @@ _PREFETCH_NUMBERS = {"1": "BACKWARD_PRE", "2": "BACKWARD_POST"}
 
 
 def _exact(value: Value[bool], facts: ArgumentFacts) -> Value[bool]:
-    """Up to 5.9 only true and false are compared; other words for them reach accelerate, which mends the clash."""
+    """Up to 5.9 only true and false are compared; accelerate resolves the conflict for other words."""
     if facts.reads_options_as_settings or str(value.field.plain).lower() in ("true", "false"):
         return value
     return Unknown(value.field) if value.known is not None else value
 
 
 def training(arguments: Arguments) -> Training:
-    """What the arguments say that meets with sharding."""
+    """Training arguments that interact with sharding."""
     checkpointing = arguments.switch(arguments.checkpointing_name)
     if checkpointing.absent and arguments.checkpoints_gradients:
         config = arguments.config
@@ -509,9 +506,9 @@ def training(arguments: Arguments) -> Training:
 
 
 def views(arguments: Arguments, trained: Training, launched: Iterable[tuple[FsdpSetup, set[str]]]) -> Iterator[object]:
-    """What the rules look at: the arguments, their own sharding, and each meeting of them with a sharding.
+    """What the rules look at: the arguments, their own sharding, and the arguments with each sharding.
 
-    `launched` are the setups that a launcher brings, each with the arguments that its command line gives itself.
+    `launched` are the setups of launchers, each with the arguments that its command line gives itself.
     """
     yield arguments
     setup = fsdp_setup(arguments)
@@ -527,9 +524,9 @@ def views(arguments: Arguments, trained: Training, launched: Iterable[tuple[Fsdp
 
 
 def launches(file: ArgumentsFile, surroundings: Surroundings) -> Iterator[tuple[FsdpSetup, set[str]]]:
-    """The setups of each `accelerate launch` in the repository that hands this file on to its script.
+    """The setup of each `accelerate launch` in the repository that passes this file to its script.
 
-    With each come the names of the arguments that the command line gives besides.
+    With each come the names of the arguments that the command line gives itself.
     """
     from trainlint.programs.accelerate.program import launched_setups
     from trainlint.repository.invocations import names_document
@@ -542,12 +539,12 @@ def launches(file: ArgumentsFile, surroundings: Surroundings) -> Iterator[tuple[
 
 
 def flag_names(words: Iterable[str]) -> set[str]:
-    """The arguments that words of a command line give: `--learning-rate=1` is learning_rate."""
+    """The names of the arguments on a command line: `--learning-rate=1` gives learning_rate."""
     return {word[2:].partition("=")[0].replace("-", "_") for word in words if word.startswith("--")}
 
 
 def _without(trained: Training, given: set[str]) -> Training:
-    """The training without what a command line may say otherwise."""
+    """The training arguments without those that a command line gives."""
 
     def kept(value: Value[T], *names: str) -> Value[T]:
         return nothing() if given.intersection(names) else value
@@ -571,10 +568,10 @@ def _without(trained: Training, given: set[str]) -> Training:
 
 
 def release_below(file: ArgumentsFile, surroundings: Surroundings, otherwise: str) -> Sequence[str]:
-    """The known releases of transformers below a trainer that stands on it: as targeted, as stated, or otherwise.
+    """The known releases of transformers that a trainer runs with: the target, the stated one, else `otherwise`.
 
-    Of a range the release that goes with the trainer counts if it lies within, else the newest; where something is
-    stated that no release stands for, the oldest and the newest speak as well.
+    Of a range it is `otherwise` if that is in the range, else the newest. Where a statement fits no known release, the
+    oldest and the newest are added.
     """
     from trainlint.training.meant import known_releases, target
 
@@ -589,7 +586,7 @@ def release_below(file: ArgumentsFile, surroundings: Surroundings, otherwise: st
 
 
 def fsdp_config(arguments: Field, facts: ArgumentFacts, surroundings: Surroundings) -> FsdpConfig | None:
-    """`fsdp_config` as it stands, or out of its JSON text or file; None where it is none of these."""
+    """`fsdp_config` as a mapping, or from its JSON text or file; None where it is none of these."""
     field = arguments.get("fsdp_config")
     if is_object_text(field) and not facts.texts_parsed:
         return None
@@ -603,7 +600,7 @@ def is_object_text(field: Field) -> bool:
 
 
 def deepspeed_config(file: ArgumentsFile, surroundings: Surroundings) -> Field | None:
-    """`deepspeed` as it stands, or out of its JSON text or file; None where it is none of these."""
+    """`deepspeed` as a mapping, or from its JSON text or file; None where it is none of these."""
     return _mapping(file.field.get("deepspeed"), surroundings)
 
 
@@ -617,11 +614,11 @@ def _mapping(field: Field, surroundings: Surroundings) -> Field | None:
 
 
 _JSON = Dialect.OMEGACONF
-"""A reader that takes JSON's numbers for numbers, `1e-5` included."""
+"""A reader that reads JSON's numbers as numbers, also `1e-5`."""
 
 
 def _json_text(field: Field, text: str) -> Field | None:
-    """A JSON object inside a scalar, with each of its nodes at its place in the file."""
+    """A JSON object in a scalar; each of its nodes has its place in the file."""
     target = field.target
     if not isinstance(target, Scalar):
         return None
@@ -637,7 +634,7 @@ def _json_text(field: Field, text: str) -> Field | None:
 
 
 def _json_file(field: Field, name: str, surroundings: Surroundings) -> Field | None:
-    """The object in a JSON file that is named from the workspace or from beside the file that names it."""
+    """The object in a JSON file, named relative to the workspace or to the file that names it."""
     holder = Path(field.document.path).absolute().parent
     for base in (surroundings.repository.root, holder):
         file = base / name
@@ -665,7 +662,7 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
         return arguments_in(document)
 
     def alternatives(self, subject: ArgumentsFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
-        """The arguments, how they shard the model, and how the two meet."""
+        """The arguments, how they shard the model, and both together."""
         known = transformers_facts(release)
         arguments = Arguments(
             subject,

@@ -1,9 +1,9 @@
-"""What each release of TRL makes of a config file, beyond the names and types that `releases` reads.
+"""How each release of TRL treats a config file, apart from names and types (trl.json).
 
 Source: the released wheels of TRL, modules scripts/utils.py (up to 0.12 commands/cli_utils.py), scripts/*.py and
 trainer/*_config.py, each known release read, and TrlParser run in 0.8.6, 0.9.6, 0.11.4, 0.12.2, 0.19.1, 0.24.0 and
-1.16.0. 0.8 lays the file over its dataclasses as YAML has it; later releases convert texts. Settings of `accelerate
-launch` are handed to it since 0.18.
+1.16.0. 0.8 uses the values as YAML reads them; later releases convert texts. Settings of `accelerate launch` are passed
+on to it since 0.18.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ GOES_WITH: Mapping[str, str] = {
     "1.9.2": "5.14.1", "1.10.0": "5.16.1", "1.11.0": "5.16.1", "1.12.0": "5.17.0", "1.13.0": "5.18.0",
     "1.14.2": "5.19.0", "1.15.0": "5.20.1", "1.16.0": "5.24.0",
 }  # fmt: skip
-"""The newest transformers from before the next release of TRL that this one allows; for 0.8.6 the one it was run over.
+"""For each release of TRL the newest transformers that it allows and that is older than the next release of TRL.
 
-Source: the dates inside the wheels, and `requires:transformers` of the release. Nothing holds the two together: a pin
-of transformers says more.
+For 0.8.6 it is the one that it was run with.
+
+Source: the dates in the wheels, and `requires:transformers` of the release. It is a guess: a pin of transformers wins.
 """
 
 PROFILES = frozenset({"fsdp1", "fsdp2", "multi_gpu", "single_gpu", "zero1", "zero2", "zero3"})
-"""The accelerate configs that TRL ships and `accelerate_config` may name, since 0.18."""
+"""The accelerate configs that TRL ships, which `accelerate_config` may name since 0.18."""
 
 FSDP_PROFILES: Mapping[str, dict[str, object]] = {
     "fsdp1": {
@@ -53,7 +54,7 @@ FSDP_PROFILES: Mapping[str, dict[str, object]] = {
         "fsdp_activation_checkpointing": False,
     },
 }
-"""What those of FSDP say that meets with training arguments."""
+"""The FSDP settings of these that interact with training arguments."""
 
 TRAINERS: Mapping[str, str] = {
     "sft": "SFTConfig",
@@ -68,21 +69,20 @@ TRAINERS: Mapping[str, str] = {
     "ppo": "PPOConfig",
     "online_dpo": "OnlineDPOConfig",
 }
-"""The arguments of a command `trl WORD`, which also names the files that are written for it."""
+"""The dataclass of each command `trl WORD`; files for a command often have its name."""
 
 _SHARED = ("ModelConfig", "ScriptArguments", "DatasetMixtureConfig")
 _NOT_FOR_CONFIGS = frozenset({"ChatArguments", "DDPOConfig", "AlignPropConfig", "DatasetConfig", "BaseConfig"})
-"""Tables whose names never stand at the top of a file for a trainer."""
+"""Tables whose names are never top-level keys of a trainer's file."""
 
 _FOREIGN = frozenset({"base_model"})
-"""What two configs of 0.9 had, and many files have for somebody else."""
+"""Arguments of two configs in 0.9 that many files have for other programs."""
 
 RENAMED: Mapping[str, str] = {
     "max_seq_length": "max_length",
     "torch_dtype": "dtype",
     "use_liger": "use_liger_kernel",
     "use_liger_loss": "use_liger_kernel",
-    "tokenizer": "processing_class",
     "dataset_batch_size": "remove it",
     "num_of_sequences": "remove it",
     "chars_per_token": "remove it",
@@ -91,11 +91,11 @@ RENAMED: Mapping[str, str] = {
     "vllm_max_model_len": "vllm_max_model_length",
     "rloo_k": "num_generations",
 }
-"""What stands in for an argument of TRL that is gone."""
+"""What replaces an argument of TRL that is gone."""
 
 
 def trainer_tables(trainer: str | None = None) -> tuple[str, ...]:
-    """The dataclasses that a config file fills in: those of one trainer, or of any."""
+    """The dataclasses that a config file fills: those of one trainer, or of all."""
     known = declarations("trl")
     mine = known.tables if trainer is None else (TRAINERS[trainer], f"{TRAINERS[trainer][:-6]}ScriptArguments")
     tables = [table for table in mine if table in known.tables and table not in _NOT_FOR_CONFIGS]
@@ -104,7 +104,7 @@ def trainer_tables(trainer: str | None = None) -> tuple[str, ...]:
 
 @cache
 def trl_facts(release: str, transformers: str, trainer: str | None = None) -> ArgumentFacts:
-    """The facts of one known release of TRL over one of transformers, for one trainer or for all that it has."""
+    """The facts of one known release of TRL with one of transformers, for one trainer or for all."""
     known = declarations("trl")
     tables = [table for table in trainer_tables(trainer) if known.keys(table, release)]
     fields = argument_fields(declarations("transformers"), TABLES, transformers)
@@ -131,13 +131,13 @@ def trl_facts(release: str, transformers: str, trainer: str | None = None) -> Ar
 
 @cache
 def _launch_keys() -> frozenset[str]:
-    """What `trl sft --config` hands to `accelerate launch`, and what TrlParser takes out of the file."""
+    """The keys that `trl sft --config` passes to `accelerate launch`, or that TrlParser takes out of the file."""
     known = declarations("accelerate")
     return known.keys_of_any("launch_flags") | {"accelerate_config", "config", "env"}
 
 
 def _merged(found: list[Spec]) -> Spec:
-    """One field for a name that several dataclasses have; of no type where they differ by more than None."""
+    """One spec for a name of several dataclasses; without a type where they differ by more than None."""
     first = found[0]
     types = {kind for field in found for kind in field.types}
     if all(set(first.types) - {"None"} == set(field.types) - {"None"} for field in found):
@@ -146,7 +146,7 @@ def _merged(found: list[Spec]) -> Spec:
 
 
 def _defaults(own: Mapping[str, list[Spec]], trainers: int) -> dict[str, Json]:
-    """The defaults of arguments that TRL redefines: a value where all its trainers agree on it."""
+    """The defaults that TRL redefines: the value where all its trainers agree, else None."""
     return {
         name: _agreed(field.default for field in found) if len(found) == trainers else None
         for name, found in own.items()

@@ -42,7 +42,7 @@ EXAMPLE_SCRIPT_KEYS = frozenset(
     dataset_config_name train_file validation_file block_size max_train_samples max_eval_samples use_fast_tokenizer
     """.split()
 )
-"""Arguments of transformers' own example scripts, which HfArgumentParser reads."""
+"""Arguments of transformers' example scripts, which use HfArgumentParser."""
 
 _COMMON = frozenset(
     """
@@ -53,7 +53,7 @@ _COMMON = frozenset(
     lora_alpha lora_dropout lora_r lora_target_modules load_in_4bit load_in_8bit use_peft
     """.split()
 )
-"""Arguments of TRL that other scripts have as well."""
+"""Arguments of TRL that other scripts have too."""
 
 
 class TrlArguments(Arguments):
@@ -84,7 +84,7 @@ def _is_mixture(field: Field) -> bool:
 def _started(
     arguments: TrlArguments, surroundings: Surroundings, subject: ArgumentsFile
 ) -> Iterator[tuple[FsdpSetup, set[str]]]:
-    """The setups that the file's own `accelerate_config` names, or a `trl` command that starts from the file."""
+    """The setups that the file's `accelerate_config` names, or a `trl` command with this file."""
     own = arguments.get("accelerate_config").text().known
     if own:
         yield from ((setup, set()) for setup in _profile(own, subject, surroundings))
@@ -96,7 +96,7 @@ def _started(
 
 
 def _profile(name: str, subject: ArgumentsFile, surroundings: Surroundings) -> Iterator[FsdpSetup]:
-    """The setup of an accelerate config by its path, or of one that TRL ships by its name."""
+    """The setup of an accelerate config, named by its path or, if TRL ships it, by its name."""
     from trainlint.programs.accelerate import program as accelerate
     from trainlint.programs.accelerate.facts import accelerate_facts
     from trainlint.repository.files import display_path
@@ -120,14 +120,14 @@ def _profile(name: str, subject: ArgumentsFile, surroundings: Surroundings) -> I
 
 
 def _trainer(subject: ArgumentsFile) -> str | None:
-    """The trainer that the file's name speaks of, if it is one alone that has all of TRL's arguments in it."""
+    """The one trainer in the file's name, if there is exactly one."""
     words = set(re.split(r"[^a-z]+", PurePath(subject.field.document.path).stem.lower()))
     named = [trainer for trainer in TRAINERS if trainer in words]
     return named[0] if len(named) == 1 else None
 
 
 def _training(arguments: TrlArguments) -> Training:
-    """What the arguments say that meets with sharding, with the quantization of the model."""
+    """Training arguments that interact with sharding, with the quantization of the model."""
     dtype_name = "dtype" if "dtype" in arguments.facts.fields and arguments.has("dtype") else "torch_dtype"
     dtype = arguments.word(dtype_name if arguments.has(dtype_name) else "dtype")
     quantized = arguments.is_on("load_in_4bit")
@@ -150,7 +150,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
         return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True)]
 
     def recognise(self, document: Document) -> Sequence[ArgumentsFile]:
-        """Training arguments that name a model and a dataset as TRL does, or that hold two arguments of TRL's alone."""
+        """Training arguments that name a model and a dataset as TRL does, or have two arguments that only TRL has."""
         return [file for file in arguments_in(document) if file.whole and _is_trl(file)]
 
     def alternatives(self, subject: ArgumentsFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
@@ -167,7 +167,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
         return found
 
     def facts(self, release: str) -> ArgumentFacts:
-        """What one known release accepts over the transformers that goes with it."""
+        """What one known release accepts, with its usual transformers."""
         return trl_facts(release, GOES_WITH[release])
 
 

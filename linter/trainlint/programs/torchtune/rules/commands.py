@@ -1,10 +1,10 @@
-"""`tune run` commands, in workflows, manifests and scripts, and as Kubeflow Trainer makes them of TrainJobs."""
+"""The rules on `tune run` commands in workflows, manifests and scripts, and on those that TrainJobs start."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, did_you_mean, some_of
+from trainlint.findings import Finding, Severity, did_you_mean, one_of, some_of
 from trainlint.programs.torchtune.command import TuneRun
 from trainlint.programs.torchtune.facts import TorchtuneFacts, unreleased_config, unreleased_recipe
 from trainlint.rule import rule
@@ -12,11 +12,11 @@ from trainlint.rule import rule
 
 @rule("TT401", "unknown-recipe")
 def unknown_recipe(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Finding]:
-    """The recipe is neither a registered one nor a module of one's own.
+    """The recipe is neither registered nor a module of your own.
 
-    `tune run` looks the word up among the recipes of the release (names are case-sensitive, and the suffixes
-    _single_device and _distributed belong to them). Any other word is started as a Python module (a path becomes a
-    dotted one), and raises when there is no such module.
+    `tune run` looks the word up among the recipes of the release (names are case-sensitive, and include the suffixes
+    _single_device and _distributed). Any other word is started as a Python module (a path becomes a dotted one), and
+    raises when there is no such module.
 
     Source: tune run and the recipe registry of torchtune 0.4.0 to 0.6.1.
     """
@@ -27,17 +27,17 @@ def unknown_recipe(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Finding]:
         starts = [recipe for recipe in facts.recipes if recipe.startswith(name)]
         yield run.recipe.finding(
             f"torchtune {facts.release} has no recipe {name}",
-            help=f"did you mean {some_of(starts)}?" if starts else did_you_mean(name, facts.recipes),
+            help=f"write {one_of(starts)}" if starts else did_you_mean(name, facts.recipes),
         )
 
 
 @rule("TT402", "unknown-recipe-config")
 def unknown_recipe_config(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Finding]:
-    """The config is neither a registered one nor a file.
+    """The config is neither registered nor a file.
 
-    `--config NAME` is looked up among the configs of the recipe, then among those of all recipes, then taken as the
-    path of a file; `tune run` without it, or as `--config=NAME`, is refused. A registered name is the path of the
-    shipped file without its `.yaml`. One registered config (llama2/7B_full_early_exit) has no file in the packages.
+    `--config NAME` is looked up among the configs of the recipe, then among those of all recipes, then as the path of a
+    file; `tune run` without it, or with `--config=NAME`, is refused. A registered name is the path of the shipped file
+    without its `.yaml`. One registered config (llama2/7B_full_early_exit) has no file in the packages.
 
     Source: tune run and the recipe registry of torchtune 0.4.0 to 0.6.1.
     """
@@ -51,12 +51,15 @@ def unknown_recipe_config(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Findi
     shipped = facts.config_file(name, run.recipe.known or "")
     if name in facts.configs:
         if shipped is None:
-            yield run.config.finding(f"torchtune {facts.release} does not ship the file of config {name}")
+            yield run.config.finding(
+                f"torchtune {facts.release} does not ship the file of config {name}",
+                help="name another config or a file",
+            )
     elif not (unreleased_config(name) and not run.stated):
         same = facts.configs_of_model(name)
         yield run.config.finding(
             f"torchtune {facts.release} has no config {name}, and there is no such file",
-            help=f"of this model it has {some_of(same)}" if same else did_you_mean(name, facts.configs),
+            help=f"configs of this model: {some_of(same)}" if same else did_you_mean(name, facts.configs),
         )
 
 
@@ -64,8 +67,8 @@ def unknown_recipe_config(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Findi
 def config_of_another_recipe(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The config is registered for another recipe.
 
-    `tune run` takes any registered config with any recipe and says nothing. What the recipe does not read has no
-    effect, and what it reads and does not find raises.
+    `tune run` accepts any registered config with any recipe, without a message. Settings that the recipe does not read
+    have no effect, and a setting that it reads and does not find raises.
 
     Source: tune run of torchtune 0.4.0 to 0.6.1.
     """
@@ -75,18 +78,17 @@ def config_of_another_recipe(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Fi
         own = [config for config in facts.configs_of_model(str(name)) if config in facts.recipes[str(recipe)].configs]
         yield run.config.finding(
             f"config {name} is for {some_of(owners)}, not for {recipe}",
-            help=f"{recipe} has {some_of(own)}" if own else "",
+            help=f"write {one_of(own)}" if own else f"run {one_of(owners)}",
         )
 
 
 @rule("TT404", "not-an-override")
 def not_an_override(run: TuneRun) -> Iterator[Finding]:
-    """An argument of a recipe is no override, and the run stops at it.
+    """An argument of a recipe is not an override, and the run stops at it.
 
-    After the recipe stand `--config NAME` and overrides: `key=value` with exactly one `=`, or `~key` to take a key out.
-    Anything else raises before the recipe starts: a flag (`--batch_size=2`; torchrun's options stand before the
-    recipe), a value with another `=` in it, a bare word, a removal of a key that the config does not have, or of a
-    component.
+    After the recipe come `--config NAME` and overrides: `key=value` with exactly one `=`, or `~key` to remove a key.
+    Anything else raises before the recipe starts: a flag (`--batch_size=2`; torchrun's options go before the recipe), a
+    value that contains `=`, a bare word, the removal of a key that the config does not have, or of a component.
 
     Source: the recipes' argument parser and _merge_yaml_and_cli_args of torchtune 0.4.0 to 0.6.1.
     """
@@ -97,10 +99,10 @@ def not_an_override(run: TuneRun) -> Iterator[Finding]:
 
 @rule("TT405", "torchrun-options-for-one-device")
 def torchrun_options_for_one_device(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Finding]:
-    """torchrun's options stand before a recipe for a single device.
+    """torchrun's options are given to a recipe for a single device.
 
-    Any option before the recipe makes `tune run` start it through torchrun, which it refuses for a recipe that the
-    registry says runs on one device.
+    With any option before the recipe `tune run` starts it through torchrun, and refuses that for a recipe that the
+    registry lists for one device.
 
     Source: tune run and the recipe registry of torchtune 0.4.0 to 0.6.1.
     """
@@ -111,7 +113,7 @@ def torchrun_options_for_one_device(run: TuneRun, facts: TorchtuneFacts) -> Iter
             other = recipe.name.replace("_single_device", "_distributed")
             yield first.field.finding(
                 f"{recipe.name} runs on one device and takes no options of torchrun",
-                help=f"drop {first.key}" + (f", or use {other}" if other in facts.recipes else ""),
+                help=f"remove {first.key}" + (f", or run {other}" if other in facts.recipes else ""),
             )
 
 
@@ -119,14 +121,14 @@ def torchrun_options_for_one_device(run: TuneRun, facts: TorchtuneFacts) -> Iter
 def distributed_without_launcher(run: TuneRun) -> Iterator[Finding]:
     """A recipe for several processes is started without torchrun.
 
-    `tune run` goes through torchrun only if one of torchrun's options stands before the recipe. Without any, the recipe
-    runs in this process, finds no process group and raises, unless something else (srun, an operator) has set RANK,
-    WORLD_SIZE and MASTER_ADDR.
+    `tune run` uses torchrun only if one of torchrun's options comes before the recipe. Without any, the recipe runs in
+    this process, finds no process group and raises, unless something else (srun, an operator) has set RANK, WORLD_SIZE
+    and MASTER_ADDR.
 
     Source: tune run and the distributed recipes of torchtune 0.4.0 to 0.6.1.
     """
     if run.launched is False and not run.fork:
         yield run.recipe.finding(
-            f"{run.recipe} is started as a single process and will find no process group",
+            f"{run.recipe} starts as a single process and finds no process group",
             help="put torchrun's options before the recipe: tune run --nproc_per_node 2 …",
         )

@@ -1,4 +1,4 @@
-"""TrainJobs that pass admission and die in torchtune."""
+"""The rule on TrainJobs that pass admission and fail in torchtune."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from trainlint.rule import rule
 def config_not_shipped(job: Job, facts: TorchtuneFacts) -> Iterator[Finding]:
     """Kubeflow Trainer starts the job with a config that torchtune does not have.
 
-    The controller puts the config's name together from the runtime's name, the nodes, processes and GPUs and the LoRA
-    arguments, and does not ask whether torchtune ships it. llama3_3/70B has no config for a single device, and small
-    models have none for several nodes: admission lets some of these jobs pass, and `tune run` ends at once with a file
-    that is not there.
+    The controller composes the config's name from the runtime's name, the nodes, processes and GPUs and the LoRA
+    arguments, and does not check whether torchtune ships it. llama3_3/70B has no config for a single device, and small
+    models have none for several nodes: admission accepts some of these jobs, and `tune run` stops at once because the
+    file is missing.
 
     Source: the torch plugin of Kubeflow Trainer 2.0 to 2.3; the registry of torchtune 0.4.0 to 0.6.1.
     """
@@ -25,6 +25,6 @@ def config_not_shipped(job: Job, facts: TorchtuneFacts) -> Iterator[Finding]:
         same = facts.configs_of_model(job.config)
         fitting = [config for config in same if config in facts.recipes[job.recipe].configs]
         yield job.place.finding(
-            f"this job starts {job.recipe} with config {job.config}, which torchtune {facts.release} does not have",
-            help=f"of this model it has {some_of(fitting or same)}" if same else "",
+            f"the job's config {job.config} does not exist in torchtune {facts.release}",
+            help=f"configs of this model: {some_of(fitting or same)}" if same else "",
         )

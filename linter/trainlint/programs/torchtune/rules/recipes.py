@@ -1,10 +1,10 @@
-"""Recipe configs: what torchtune makes of a config, of a file or of a shipped one with its overrides."""
+"""The rules on recipe configs: files, and shipped configs with overrides."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, did_you_mean, nearest, some_of
+from trainlint.findings import Finding, Severity, did_you_mean, nearest, one_of, some_of
 from trainlint.programs.torchtune.facts import (
     DATASET_PARAMETERS_GONE,
     DEVICES,
@@ -26,6 +26,7 @@ from trainlint.programs.torchtune.facts import (
 from trainlint.programs.torchtune.omegaconf import Node
 from trainlint.programs.torchtune.program import ConfigFile, RecipeSettings
 from trainlint.reading.document import Alias, Scalar
+from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 
@@ -34,9 +35,9 @@ from trainlint.rule import rule
 def unloadable_recipe_config(file: ConfigFile) -> Iterator[Finding]:
     """OmegaConf refuses to load this file, although it is YAML.
 
-    A key that stands twice in one mapping, an anchor that is defined twice, a tag that YAML itself does not define and
-    a second document raise before torchtune sees anything, in `tune validate` and in `tune run`. Other readers take the
-    last of two equal keys, so that the mistake goes unseen elsewhere.
+    A key that is twice in one mapping, an anchor that is defined twice, a tag that YAML itself does not define and a
+    second document raise before torchtune sees anything, in `tune validate` and in `tune run`. Other readers use the
+    last of two equal keys, so the mistake goes unnoticed elsewhere.
 
     Source: OmegaConf's loader (on PyYAML's safe loader), which torchtune 0.4.0 to 0.6.1 reads configs with.
     """
@@ -44,16 +45,16 @@ def unloadable_recipe_config(file: ConfigFile) -> Iterator[Finding]:
     for field in _written_in(file.field):
         for entry in field.entries():
             if entry.entry is not None and entry.entry.duplicates and entry.entry.use is None:
-                yield entry.finding(f"the key {entry.name} stands twice", help="remove one of them", at_key=True)
+                yield entry.finding(f"the key {entry.name} is given twice", help="remove one of them", at_key=True)
         node = field.target
         if node is not None and node.tag is not None and node.tag.removeprefix(_PREFIX) not in _TAGS:
-            yield field.finding(f"the tag {node.tag} is not one that OmegaConf reads", help="remove the tag")
+            yield field.finding(f"OmegaConf does not know the tag {node.tag}", help="remove the tag")
     for start, end in document.reused_anchors:
         anchor = Scalar(document.text.content[start:end], "", None, start, end, None)
         place = Field(document, file.field.dialect, anchor)
         yield place.finding(f"the anchor {anchor.value} is defined twice", help="give one of them another name")
     if document.index:
-        yield file.field.finding("this is not the only document of its file", help="keep one config in a file")
+        yield file.field.finding("the file has more than one document", help="write each config to a file of its own")
 
 
 _PREFIX = "tag:yaml.org,2002:"
@@ -61,7 +62,7 @@ _TAGS = ("!", "null", "bool", "int", "float", "binary", "timestamp", "omap", "pa
 
 
 def _written_in(root: Field) -> Iterator[Field]:
-    """Every value of a document, where it is written; what aliases repeat counts once."""
+    """Every value of a document where it is written, without the repetitions of aliases."""
     stack = [root]
     while stack:
         field = stack.pop()
@@ -72,12 +73,12 @@ def _written_in(root: Field) -> Iterator[Field]:
 
 @rule("TT302", "unresolved-interpolation")
 def unresolved_interpolation(settings: RecipeSettings) -> Iterator[Finding]:
-    """A `${…}` names nothing, or a value is still to be given.
+    """A `${…}` names nothing, or a value is still missing.
 
-    `${output_dir}` stands for the value of that key, counted from the top of the config (`${.key}` from the section it
-    stands in). One that names no key, or names itself, raises: `tune run` writes out the whole config with everything
-    resolved before it trains. A value of `???` raises where it is read. `${name:…}` needs a resolver; OmegaConf has
-    `oc.env` and a few more, and torchtune's recipes register none.
+    `${output_dir}` is replaced by the value of that key, counted from the top of the config (`${.key}`: from its own
+    section). One that names no key, or itself, raises: `tune run` writes out the whole config with everything resolved
+    before it trains. A value of `???` raises where it is read. `${name:…}` needs a resolver; OmegaConf has `oc.env` and
+    a few more, and torchtune's recipes register none.
 
     Source: OmegaConf 2.3 and 2.4; log_config and validate of torchtune 0.4.0 to 0.6.1.
     """
@@ -93,11 +94,11 @@ def unresolved_interpolation(settings: RecipeSettings) -> Iterator[Finding]:
 def unknown_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A `_component_` names nothing that can be imported.
 
-    The value is a dotted path from an installed package on: no relative path, no file, no text with spaces. torchtune
-    imports it as it validates or starts; a name that the package does not have raises. Only torchtune's own modules,
-    `torch.optim` and `bitsandbytes.optim` are looked into, other packages are taken to be there. Validation looks at
-    top-level sections alone: in a list (several datasets) or deeper down it is a warning, since it raises only when the
-    recipe builds that part.
+    The value is a dotted path that begins with an installed package, not a relative path, a file or a text with spaces.
+    torchtune imports it when it validates or starts; a name that the package does not have raises. Only torchtune's own
+    modules, `torch.optim` and `bitsandbytes.optim` are checked, other packages are assumed to be there. Validation only
+    checks top-level sections: in a list (several datasets) or deeper down it is a warning, since it raises only when
+    the recipe builds that part.
 
     Source: _get_component_from_path of torchtune 0.4.0 to 0.6.1; the names in its wheels, in torch 2.13 and in
     bitsandbytes 0.50.
@@ -110,13 +111,15 @@ def unknown_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
         if text is None:
             yield component.field.finding(
                 f"{component.name} must be a dotted path",
-                help="name a builder or class: package.module.name",
+                help="write package.module.name of a builder or class",
                 severity=_severity(section),
             )
         elif "." not in text or not all(text.split(".")):
-            what = f'"{text}" is no absolute dotted path' if text else "is empty"
+            message = f'{component.name} must be a dotted path, not "{text}"'
             yield component.field.finding(
-                f"{component.name} {what}", help="name it from its package on", severity=_severity(section)
+                message if text else f"{component.name} must not be empty",
+                help="write the path from the package on: package.module.name",
+                severity=_severity(section),
             )
         elif not settings.fork and not (unreleased_component(text) and not settings.stated):
             yield from _misspelt_package(component, text)
@@ -136,41 +139,41 @@ def _missing_component(component: Node, path: str, facts: TorchtuneFacts, *, onl
     found, severity = facts.component(path), _severity(component.parent)
     if found.is_module:
         yield component.field.finding(
-            f"{path} is a module, not a component", help="name a builder or class in it", severity=severity
+            f"{path} is a module, not a component", help="add the name of a builder or class in it", severity=severity
         )
     elif found.exists is False and not (only_almost and not nearest(path.rpartition(".")[2], found.known, cutoff=0.85)):
         missing = path[len(found.parent) + 1 :].partition(".")[0]
         moved = next((old for old in RENAMED if path == old or path.startswith(f"{old}.")), None)
         hint = did_you_mean(missing, found.known)
         if moved is not None:
-            hint = f"it is {RENAMED[moved]}{path[len(moved) :]} now"
+            hint = f"write {RENAMED[moved]}{path[len(moved) :]}"
         package = found.parent.partition(".")[0]
         owner = f"{package} {facts.release}" if package == "torchtune" else package
         yield component.field.finding(
             f"{owner} has no {found.parent}.{missing}",
-            help=hint,
+            help=hint or f"choose another name from {found.parent}",
             severity=severity,
         )
 
 
 def _severity(section: Node | None) -> Severity:
-    """Error for a top-level section, which `tune validate` looks at; a warning for one in a list or deeper down."""
+    """Error for a top-level section, which `tune validate` checks; a warning for one in a list or deeper down."""
     top_level = section is not None and section.parent is not None and section.parent.parent is None
     return Severity.ERROR if top_level else Severity.WARNING
 
 
 @rule("TT304", "unknown-parameter")
 def unknown_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
-    """A section has a key that its component does not take.
+    """A section has a key that its component does not accept.
 
-    Every key beside `_component_` is passed to the component by name, null ones too, and what it does not take raises
-    a TypeError. After `section=other.component` on the command line the keys of the config stay, so that those of the
-    old component must be removed (`~section.key`). In a list or deeper down it is a warning, since validation does not
-    look there.
+    Every key beside `_component_` is passed to the component by name, also with a null, and an unknown one raises a
+    TypeError. After `section=other.component` on the command line the keys of the config stay, so those of the old
+    component must be removed (`~section.key`). In a list or deeper down it is a warning, since validation does not
+    check there.
 
-    Datasets hand any keyword on to datasets.load_dataset, so that a misspelt key is accepted in silence: there it is a
-    warning, for a key that is almost one of theirs or was one in earlier releases (max_seq_len, template, chat_format),
-    which the loader refuses later.
+    Datasets pass any keyword on to datasets.load_dataset, so a misspelt key is accepted without a message. For them it
+    is a warning on a key that is almost a parameter, or was one in earlier releases (max_seq_len, template,
+    chat_format), which the loader refuses later.
 
     Source: validate and instantiate of torchtune 0.4.0 to 0.6.1; the signatures in its wheels, in torch 2.13 and in
     bitsandbytes 0.50.
@@ -191,16 +194,15 @@ def unknown_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
         left_over = [key for key in unknown if not section.get(key).own]
         if left_over:
             yield section.get("_component_").field.finding(
-                f"{name} takes no {some_of(left_over)}, which the config has",
-                help=f"take {'them' if len(left_over) > 1 else 'it'} out: "
-                + some_of([f"~{section.name}.{key}" for key in left_over], 8),
+                f"{name} does not accept the config's {some_of(left_over, 2)}",
+                help="remove with " + some_of([f"~{section.name}.{key}" for key in left_over], 8),
                 severity=_severity(section),
             )
         for key in unknown:
             node = section.get(key)
             if node.own and not (settings.for_development and not nearest(key, unset)):
                 yield node.field.finding(
-                    f"{name} takes no {key}",
+                    f"{name} does not accept {key}",
                     help=_parameter_help(settings, section, key, unset),
                     severity=_severity(section),
                     at_key=True,
@@ -208,14 +210,14 @@ def unknown_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
 
 
 def _almost_parameters(section: Node, name: str, unknown: list[str], unset: list[str]) -> Iterator[Finding]:
-    """Keys that a component hands on, to the loader of a dataset, but that are or were meant for itself."""
+    """Keys that a dataset passes on to its loader, although they are almost its own or were so once."""
     for key in unknown:
         node = section.get(key)
         moved = DATASET_PARAMETERS_GONE.get(key) if name.endswith("_dataset") else None
         if node.own and (moved or (key not in LOADER_KEYWORDS and nearest(key, unset, cutoff=0.75))):
             yield node.field.finding(
-                f"{name} has no parameter {key}; it is handed on to the loader of the data",
-                help=f"it is {moved} now" if moved else did_you_mean(key, unset),
+                f"{name} has no parameter {key} and passes it on to the data loader",
+                help=f"write {moved} instead" if moved else did_you_mean(key, unset),
                 severity=Severity.WARNING,
                 at_key=True,
             )
@@ -224,15 +226,15 @@ def _almost_parameters(section: Node, name: str, unknown: list[str], unset: list
 def _parameter_help(settings: RecipeSettings, section: Node, key: str, unset: list[str]) -> str:
     if settings.job and key in LORA_PARAMETERS and section.key == "model":
         if "model.lora_attn_modules" in settings.overridden:
-            return "a full fine-tune was chosen: only with command: [tune, run] and one node is LoRA chosen by the args"
-        return "a full fine-tune was chosen: model.lora_attn_modules=[…] in args makes Kubeflow Trainer choose LoRA"
+            return "use command: [tune, run] and one node: else Kubeflow Trainer chooses a full fine-tune"
+        return "add model.lora_attn_modules=[…] to args: without it Kubeflow Trainer chooses a full fine-tune"
     if hint := did_you_mean(key, unset):
         return hint
-    return f"remove it; {section.name} takes also {some_of(unset)}" if unset else "remove it"
+    return f"remove it; other keys of {section.name} are {some_of(unset)}" if unset else "remove it"
 
 
 def _component(section: Node) -> str | None:
-    """The component of a section where it is one of the known packages'."""
+    """The component of a section if it is from a known package."""
     path = section.get("_component_").text().known
     return path if path is not None and path.startswith(_PACKAGES) else None
 
@@ -244,8 +246,8 @@ _PACKAGES = ("torchtune", "torch.", "bitsandbytes.")
 def missing_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A section lacks a parameter that its component requires.
 
-    `tune validate` lets it pass, since recipes pass some parameters themselves (the optimizer's params, the dataset's
-    tokenizer); the others are asked for when the recipe builds the component, and raise a TypeError.
+    `tune validate` accepts that, since recipes pass some parameters themselves (the optimizer's params, the dataset's
+    tokenizer). The others are needed when the recipe builds the component, which raises a TypeError.
 
     Source: instantiate of torchtune 0.4.0 to 0.6.1; the signatures in its wheels, in torch 2.13 and bitsandbytes 0.50.
     """
@@ -272,11 +274,10 @@ def missing_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
 def missing_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The recipe reads a setting that the config does not have.
 
-    Recipes read most settings without a default, so that a config from which one was removed (also by `~key` on the
-    command line) raises a ConfigAttributeError; null is a value like others. Which recipe a file is for is told by a
-    `tune run` in the repository; else by its shape, where hardly anything else is missing or left over, and then only
-    what the recipe reads as it is constructed counts. A key that its component does not take and that is almost the
-    missing one is a misspelling, reported as TT304 alone.
+    Recipes read most settings without a default, so a missing one (also one removed by `~key` on the command line)
+    raises a ConfigAttributeError; null counts as a value. The recipe of a file is the one in a `tune run` of the
+    repository; else it follows from the settings, if hardly any is missing or unread, and then only settings that the
+    recipe reads when it is constructed are reported. A misspelt key of a component is reported as TT304 alone.
 
     Source: the recipes of torchtune 0.4.0 to 0.6.1.
     """
@@ -289,8 +290,8 @@ def missing_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator
             removed = settings.removed.get(key)
             yield settings.refusal(
                 node if removed is None else Node(removed, None, key),
-                message=f"{settings.recipe.name} reads {key}, which is missing",
-                help=f"add {key}" if removed is None else f"drop ~{key}",
+                message=f"{key} is missing, which {settings.recipe.name} reads",
+                help=f"add {key}" if removed is None else f"remove ~{key}",
             )
 
 
@@ -310,7 +311,7 @@ def section_without_component(settings: RecipeSettings) -> Iterator[Finding]:
     """A section that the recipe builds has no `_component_`.
 
     Model, tokenizer, dataset, optimizer, loss, checkpointer and the like are built from their `_component_`; a mapping
-    without one and a plain text raise. `tune validate` looks only at sections that have one and lets this pass.
+    without one, and a text, raise. `tune validate` only checks sections that have one, and accepts this.
 
     Source: instantiate of torchtune 0.4.0 to 0.6.1.
     """
@@ -322,21 +323,21 @@ def section_without_component(settings: RecipeSettings) -> Iterator[Finding]:
             continue
         if section.mapping is not None and "_component_" not in section.mapping:
             yield section.field.finding(
-                f"{name} has no _component_", help=f"name what to build: {name}._component_", at_key=True
+                f"{name} has no _component_", help=f"add {name}._component_ with the path of a builder", at_key=True
             )
         elif section.mapping is None and section.items is None and section.text().known is not None:
             yield section.field.finding(
-                f"{name} must be a section with a _component_",
+                f"{name} must be a section with a _component_, not a text",
                 help=f"write the component as {name}._component_",
             )
 
 
 @rule("TT308", "unsupported-dtype")
 def unsupported_dtype(settings: RecipeSettings) -> Iterator[Finding]:
-    """The dtype is not one that the recipe trains in.
+    """The dtype is unknown, or the recipe does not train in it.
 
-    torchtune knows bf16, fp32, fp64 and fp16 by these names alone (not bfloat16, not an enum's name such as
-    DataType.BF16), and every recipe that trains refuses fp16.
+    torchtune only knows the names bf16, fp32, fp64 and fp16 (not bfloat16, not an enum's name such as DataType.BF16),
+    and every recipe that trains refuses fp16.
 
     Source: get_dtype and the constructors of the recipes, torchtune 0.4.0 to 0.6.1.
     """
@@ -344,16 +345,16 @@ def unsupported_dtype(settings: RecipeSettings) -> Iterator[Finding]:
     if settings.recipe is None or not settings.reads("dtype"):
         return
     if dtype.wrong_type:
-        yield settings.refusal(dtype, message="dtype must be a name", help=f"write one of {', '.join(DTYPES[:2])}")
+        yield settings.refusal(dtype, message="dtype must be a name", help=f"write {one_of(DTYPES[:2])}")
     elif dtype.known_and_not_in(DTYPES):
         yield settings.refusal(
             dtype,
-            message=f"{dtype.known} is no dtype of torchtune",
-            help=_DTYPE_WORDS.get(str(dtype.known).lower().rpartition(".")[2], f"write one of {', '.join(DTYPES[:2])}"),
+            message=f"torchtune has no dtype {dtype.known}",
+            help=_DTYPE_WORDS.get(str(dtype.known).lower().rpartition(".")[2], f"write {one_of(DTYPES[:2])}"),
         )
     elif dtype.is_("fp16") and settings.checks("fp16"):
         yield settings.refusal(
-            dtype, message=f"{settings.recipe.name} refuses to train in fp16", help="use bf16, or fp32"
+            dtype, message=f"{settings.recipe.name} refuses to train in fp16", help="write bf16 or fp32"
         )
 
 
@@ -372,8 +373,8 @@ _DTYPE_WORDS = {
 def activation_offloading(settings: RecipeSettings) -> Iterator[Finding]:
     """Activation offloading is on without what it needs.
 
-    Recipes that offload activations raise unless activation checkpointing is on as well, and unless they train on CUDA.
-    Some shipped configs have checkpointing off (those of llama3_2/1B), so that turning offloading on alone fails.
+    Recipes that offload activations raise unless activation checkpointing is on too, and unless they train on CUDA.
+    Some shipped configs have checkpointing off (those of llama3_2/1B), so switching only offloading on fails.
 
     Source: the constructors of the recipes, torchtune 0.4.0 to 0.6.1 (lora_dpo and qat_distributed since 0.5.0).
     """
@@ -386,8 +387,8 @@ def activation_offloading(settings: RecipeSettings) -> Iterator[Finding]:
         yield settings.refusal(
             offloading,
             device,
-            message=f"activation offloading works on CUDA, not on {device.text()}",
-            help="set it to False",
+            message=f"activation offloading works only on CUDA, not on {device.text()}",
+            help="set enable_activation_offloading: False",
         )
     elif settings.checks("offloading-checkpointing") and (
         checkpointing.truth().absent or checkpointing.truth().is_(False)
@@ -396,15 +397,15 @@ def activation_offloading(settings: RecipeSettings) -> Iterator[Finding]:
             offloading,
             checkpointing,
             message="activation offloading needs activation checkpointing",
-            help="set enable_activation_checkpointing: True as well, or offloading to False",
+            help="set enable_activation_checkpointing: True, or enable_activation_offloading: False",
         )
 
 
 @rule("TT310", "optimizer-in-backward")
 def optimizer_in_backward(settings: RecipeSettings) -> Iterator[Finding]:
-    """The optimizer steps in the backward pass, with gradient accumulation or clipping beside it.
+    """The optimizer steps in the backward pass, which excludes gradient accumulation and clipping.
 
-    With `optimizer_in_bwd` each gradient is used up at once, so that there is nothing to accumulate or clip: the full
+    With `optimizer_in_bwd` each gradient is used up at once, so there is nothing to accumulate or clip: the full
     fine-tunes raise when gradient_accumulation_steps is above 1 or clip_grad_norm is not null. The shipped
     single-device configs have it on. LoRA recipes do not read it.
 
@@ -435,8 +436,8 @@ def tensor_parallel(settings: RecipeSettings) -> Iterator[Finding]:
     """Tensor parallelism is on without what it needs.
 
     full_finetune_distributed splits a model over tensor_parallel_dim processes: it raises without a
-    tensor_parallel_plan, with a fused optimizer, and where the number of processes is no multiple of it. Other recipes
-    do not read the setting.
+    tensor_parallel_plan, with a fused optimizer, and where the number of processes is not a multiple of it. Other
+    recipes do not read the setting.
 
     Source: full_finetune_distributed of torchtune 0.6.1.
     """
@@ -449,11 +450,13 @@ def tensor_parallel(settings: RecipeSettings) -> Iterator[Finding]:
         yield settings.refusal(
             dim,
             message="tensor parallelism needs a tensor_parallel_plan",
-            help="add one for the model, with _component_",
+            help="add tensor_parallel_plan with the _component_ of the model's plan",
         )
     if settings.checks("tensor-parallel-world") and settings.world_size is not None and settings.world_size % size:
         yield settings.refusal(
-            dim, message=f"{settings.world_size} processes cannot be split by tensor_parallel_dim {dim.value}"
+            dim,
+            message=f"{settings.world_size} processes are not a multiple of tensor_parallel_dim {dim.value}",
+            help="change tensor_parallel_dim or the number of processes",
         )
     if settings.checks("tensor-parallel-fused") and fused.truth().is_(True):
         yield settings.refusal(
@@ -492,8 +495,8 @@ def left_padding_collator(settings: RecipeSettings) -> Iterator[Finding]:
     if settings.checks("left-pad") and collate.text().known_and(lambda text: "left_pad_sequence" in text):
         yield settings.refusal(
             collate,
-            message="left_pad_sequence is for inference alone",
-            help="use torchtune.data.padded_collate_sft, which is the default",
+            message="left_pad_sequence is for inference only",
+            help="write torchtune.data.padded_collate_sft, the default",
         )
 
 
@@ -501,8 +504,8 @@ def left_padding_collator(settings: RecipeSettings) -> Iterator[Finding]:
 def packed_dataset(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A dataset is packed that cannot be.
 
-    `packed: True` joins samples up to the tokenizer's max_seq_len; where that is null, as in most shipped configs, the
-    dataset raises, after the model was loaded on every rank. Multimodal datasets refuse packing altogether.
+    `packed: True` joins samples up to the tokenizer's max_seq_len. Where that is null, as in most shipped configs, the
+    dataset raises, after every rank has loaded the model. Multimodal datasets refuse packing.
 
     Source: the dataset builders of torchtune 0.4.0 to 0.6.1.
     """
@@ -527,10 +530,10 @@ def packed_dataset(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[
 
 @rule("TT315", "unmatched-lora-target", severity=Severity.WARNING)
 def unmatched_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
-    """A name in lora_attn_modules matches no layer and is passed over in silence.
+    """A name in lora_attn_modules matches no layer and has no effect.
 
-    torchtune puts LoRA on q_proj, k_proj, v_proj and output_proj; the output projection is not called o_proj here as it
-    is in other libraries. Any other name is accepted and does nothing: with `[q_prj]` alone no layer gets LoRA.
+    torchtune puts LoRA on q_proj, k_proj, v_proj and output_proj; the output projection is not called o_proj as in
+    other libraries. Any other name is accepted and does nothing: with `[q_prj]` no layer gets LoRA.
 
     Source: the LoRA builders of torchtune 0.4.0 to 0.6.1, those of 0.6.1 called with such names.
     """
@@ -540,8 +543,8 @@ def unmatched_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
             if name.known is not None and name.known not in LORA_TARGETS:
                 hint = "output_proj" if name.is_("o_proj", "out_proj", "proj") else nearest(name.known, LORA_TARGETS)
                 yield item.field.finding(
-                    f"{name} is no LoRA target of torchtune and does nothing",
-                    help=f'did you mean "{hint}"?' if hint else f"the targets are {', '.join(LORA_TARGETS)}",
+                    f"{name} is not a LoRA target of torchtune and has no effect",
+                    help=f'did you mean "{hint}"?' if hint else f"write {one_of(LORA_TARGETS)}",
                 )
 
 
@@ -549,16 +552,14 @@ def unmatched_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
 def no_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
     """lora_attn_modules is empty.
 
-    The builders of LoRA models ask for one attention module at least and raise on an empty list, also where
-    apply_lora_to_mlp is on.
+    The builders of LoRA models need at least one attention module and raise on an empty list, also with
+    apply_lora_to_mlp.
 
     Source: the LoRA builders of torchtune 0.4.0 to 0.6.1.
     """
     for targets in _lora_targets(settings):
         if targets.own and targets.wrong_type and not targets.elements and not targets.entries:
-            yield targets.field.finding(
-                "lora_attn_modules is empty", help=f"name one at least of {', '.join(LORA_TARGETS)}"
-            )
+            yield targets.field.finding("lora_attn_modules must not be empty", help=f"add {one_of(LORA_TARGETS)}")
 
 
 def _lora_targets(settings: RecipeSettings) -> Iterator[Node]:
@@ -571,10 +572,10 @@ def _lora_targets(settings: RecipeSettings) -> Iterator[Node]:
 
 @rule("TT317", "lora-on-tied-output", severity=Severity.WARNING)
 def lora_on_tied_output(settings: RecipeSettings) -> Iterator[Finding]:
-    """LoRA is to go on an output layer that is the embedding itself.
+    """LoRA is put on an output layer that is the embedding itself.
 
-    llama3_2 1B and 3B and qwen2_5 up to 3B have no output layer of their own. `apply_lora_to_output: True` passes
-    `tune validate` and the recipe's start; the builder of the model raises once the checkpoint has been read.
+    llama3_2 1B and 3B and qwen2_5 up to 3B have no output layer of their own. `apply_lora_to_output: True` passes `tune
+    validate` and the recipe's start; the builder of the model raises after the checkpoint has been read.
 
     Source: the LoRA builders of torchtune 0.4.0 to 0.6.1.
     """
@@ -583,16 +584,16 @@ def lora_on_tied_output(settings: RecipeSettings) -> Iterator[Finding]:
         output = section.get("apply_lora_to_output")
         if TIED_OUTPUT.match(path) and output.own and output.truth().is_(True):
             yield output.field.finding(
-                f"{path.rpartition('.')[2]} has no output layer of its own for LoRA: building the model will raise",
-                help="set apply_lora_to_output to False",
+                f"{path.rpartition('.')[2]} has no output layer of its own for LoRA, and its builder raises",
+                help="set apply_lora_to_output: False",
             )
 
 
 @rule("TT318", "ppo-batches")
 def ppo_batches(settings: RecipeSettings) -> Iterator[Finding]:
-    """The batch sizes of PPO do not divide one another.
+    """The batch sizes of PPO are not multiples of one another.
 
-    batch_size must be a multiple of forward_batch_size and of ppo_batch_size, ppo_batch_size one of
+    batch_size must be a multiple of forward_batch_size and of ppo_batch_size, ppo_batch_size a multiple of
     gradient_accumulation_steps, and num_steps at least batch_size.
 
     Source: ppo_full_finetune_single_device of torchtune 0.4.0 to 0.6.1.
@@ -605,30 +606,36 @@ def ppo_batches(settings: RecipeSettings) -> Iterator[Finding]:
         whole, part = settings.at(larger), settings.at(smaller)
         if settings.checks(check) and (whole.number().known or 0) % (part.number().known or 1):
             yield settings.refusal(
-                part, whole, message=f"{larger} {whole.value} is no multiple of {smaller} {part.value}"
+                part,
+                whole,
+                message=f"{larger} {whole.value} is not a multiple of {smaller} {part.value}",
+                help="change one of the two",
             )
     steps, batch = settings.at("num_steps"), settings.at("batch_size")
     if settings.checks("ppo-steps") and (steps.number().known or 1) < (batch.number().known or 0):
-        yield settings.refusal(steps, batch, message=f"num_steps {steps.value} is below batch_size {batch.value}")
+        message = f"num_steps {steps.value} is below batch_size {batch.value}"
+        yield settings.refusal(steps, batch, message=message, help=f"set num_steps to {batch.value} or more")
 
 
 @rule("TT319", "quantizer-missing")
 def quantizer_missing(settings: RecipeSettings) -> Iterator[Finding]:
     """Quantization-aware training has no quantizer.
 
-    The recipe asks for it before anything is trained. The shipped configs have a section `quantizer` with the component
+    The recipe needs it before it trains. The shipped configs have a section `quantizer` with the component
     `torchtune.training.quantization.Int8DynActInt4WeightQATQuantizer` and a `groupsize`.
 
     Source: _setup_model of qat_distributed and qat_lora_finetune_distributed, torchtune 0.4.0 to 0.6.1.
     """
     quantizer = settings.at("quantizer")
     if settings.recipe and settings.checks("quantizer") and not quantizer.given:
-        yield settings.refusal(quantizer, message=f"{settings.recipe.name} needs a quantizer", help="add quantizer")
+        yield settings.refusal(
+            quantizer, message=f"{settings.recipe.name} needs a quantizer", help="add a section quantizer"
+        )
 
 
 @rule("TT320", "unknown-model-type")
 def unknown_model_type(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
-    """The checkpointer's model_type is not one that torchtune knows.
+    """The checkpointer's model_type is unknown.
 
     It decides how weights are renamed, and is the name of a family in capitals (LLAMA3_2, QWEN2); several families
     share one. Any other word raises a KeyError when the checkpointer is built.
@@ -642,19 +649,19 @@ def unknown_model_type(settings: RecipeSettings, facts: TorchtuneFacts) -> Itera
         shipped = name.endswith("checkpointer") and _component(section) is not None
         if shipped and kind.own and kind.text().known_and_not_in(facts.model_types):
             yield kind.field.finding(
-                f"{kind.text()} is no model_type of torchtune {facts.release}",
-                help=did_you_mean(str(kind.text()), facts.model_types) or f"known are {some_of(facts.model_types, 15)}",
+                f"torchtune {facts.release} has no model_type {kind.text()}",
+                help=did_you_mean(str(kind.text()), facts.model_types) or f"write {one_of(facts.model_types, 15)}",
             )
 
 
 @rule("TT321", "unread-setting", severity=Severity.WARNING)
 def unread_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
-    """A setting that no recipe reads has no effect.
+    """A setting has no effect, because the recipe does not read it.
 
-    torchtune adds any key that a config or the command line gives and never asks whether something reads it: with
-    `batchsize=4` the run keeps the old batch_size. On the command line every key counts that the recipe leaves unread
-    (`tensor_parallel_dim` for LoRA, `optimizer_in_bwd` for LoRA). In a file only a key that is almost one that recipes
-    read, since a recipe of one's own may read others.
+    torchtune accepts any key in a config or on the command line and never checks whether something reads it: with
+    `batchsize=4` the run keeps the old batch_size. On the command line every key is reported that the recipe does not
+    read (`tensor_parallel_dim` or `optimizer_in_bwd` for LoRA). In a file only a key is reported that is almost one
+    that recipes read, since a recipe of your own may read others.
 
     Source: the recipes of torchtune 0.4.0 to 0.6.1 and the configs shipped for them.
     """
@@ -667,12 +674,11 @@ def unread_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[
         missing = [name for name in sorted(known) if name not in settings.root.entries or _is_shipped(settings, name)]
         hint = nearest(key, missing, cutoff=0.8)
         if settings.certain and settings.overrides(key):
-            yield node.field.finding(
-                f"{settings.recipe.name} does not read {key}",
-                help=did_you_mean(key, known) or "drop it",
-            )
+            meant = "" if key in facts.settings else did_you_mean(key, known)
+            yield node.field.finding(f"{settings.recipe.name} does not read {key}", help=meant or "remove it")
         elif hint is not None and key not in facts.settings:
-            yield node.field.finding(f"no recipe of torchtune reads {key}", help=f'did you mean "{hint}"?', at_key=True)
+            message = f"{key} is not read by any recipe of torchtune"
+            yield node.field.finding(message, help=f'did you mean "{hint}"?', at_key=True)
 
 
 def _is_shipped(settings: RecipeSettings, key: str) -> bool:
@@ -681,25 +687,31 @@ def _is_shipped(settings: RecipeSettings, key: str) -> bool:
 
 @rule("TT322", "not-a-number")
 def not_a_number(settings: RecipeSettings) -> Iterator[Finding]:
-    """A setting that recipes count with is no number.
+    """A setting that recipes calculate with is not a number.
 
-    batch_size, epochs, gradient_accumulation_steps, max_steps_per_epoch and seed, and the optimizer's lr, are used as
-    they stand; a text raises a TypeError. Scientific notation without a dot (`2e-5`) is a number to OmegaConf.
+    batch_size, epochs, gradient_accumulation_steps, max_steps_per_epoch and seed, and the optimizer's lr, are not
+    converted; text raises a TypeError. OmegaConf reads scientific notation without a dot (`2e-5`) as a number.
 
     Source: the recipes of torchtune 0.4.0 to 0.6.1; torch.optim and bitsandbytes.optim.
     """
     for key in (*(number for number in NUMBERS if settings.reads(number)), "optimizer.lr"):
         node = settings.at(key)
         if node.own and node.text().known is not None:
-            yield node.field.finding(f"{key} must be a number, not {node.text()}", help="write it without quotes")
+            text = str(node.text())
+            number = not isinstance(plain_value(text, Dialect.OMEGACONF), str)
+            yield node.field.finding(
+                f'{key} must be a number, not the text "{text}"',
+                help="remove the quotes" if number else "write a number",
+            )
 
 
 @rule("TT323", "profiler-component")
 def profiler_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
-    """The profiler section names another component than the recipes take.
+    """The profiler section names a component that recipes refuse.
 
-    Recipes compare the name with that of their own profiler and raise at any other. Write
-    `torchtune.training.setup_torch_profiler`, or leave the section out.
+    Recipes compare the name with that of their own profiler and raise at any other.
+
+    Write `torchtune.training.setup_torch_profiler`, or remove the section.
 
     Source: _setup_profiler of the recipes, torchtune 0.4.0 to 0.6.1.
     """
@@ -708,28 +720,31 @@ def profiler_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Itera
     if recipe is None or settings.fork or "profiler._component_" not in recipe.optional:
         return
     if component.text().known_and(lambda path: path != PROFILER and facts.component(path).exists is not False):
-        yield settings.refusal(component, message=f"profiler takes no component but {PROFILER}", help="name that one")
+        message = f"the component of profiler must be {PROFILER}"
+        yield settings.refusal(component, message=message, help="write that, or remove the section")
 
 
 @rule("TT324", "config-as-a-key")
 def config_as_a_key(settings: RecipeSettings) -> Iterator[Finding]:
     """A config has a key `config`, which tune run uses itself.
 
-    The parser keeps the path of the config under that name, and refuses a config that has it too. Rename the key.
+    The parser keeps the path of the config under that name and refuses a config that has it too.
+
+    Rename the key.
 
     Source: the recipes' argument parser, torchtune 0.4.0 to 0.6.1.
     """
     node = settings.root.entries.get("config")
     if node is not None and node.own and not settings.overrides("config"):
-        yield node.field.finding("tune run refuses a config with a key config", help="rename it", at_key=True)
+        yield node.field.finding("tune run refuses a config with a key config", help="rename the key", at_key=True)
 
 
 @rule("TT325", "unknown-device")
 def unknown_device(settings: RecipeSettings) -> Iterator[Finding]:
     """The device is not one that torch knows.
 
-    A device is cuda, cpu, xpu, mps or npu, with an index after a colon or without; `gpu` is none. It is the first thing
-    that a recipe reads.
+    A device is cuda, cpu, xpu, mps or npu, with or without an index after a colon; `gpu` is not one. It is the first
+    setting that a recipe reads.
 
     Source: the recipes of torchtune 0.4.0 to 0.6.1; torch.device of torch 2.13.
     """
@@ -738,6 +753,6 @@ def unknown_device(settings: RecipeSettings) -> Iterator[Finding]:
     if settings.reads("device") and kind and (kind not in DEVICES or not (index.isdigit() or not index)):
         yield settings.refusal(
             device,
-            message=f"{device.text()} is no device of torch",
-            help="write cuda" if kind in ("gpu", "nvidia") else did_you_mean(kind, DEVICES),
+            message=f"torch has no device {device.text()}",
+            help="write cuda" if kind in ("gpu", "nvidia") else did_you_mean(kind, DEVICES) or "write cuda or cpu",
         )
