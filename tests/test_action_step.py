@@ -67,7 +67,7 @@ def test_other_formats(step: Step, form: str) -> None:
         ({"PATHS": "none.yaml"}, "none.yaml: no such file"),
         ({"PATHS": "-"}, "-: no such file"),
         ({"CONFIG": "none.toml"}, "none.toml: cannot be read"),
-        ({"DIRECTORY": "none"}, "working-directory none: No such file"),
+        ({"DIRECTORY": "none"}, "working-directory none: "),
         ({"SARIF_FILE": "none/t.sarif"}, "none/t.sarif: cannot be written"),
         ({"SARIF_FILE": "."}, ".: cannot be written"),
     ],

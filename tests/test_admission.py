@@ -92,24 +92,29 @@ def test_one_finding_for_a_misspelt_required_field(tmp_path: Path) -> None:
 
 
 def test_field_of_another_release(tmp_path: Path) -> None:
-    """One finding that names the release, and what this one has instead; a notice at the end of the run."""
+    """One finding that names the release, and what this one has instead."""
     overrides = "  podTemplateOverrides:\n    - targetJobs: [{name: node}]\n      spec: {nodeSelector: {a: b}}\n"
-    report = checked(tmp_path, JOB + overrides, JOB.replace("name: tune", "name: Tune"))
-    first, _ = errors(report)
+    (first,) = errors(checked(tmp_path, JOB + overrides, target="2.3"))
     assert first.message == "spec has no field podTemplateOverrides; Kubeflow Trainer 2.1 has it"
-    assert first.help == "write runtimePatches, which has another shape"
+    assert first.help == "write runtimePatches, whose entries look different"
+
+
+def test_a_field_that_one_release_has_alone_states_it(tmp_path: Path) -> None:
+    """Where nothing else states a release, the job is for the one whose field it has."""
+    overrides = "  podTemplateOverrides:\n    - targetJobs: [{name: node}]\n      spec: {nodeSelector: {a: b}}\n"
+    report = checked(tmp_path, JOB + overrides)
+    assert report.findings == ()
+    assert report.targets["kubeflow-trainer"].versions == ("2.1",)
+
+
+def test_what_some_releases_refuse_is_a_warning_that_names_them(tmp_path: Path) -> None:
+    """Where nothing states the release: an error needs them all."""
+    report = checked(tmp_path, JOB + "  trainer: {numProcPerNode: auto}\n  managedBy: me\n")
+    said = {f.field: (f.level.value, f.releases) for f in report.active}
+    assert said["spec.trainer.numProcPerNode"] == ("warning", "since 2.2")
+    assert said["spec.managedBy"] == ("error", "2.0 to 2.3")
     (notice,) = report.notices
-    assert notice.startswith("1 refused document would be accepted by kubeflow-trainer 2.1:")
-    assert 'kubeflow-trainer = "2.1"' in notice
-    assert "--target kubeflow-trainer=2.1" in notice
-
-
-def test_no_notice_where_a_release_was_chosen(tmp_path: Path) -> None:
-    """Nor where no other release would accept the document."""
-    labels = JOB + "  labels: {a: b}\n"
-    assert checked(tmp_path, labels, target="2.3").notices == ()
-    assert checked(tmp_path, labels + "  managedBy: me\n").notices == ()
-    assert checked(tmp_path, labels + "  foo: 1\n").notices == ()
+    assert "no file states the release of Kubeflow Trainer: judged as 2.0 to 2.3 together" in notice
 
 
 def test_several_releases_are_named(tmp_path: Path) -> None:
@@ -225,5 +230,5 @@ def test_null_resource_counts_nothing(tmp_path: Path) -> None:
         "  trainer:\n    command: [tune, run]\n    args: [model.quantize_base=True]\n"
         "    resourcesPerNode: {limits: {nvidia.com/gpu: null}}\n"
     )
-    fields = {f.field for f in errors(checked(tmp_path, job))}
+    fields = {f.field for f in errors(checked(tmp_path, job, target="2.3"))}
     assert fields == {"spec.trainer.numProcPerNode", "spec.trainer.resourcesPerNode"}

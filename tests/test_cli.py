@@ -20,7 +20,7 @@ kind: TrainJob
 metadata: {name: tune}
 spec:
   runtimeRef: {name: torchtune-llama3.2-1b}
-  trainer: {command: [tune, run], numNodes: 2}
+  trainer: {command: [tune, run], numNodes: 2, numProcPerNode: 1}
 """
 
 
@@ -74,7 +74,8 @@ def test_json_has_the_documented_keys(bad: Path) -> None:
         "name": "single-node-model",
         "severity": "error",
         "program": "kubeflow-trainer",
-        "programVersions": ["2.3"],
+        "programVersions": ["2.0", "2.1", "2.2", "2.3"],
+        "release": {"known": "not stated", "from": ""},
         "message": "numNodes must be 1 for llama3_2/1B",
         "path": "bad.yaml",
         "document": 0,
@@ -105,7 +106,11 @@ def test_output_to_standard_output(bad: Path) -> None:
 def test_a_repeated_target_adds_its_releases(bad: Path) -> None:
     options = ("--target", "kubeflow-trainer=2.2", "--target", "kubeflow-trainer=2.3,2.2")
     document = json.loads(run("--format", "json", *options).stdout)
-    assert document["targets"]["kubeflow-trainer"] == {"versions": ["2.2", "2.3"], "from": "option"}
+    assert document["targets"]["kubeflow-trainer"] == {
+        "versions": ["2.2", "2.3"],
+        "from": "option",
+        "known": "chosen",
+    }
 
 
 def test_notices_go_to_stderr_and_into_the_document(bad: Path) -> None:

@@ -57,6 +57,8 @@ def test_places_of_scalars() -> None:
     assert places(content, only(content)) == [
         *("a", "'x y'", "b", "|\n  one\n  two", "c", "1", "d", "v", "e", "*n", "f", ""),
     ]
+    content = "a: &n v\nb: !!str w\nc: ''\nd: &e\n"
+    assert places(content, only(content)) == ["a", "v", "b", "w", "c", "''", "d", ""]
 
 
 def test_block_scalar_at_the_end_of_the_file() -> None:
@@ -95,8 +97,9 @@ def test_empty_documents_do_not_count() -> None:
     assert [(d.index, plain(d.root)) for d in found] == [(0, [("a", "1")]), (1, "null")]
 
 
-def test_documents_before_a_broken_one_are_there() -> None:
-    reader = documents("a.yaml", Text("a: 1\n---\nb: [\n"))
+@pytest.mark.parametrize("rest", ["---\nb: [\n", "...\n%YAML 1.1\n%YAML 1.1\n---\nb: 1\n"], ids=["body", "head"])
+def test_documents_before_a_broken_one_are_there(rest: str) -> None:
+    reader = documents("a.yaml", Text(f"a: 1\n{rest}"))
     assert plain(next(reader).root) == [("a", "1")]
     with pytest.raises(Unparsable) as caught:
         next(reader)
@@ -126,8 +129,10 @@ def test_unparsable(content: str, index: int) -> None:
 
 def test_an_alias_bomb_stops() -> None:
     levels = "\n".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 30))
-    with pytest.raises(Unparsable, match="aliases expand"):
-        compose(f"l0: &l0 [x, x, x, x]\n{levels}\n")
+    content = f"l0: &l0 [x, x, x, x]\n{levels}\n"
+    with pytest.raises(Unparsable, match="aliases expand") as caught:
+        compose(content)
+    assert content[caught.value.index :].startswith("*l")
 
 
 def test_many_uses_of_one_anchor_are_fine() -> None:
@@ -141,6 +146,13 @@ def test_the_pure_parser_gives_the_same_nodes(monkeypatch: pytest.MonkeyPatch) -
     slow = only(content)
     assert plain(slow) == plain(fast)
     assert places(content, slow) == places(content, fast)
+
+
+def test_blanks_that_the_pure_parser_alone_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "_ruamel_yaml", None)
+    with pytest.raises(Unparsable, match="more indented") as caught:
+        compose("a: |\n \n   \n  x\n")
+    assert caught.value.index == 13
 
 
 _keys = st.text(alphabet="abyn01 #:é😀\u2028", min_size=1, max_size=6)

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 import trainlint
+from trainlint.catalogue import parse_target
 from trainlint.engine import lint
 from trainlint.programs.kubeflow.objects import TrainJob
 from trainlint.report import Report
 from trainlint.settings import Overrides
-from trainlint.targets import Target
+from trainlint.targets import How, Target
 
 JOB = """apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
@@ -56,6 +57,10 @@ def job(runtime: str = "torchtune-llama3.2-1b", nodes: object = 2) -> str:
     return JOB.format(runtime=runtime, nodes=nodes)
 
 
+def newest() -> Overrides:
+    return Overrides(targets=parse_target("kubeflow-trainer=2.3"))
+
+
 def torch(name: str) -> str:
     return RUNTIME.format(name=name, policy="numNodes: 1, torch: {}")
 
@@ -66,8 +71,8 @@ def test_counts_and_targets(tmp_path: Path) -> None:
     assert found(report) == [("job.yaml", 6, "TT102")]
     assert (report.files.discovered, report.files.parsed, report.files.recognised) == (3, 2, 1)
     assert report.targets == {
-        "kubeflow-trainer": Target(("2.3",), "default"),
-        "torchtune": Target(("0.6.1",), "default"),
+        "kubeflow-trainer": Target(("2.0", "2.1", "2.2", "2.3"), "default", How.NOT_STATED),
+        "torchtune": Target(("0.6.1",), "image of Kubeflow Trainer", How.STATED),
     }
 
 
@@ -98,7 +103,7 @@ def test_a_runtime_that_is_found_nowhere(tmp_path: Path) -> None:
 
 def test_with_closed_runtimes_order_counts_within_a_file(tmp_path: Path) -> None:
     write(tmp_path, both=f"{job('own', 1)}---\n{torch('own')}")
-    assert {f.level.value for f in lint([tmp_path]).findings} == {"error"}
+    assert {f.level.value for f in lint([tmp_path], newest()).findings} == {"error"}
     assert [f.rule for f in lint([tmp_path], closed()).findings] == ["TJ101"]
 
 
@@ -257,7 +262,7 @@ def test_a_fault_of_ours_is_one_line_and_the_other_files_are_checked(
     monkeypatch.delenv("TRAINLINT_DEBUG", raising=False)
     monkeypatch.setattr(TrainJob, "runs_tune", property(fail))
     write(tmp_path, a=job().replace("{name: tune}", "{name: broken}"), b=job())
-    report = lint([tmp_path])
+    report = lint([tmp_path], newest())
     assert found(report) == [("b.yaml", 6, "TT102")]
     assert report.crashed
     (notice,) = report.notices

@@ -28,6 +28,8 @@ FLOORS = (
         "fixes",
         "baseline",
         "fingerprints",
+        "show_files",
+        "weighing",
     ),
     ("engine",),
     ("__init__",),
@@ -112,3 +114,28 @@ def test_programs_stand_on_those_that_they_may() -> None:
 def test_no_circle() -> None:
     below = {name: {o for o in others if o != "__init__"} for name, others in ARROWS.items()}
     TopologicalSorter(below).prepare()
+
+
+READERS = {
+    *("repository.bounds", "repository.git", "repository.discover"),
+    *("settings", "baseline", "engine", "fixes", "action", "cli"),
+}
+"""Who opens files or asks what is there: by what the user named, or through bounds.py."""
+OWN_DATA = {"programs.torchtune.facts", "programs.kubeflow.facts.crds", "training.limits", "training.declarations"}
+"""Who reads the tables of the package."""
+OPENING = set("open read_bytes read_text isfile is_file isdir is_dir exists iterdir rglob glob".split())
+
+
+def test_what_a_file_names_is_read_through_the_repository() -> None:
+    """Programs and rules ask the repository (find, text, documents, script, has_folder), which holds the bounds."""
+    asking = {
+        name
+        for name, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and (
+            (isinstance(node.func, ast.Attribute) and node.func.attr in OPENING)
+            or (isinstance(node.func, ast.Name) and node.func.id == "open")
+        )
+    }
+    assert asking - READERS - OWN_DATA - {"repository.files"} == set()

@@ -87,3 +87,69 @@ def _ends(limit: Limit, program: str) -> Iterator[str]:
             yield end
             index = order.index(end) + step
             yield from order[index : index + 1] if index >= 0 else ()
+
+
+FORM = """\
+# A head.
+base_model: acme/tiny-lm
+optimizer: adamw_torch
+output_dir: out
+---
+# target: axolotl=0.8.1,0.11.0 transformers=4.50
+# silent: axolotl=0.12.2
+# base: no output_dir
+fsdp: [full_shard]
+optimizer: adamw_8bit  # expect: FS411 12-22 FS411 30-31
+# error: the first
+# warning: the second
+# help: what to write
+# instead: optimizer: muon
+# instead: no fsdp
+"""
+
+
+def in_folder(folder: Path, text: str) -> list[Case]:
+    path = folder / "FS411" / "limits.yaml"
+    path.parent.mkdir()
+    path.write_text(text, encoding="utf-8")
+    return list(read_cases(path))
+
+
+def test_form(tmp_path: Path) -> None:
+    """A case stands above the settings of all, each release and each other line is a trial."""
+    (case,) = in_folder(tmp_path, FORM)
+    text, base = "fsdp: [full_shard]\noptimizer: adamw_8bit\n", "base_model: acme/tiny-lm\n"
+    expected = (
+        Expected(2, 12, 22, "error", "the first"),
+        Expected(2, 30, 31, "warning", "the second", "what to write"),
+    )
+    assert case.name == "FS411/limits.yaml:5"
+    assert list(case.trials()) == [
+        Trial(text + base, ("axolotl=0.8.1", "transformers=4.50"), expected),
+        Trial(text + base, ("axolotl=0.11.0", "transformers=4.50"), expected),
+        Trial(text + base, ("axolotl=0.12.2",)),
+        Trial(
+            "fsdp: [full_shard]\noptimizer: muon\n" + base,
+            ("axolotl=0.11.0", "transformers=4.50"),
+            instead="optimizer: muon",
+        ),
+        Trial("optimizer: adamw_8bit\n" + base, ("axolotl=0.11.0", "transformers=4.50"), instead="no fsdp"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "other"),
+    [
+        ("# silent: axolotl=0.12.2", "# quiet: axolotl=0.12.2"),
+        ("# error: the first\n# warning: the second\n", "# error: the first\n"),
+        ("# error: the first\n", "# help: too early\n# error: the first\n"),
+        ("# help: what to write", "# help: what to write\n# error: the third"),
+        ("FS411 12-22", "FS412 12-22"),
+        ("# target: axolotl=0.8.1,0.11.0 transformers=4.50\n", ""),
+    ],
+)
+def test_form_is_kept(line: str, other: str, tmp_path: Path) -> None:
+    """What says nothing of a case, or too little, is a fault."""
+    assert line in FORM
+    with pytest.raises(ValueError, match=r"FS411/limits\.yaml:5"):
+        in_folder(tmp_path, FORM.replace(line, other))

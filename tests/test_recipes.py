@@ -256,7 +256,7 @@ def test_the_verdict_follows_the_named_release(tmp_path: Path) -> None:
         "args: [tensor_parallel_dim=2]",
         runtime="torchtune-qwen2.5-1.5b",
     )
-    newest = of_torchtune(run(tmp_path, {"job.yaml": content}))
+    newest = of_torchtune(run(tmp_path, {"job.yaml": content}, "kubeflow-trainer=2.3"))
     assert {(f.rule, f.severity and f.severity.value) for f in newest} == {("TT311", "error")}
     older = of_torchtune(run(tmp_path, {"job.yaml": content}, "torchtune=0.5.0"))
     assert {(f.rule, f.severity and f.severity.value) for f in older} == {("TT321", "warning")}

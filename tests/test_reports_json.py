@@ -20,6 +20,7 @@ def test_whole_object() -> None:
                 "severity": "error",
                 "program": "kubeflow-trainer",
                 "programVersions": ["2.3"],
+                "release": {"known": "", "from": ""},
                 "message": "numNodes must be 1 for qwen2_5/1.5B",
                 "help": "remove numNodes",
                 "path": "jobs/tune.yaml",
@@ -50,7 +51,7 @@ def test_whole_object() -> None:
             }
         ],
         "files": {"discovered": 41, "parsed": 4, "recognised": 3},
-        "targets": {"kubeflow-trainer": {"versions": ["2.2", "2.3"], "from": "option"}},
+        "targets": {"kubeflow-trainer": {"versions": ["2.2", "2.3"], "from": "option", "known": "chosen"}},
         "notices": ["kubeflow-trainer 2.9 is judged as 2.3"],
         "summary": {"error": 1, "warning": 0, "note": 0, "suppressed": 0, "baselined": 0},
     }

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trainlint.reading.document import Scalar
@@ -35,6 +35,16 @@ _scalar_texts = st.text(alphabet="0123456789abcdefoxyYNnESsx+-._:eE~nulTrFIif", 
 
 
 @given(_scalar_texts)
+@example("1:30.5")
+@example("-1:30.5")
+@example("1_0:0:1.")
+@example("-1:30")
+@example("+.INF")
+@example("-.inf")
+@example(".NaN")
+@example("-0b1_1")
+@example("0x_1F")
+@example("-0")
 def test_pyyaml_agrees_with_pyyaml(text: str) -> None:
     resolver = yaml.SafeLoader("")
     try:
@@ -76,9 +86,16 @@ def test_omegaconf_reads_more_floats(text: str, pyyaml: Plain, omegaconf: Plain)
         (Scalar("1", "", "tag:yaml.org,2002:str", 0, 1, None), "1"),
         (Scalar("1", "'", "tag:yaml.org,2002:int", 0, 1, None), 1),
         (Scalar("1", "", "tag:yaml.org,2002:float", 0, 1, None), 1.0),
+        (Scalar("2e5", "'", "tag:yaml.org,2002:float", 0, 3, None), 2e5),
+        (Scalar("~", "", "tag:yaml.org,2002:float", 0, 1, None), None),
+        (Scalar("yes", "", "tag:yaml.org,2002:float", 0, 3, None), True),
+        (Scalar("off", "'", "tag:yaml.org,2002:bool", 0, 3, None), False),
+        (Scalar("MTIz", "", "tag:yaml.org,2002:binary", 0, 4, None), "MTIz"),
         (Scalar("x", "", "!custom", 0, 1, None), "x"),
         (Scalar("", "", "tag:yaml.org,2002:null", 0, 0, None), None),
     ],
 )
 def test_tags_and_quotes_decide(scalar: Scalar, value: Plain) -> None:
-    assert value_of(scalar, Dialect.PYYAML) == value
+    read = value_of(scalar, Dialect.PYYAML)
+    assert read == value
+    assert type(read) is type(value)

@@ -1,4 +1,4 @@
-"""Which of a repository's statements counts for a file, and which release that makes the target."""
+"""Which of a repository's statements counts for a file."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import pytest
 
 from trainlint.repository.discover import Excluder
 from trainlint.repository.files import Repository
-from trainlint.repository.stated import How, Stated, Statements, pinned, statements_in, target_of
+from trainlint.repository.stated import Stated, Statements, pinned, statements_in
 from trainlint.repository.statements import Form
-
-RELEASES = ("0.27.2", "0.34.2", "1.0.1", "1.6.0", "1.15.0")
+from trainlint.targets import How
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
@@ -122,41 +121,12 @@ def test_a_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert sorted(read) == sorted(set(read))
 
 
-# the target that it makes
+# pins that a rule blames
 
 
 def repository(folder: Path, files: dict[str, str]) -> Repository:
     write(folder, files)
     return Repository(folder, Excluder((), folder), lambda _: ())
-
-
-@pytest.mark.parametrize(
-    ("pin", "version"),
-    [
-        ("accelerate==1.6.0", "1.6.0"),
-        ("accelerate>=0.30,<1.1", "1.0.1"),
-        ("accelerate~=1.0", "1.15.0"),
-        ("accelerate~=1.6.0", "1.6.0"),
-        ("accelerate==1.*", "1.15.0"),
-        ("accelerate<0.27", "0.26"),
-        ("accelerate<=0.20.3", "0.20.3"),
-        ("accelerate>2", "2.1"),
-    ],
-)
-def test_target(tmp_path: Path, pin: str, version: str) -> None:
-    """One release is the target; of a range the newest known one, or a version outside all known."""
-    found = target_of(
-        repository(tmp_path, {"requirements.txt": f"# x\n{pin}\n"}), tmp_path / "a.yaml", "accelerate", RELEASES
-    )
-    assert found.versions == (version,)
-    assert found.origin.endswith("requirements.txt:2")
-
-
-@pytest.mark.parametrize("text", ["accelerate\n", "accelerate @ git+https://github.com/huggingface/accelerate\n", ""])
-def test_default_target(tmp_path: Path, text: str) -> None:
-    """Where nobody names a release, the newest that is known."""
-    found = target_of(repository(tmp_path, {"requirements.txt": text}), tmp_path / "a.yaml", "accelerate", RELEASES)
-    assert (found.versions, found.origin) == (("1.15.0",), "default")
 
 
 @pytest.mark.parametrize(

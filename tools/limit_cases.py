@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 
 from trainlint.engine import Workspace
@@ -107,10 +108,12 @@ ORIGINS: Mapping[str, Origin] = {
             "activation_offloading": {"gradient_checkpointing": True},
         },
         samples={
+            "base_model": ["acme/small-lm"],
             "adapter": ["lora", "qlora"],
             "optimizer": ["adamw_torch"],
             "fsdp": [["full_shard"]],
             "fsdp_config": [{"offload_params": False}],
+            "fsdp_version": [1],
             "deepspeed": ["ds_z2.json"],
             "lr_groups": [[{"name": "head", "modules": ["lm_head"], "lr": 0.001}]],
             "test_datasets": [[{"path": "acme/held-out", "type": "alpaca"}]],
@@ -118,7 +121,17 @@ ORIGINS: Mapping[str, Origin] = {
             "neftune_noise_alpha": [5.0, -1.0],
             "peft_layers_to_transform": [[0, 1]],
             "peft_trainable_token_indices": [[0, 1]],
+            "dpo_loss_type": [["sigmoid"]],
             "dpo_loss_weights": [[1.0]],
+            "lora_target_parameters": [["experts.gate"]],
+            "lora_modules_to_save": [["embed_tokens"]],
+            "unfrozen_parameters": [["lm_head"]],
+            "peft_init_lora_weights": ["pissa"],
+            "peft.loftq_config": [{"loftq_bits": 4}],
+            "bnb_config_kwargs.blocksize": [128],
+            "qat": [{"weight_dtype": "int8"}],
+            "save_strategy": ["epoch"],
+            "eval_strategy": ["epoch"],
             "fp8_config": [{"recipe": "tensorwise"}],
             "added_tokens_overrides": [{"128000": "<note>"}],
             "attn_implementation": ["eager"],
@@ -236,7 +249,8 @@ def values(name: str, word: Term, truth: bool, program: str) -> Iterator[object]
     elif word.operator in "<>":
         bound, step = float(word.operand), 1 if word.operator == ">" else -1
         edge = int(bound) if bound.is_integer() else bound
-        fitting = [v for v in samples(name, program) if type(v) in (int, float) and (v - edge) * step > 0]  # type: ignore[operator]
+        numbers = [v for v in samples(name, program) if isinstance(v, (int, float)) and not isinstance(v, bool)]
+        fitting = [number for number in numbers if (number - edge) * step > 0]
         yield from [*fitting, edge + step] if truth else [edge, edge - step, ABSENT]
     elif word.operator == "~":
         yield from (v for v in samples(name, program) if isinstance(v, str) and (word.operand in v.lower()) == truth)
@@ -357,18 +371,18 @@ def flow(value: object) -> str:
 class Found:
     """A case: its settings, the releases that refuse them, what is said, what is silent instead.
 
-    The releases beside the span are `silent`, or `other` lines of the table refuse the same settings there.
+    The releases beside the span are `silent`, or other lines of the table refuse the same settings there: `twins`.
+    `also` is what other rules say of the settings.
     """
 
     draft: Draft
     refused: Sequence[str]
     silent: Sequence[str] = ()
-    other: Sequence[Found] = ()
+    twins: Sequence[Found] = ()
     rule: str = ""
     expected: Expected | None = None
     instead: Sequence[str] = ()
-    others: Sequence[str] = ()
-    """What other rules say of the settings."""
+    also: Sequence[str] = ()
 
     def document(self, program: str) -> str:
         """The case as it is written down."""
@@ -383,7 +397,7 @@ class Found:
             lines += [f"{line}  # expect: {self.rule} {said.start}-{said.end}", f"# {said.severity}: {said.message}"]
             lines += [f"# help: {said.help}"] if said.help else []
         lines += [f"# instead: {line}" for line in self.instead]
-        return "".join(f"{line}\n" for line in lines) + "".join(one.document(program) for one in self.other)
+        return "".join(f"{line}\n" for line in lines) + "".join(twin.document(program) for twin in self.twins)
 
 
 class Section:
@@ -435,11 +449,11 @@ class Section:
         judged = (self._judged(found) for found in held if found)
         best: Found | None = None
         for found in itertools.islice((found for found in judged if found), ENOUGH):
-            if best is None or len(found.others) < len(best.others):
+            if best is None or len(found.also) < len(best.also):
                 best = found
-            if not best.others:
+            if not best.also:
                 break
-        return replace(best, instead=list(self._instead(limit, best))) if best else None
+        return replace(best, instead=list(dict.fromkeys(self._instead(limit, best)))) if best else None
 
     def _held(self, limit: Limit, values: Values) -> Found | None:
         """Settings with which this limit alone is checked and holds, at both ends of its span."""
@@ -455,9 +469,9 @@ class Section:
         beside = [self.order[index] for index in (before, after) if 0 <= index < len(self.order)]
         if any(limit not in self.holding(draft.text, release) for release in beside):
             return None
-        other = [release for release in beside if self.refusing(draft.text, release)]
-        silent = [release for release in beside if release not in other]
-        return Found(draft, list(dict.fromkeys([first, last])), silent, [Found(draft, [release]) for release in other])
+        twins = [Found(draft, [release]) for release in beside if self.refusing(draft.text, release)]
+        silent = [release for release in beside if not self.refusing(draft.text, release)]
+        return Found(draft, list(dict.fromkeys([first, last])), silent, twins)
 
     def _judged(self, found: Found) -> Found | None:
         """A case with what the rule says of it, which must be one thing in all its releases."""
@@ -472,13 +486,11 @@ class Section:
             key = key_of(found.draft.text.splitlines()[expected.line - 1])
             draft = drafted(found.draft.settings, self.program, [key])
             return self._judged(replace(found, draft=draft))
-        other = [self._judged(one) for one in found.other]
-        if any(one is None or one.expected is None or one.expected.message == expected.message for one in other):
+        twins = [twin for twin in map(self._judged, found.twins) if twin and twin.expected]
+        if len(twins) < len(found.twins) or any(t.expected and t.expected.message == expected.message for t in twins):
             return None
-        others = [
-            f"{finding.rule} {finding.message}" for of_one in findings for finding in of_one if finding not in ours
-        ]
-        return replace(found, other=[one for one in other if one], rule=ours[0].rule, expected=expected, others=others)
+        also = [f"{f.rule} {f.message}" for of_one in findings for f in of_one if f not in ours]
+        return replace(found, twins=twins, rule=ours[0].rule, expected=expected, also=also)
 
     def _instead(self, limit: Limit, found: Found) -> Iterator[str]:
         """For each word of the condition a line with which the rule is silent."""
@@ -499,15 +511,15 @@ class Section:
                 changed = _changed(found.draft, draft)
                 if len(changed) == 1:
                     lines.setdefault(changed[0], draft)
-            trials = [
-                Trial(draft.text, (f"{self.program}={release}",)) for draft in itertools.islice(lines.values(), 8)
+            tried = list(itertools.islice(lines.items(), 8))
+            findings = outcomes([Trial(draft.text, (f"{self.program}={release}",)) for _, draft in tried])
+            silent = [
+                (line, len(of_one))
+                for (line, _), of_one in zip(tried, findings, strict=True)
+                if all(finding.rule != found.rule for finding in of_one)
             ]
-            counts = [
-                (sum(100 if finding.rule == found.rule else 1 for finding in findings), index)
-                for index, findings in enumerate(outcomes(trials))
-            ]
-            if counts and min(counts)[0] < 100:
-                yield list(lines)[min(counts)[1]]
+            if silent:
+                yield min(silent, key=itemgetter(1))[0]
 
 
 def _changed(before: Draft, after: Draft) -> list[str]:
@@ -550,8 +562,8 @@ def main(programs: Sequence[str]) -> int:
                 files.setdefault(found.rule, [HEAD.format(code=found.rule) + base]).append(
                     found.document(section.program)
                 )
-                if found.others:
-                    print(f"{where}\n    is also found: {'; '.join(dict.fromkeys(found.others))}", flush=True)
+                if found.also:
+                    print(f"{where}\n    is also found: {'; '.join(dict.fromkeys(found.also))}")
     for rule, parts in files.items():
         (FIXTURES / rule / "limits.yaml").write_text("".join(parts), encoding="utf-8", newline="\n")
     return 1 if missing else 0

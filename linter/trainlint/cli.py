@@ -18,6 +18,7 @@ from trainlint.settings import RUNTIMES, Overrides, SettingsError
 from trainlint.targets import Target, TargetError
 
 if TYPE_CHECKING:
+    from trainlint.engine import Run
     from trainlint.report import Report
     from trainlint.settings import Settings
 
@@ -129,6 +130,7 @@ def _severity(_: click.Context, __: click.Parameter, value: str | None) -> Sever
 @click.option("--baseline", type=click.Path(path_type=Path, dir_okay=False), help="Known findings, which do not count.")
 @click.option("--write-baseline", is_flag=True, help="Write what is found into the baseline and exit 0.")
 @click.option("--fix", is_flag=True, help="Mend what can be mended safely, in place.")
+@click.option("--show-files", is_flag=True, help="Say whose each file is, and by which release it is judged.")
 @click.option("--show-suppressed", is_flag=True, help="Report suppressed findings as well.")
 @click.option("--show-values", is_flag=True, help="Show also what looks like a secret.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour the text.")
@@ -150,6 +152,7 @@ def check(
     baseline: Path | None,
     write_baseline: bool,
     fix: bool,
+    show_files: bool,
     show_suppressed: bool,
     show_values: bool,
     color: str,
@@ -183,6 +186,9 @@ def check(
         stdin = (stdin_filename or Path("stdin.yaml"), sys.stdin.buffer.read())
     elif not named:
         named = [Path()]
+    if show_files:
+        _show_files(Run(overrides), named, format_)
+        return
     try:
         run = Run(overrides)
         settings = run.settings_for([*named, *([stdin[0]] if stdin else [])])
@@ -206,6 +212,19 @@ def check(
         sys.exit(2)
     if report.fails(settings.fail_on) and not exit_zero:
         sys.exit(1)
+
+
+def _show_files(run: Run, paths: list[Path], format_: str | None) -> None:
+    from trainlint.repository.bounds import PathError
+    from trainlint.show_files import as_json, as_text
+
+    if format_ not in (None, "text", "json"):
+        raise click.UsageError("--show-files is shown as text or json.")
+    try:
+        found = list(run.files(paths))
+    except (PathError, SettingsError) as error:
+        _stop(str(error))
+    _print(as_json(found) if format_ == "json" else as_text(found))
 
 
 def _write_baseline(report: Report, file: Path | None) -> None:

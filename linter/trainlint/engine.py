@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,8 @@ from trainlint.fingerprints import document_name, fingerprinted
 from trainlint.programs import Subject, Surroundings, Views
 from trainlint.programs.table import PROGRAMS, Program
 from trainlint.reading.text import Text
-from trainlint.recognise import Recogniser, is_templated, marks, owner_of_broken
+from trainlint.recognise import Recogniser, is_templated, marks, owner_of_broken, programs_of
+from trainlint.releases import minor
 from trainlint.report import FileCounts, Report
 from trainlint.repository.bounds import PathError
 from trainlint.repository.discover import (
@@ -31,10 +31,16 @@ from trainlint.repository.files import Repository, Source, display_path
 from trainlint.rule import Rule, rules_of, selected
 from trainlint.settings import Overrides, Settings, SettingsError, read_settings
 from trainlint.suppressions import Suppressed
-from trainlint.targets import Target
+from trainlint.targets import How, Target
+from trainlint.weighing import chosen, differing, meant
 
 if TYPE_CHECKING:
     from trainlint.releases import InForce
+    from trainlint.show_files import ShownFile
+
+
+MAX_NAMED_JSON = 64_000
+"""Bytes up to which a JSON file that nobody named is looked at."""
 
 
 def lint(paths: Sequence[Path], overrides: Overrides | None = None, stdin: tuple[Path, bytes] | None = None) -> Report:
@@ -51,19 +57,22 @@ class Workspace:
     def __init__(self, root: Path, settings: Settings) -> None:
         self.settings = settings
         self.repository = Repository(root, Excluder(settings.exclude, settings.base or root), marks)
-        self.recogniser = Recogniser(self.repository)
+        self.recogniser = Recogniser(self.repository, settings.program_of)
         self.surroundings = Surroundings(
             self.repository,
             replace(settings.cluster, closed=settings.runtimes == "closed"),
-            settings.targets,
+            self._named_target,
             self.recogniser.subjects_of,
             self._is_accepted,
         )
 
     def target(self, program: Program, subject: Subject) -> Target:
         """The releases that a subject is judged by."""
-        named = self.settings.targets.get(program.name)
+        named = self._named_target(program.name, subject.field.document.path)
         return named or program.load().default_target(subject, self.surroundings)
+
+    def _named_target(self, program: str, path: str) -> Target | None:
+        return self.settings.targets_of(path).get(program)
 
     def findings(self, program: Program, subject: Subject, release: str, rules: Iterable[Rule]) -> list[Finding]:
         """What one known release says: what holds in every alternative of the subject."""
@@ -95,7 +104,6 @@ class Run:
         self._roots: dict[Path, Path] = {}
         self._targets: dict[str, Target] = {}
         self._notices: dict[str, None] = {}
-        self._accepted_elsewhere: dict[str, Counter[str]] = {}
         self._crashed = False
         self._parsed = 0
         self._recognised = 0
@@ -124,7 +132,6 @@ class Run:
                         texts[path] = text
                         findings.extend(reported)
         findings = sorted(_merge_duplicates(findings), key=lambda f: (f.span, f.rule, f.message))
-        self._notice_other_releases()
         return Report(
             findings=tuple(fingerprinted(findings, texts, self._path_from_root, self._document_name)),
             files=FileCounts(discovered, self._parsed, self._recognised),
@@ -140,8 +147,25 @@ class Run:
             workspace = self._workspace(candidate.workspace)
             for owner, subject in workspace.recogniser.subjects(source):
                 if owner.name == program:
-                    for in_force in self._releases(workspace, owner, subject):
+                    target = workspace.target(owner, subject)
+                    self._note_target(owner, target)
+                    for in_force in self._in_force(owner, target.newest):
                         yield workspace.surroundings, subject, in_force
+
+    def files(self, paths: Sequence[Path]) -> Iterator[ShownFile]:
+        """Whose each file is that holds the marker of a program, by which evidence, and in which release."""
+        from trainlint.show_files import Owned, ShownFile
+
+        for candidate, source in self._sources(paths, None):
+            if not source.marks:
+                continue
+            workspace = self._workspace(candidate.workspace)
+            claims = workspace.recogniser.claims(source)
+            owned = [Owned(c, None if c.lost else workspace.target(c.program, c.subject)) for c in claims]
+            claiming = {claim.program.name for claim in claims}
+            near = [(p.title, p.known_by) for p in programs_of(source) if p.name not in claiming]
+            counts = any(one.target is not None and one.claim.subject.owns_document for one in owned)
+            yield ShownFile(source.path, tuple(owned), () if counts else tuple(near))
 
     def settings_for(self, paths: Sequence[Path]) -> Settings:
         """The settings that govern the run as a whole: those of the first path's workspace."""
@@ -166,6 +190,7 @@ class Run:
                 candidates.insert(0, candidate)
                 self._workspace(workspace).repository.adopt(file, data)
         self._limit(candidates)
+        candidates.extend(self._named_json(paths, candidates))
         for candidate in candidates:
             self._workspace(candidate.workspace).repository.name([candidate.file])
         for candidate in candidates:
@@ -173,6 +198,28 @@ class Run:
                 yield candidate, self._workspace(candidate.workspace).repository.source(candidate.file)
             except OSError as error:
                 self._notice(f"{display_path(candidate.file)}: cannot be read: {error.strerror}")
+
+    def _named_json(self, paths: Sequence[Path], candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The JSON files of walked folders that a command hands to a program: no other JSON is looked at."""
+        seen = {os.path.abspath(candidate.file) for candidate in candidates}
+        found: list[Candidate] = []
+        for path in paths:
+            if not os.path.isdir(path):
+                continue
+            root = workspace_of(Path(os.path.abspath(path)), Path(os.path.abspath(path)))
+            workspace = self._workspace(root)
+            below = os.path.join(os.path.abspath(path), "")
+            for file in workspace.repository.files_named((".json",)):
+                key = os.path.abspath(file)
+                if key in seen or not key.startswith(below) or os.path.getsize(file) > MAX_NAMED_JSON:
+                    continue
+                try:
+                    source = workspace.repository.source(file)
+                except OSError:
+                    continue
+                if source.marks and workspace.recogniser.subjects(source):
+                    found.append(Candidate(file, root, root, path))
+        return found
 
     def _limit(self, candidates: Sequence[Candidate]) -> None:
         """A named file outside any workspace is read together with its own folder only, not with folders below."""
@@ -243,52 +290,49 @@ class Run:
             yield from _run_rules(looked_for, [UnusedSuppression(path, suppression, kept, unknown)], "trainlint")
 
     def _verdicts(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[Finding]:
-        """What every targeted release says of a subject; equal findings become one that names its releases."""
+        """What the releases that a subject may be meant for say of it."""
         rules = list(selected(rules_of(program.rules), workspace.settings.select, workspace.settings.ignore))
-        merged: dict[tuple[object, ...], Finding] = {}
-        for in_force in self._releases(workspace, program, subject):
-            for finding in _common_to_all(
-                [workspace.findings(program, subject, release, rules) for release in in_force.releases]
-            ):
-                finding = replace(finding, program_versions=(in_force.label,))
-                key = (finding.rule, finding.span, finding.message, finding.severity, finding.field)
-                before = merged.get(key)
-                versions = (*before.program_versions, in_force.label) if before else (in_force.label,)
-                merged[key] = replace(finding, program_versions=tuple(dict.fromkeys(versions)))
-        yield from merged.values()
-        if any(f.level is Severity.ERROR and f.program == program.name for f in merged.values()):
-            self._try_other_releases(workspace, program, subject)
-
-    def _try_other_releases(self, workspace: Workspace, program: Program, subject: Subject) -> None:
-        """Where no one chose a release: which other one, whose fields a refused subject has, would accept it."""
         target = workspace.target(program, subject)
-        if target.origin != "default":
-            return
-        for release in program.load().other_releases(subject, target.versions[0]):
-            if workspace.accepts(program, subject, release):
-                self._accepted_elsewhere.setdefault(program.name, Counter())[release] += 1
+        self._note_target(program, target)
 
-    def _notice_other_releases(self) -> None:
-        for program, accepted in self._accepted_elsewhere.items():
-            release, count = max(reversed(accepted.items()), key=lambda item: item[1])
-            self._notice(
-                f"{count} refused document{'s' if count > 1 else ''} would be accepted by {program} {release}: if that "
-                f'is what you run, set {program} = "{release}" in [tool.trainlint.targets] or pass '
-                f"--target {program}={release}"
-            )
+        def judge(release: str, codes: frozenset[str] | None) -> list[Finding]:
+            asked = rules if codes is None else [rule for rule in rules if rule.code in codes]
+            return workspace.findings(program, subject, release, asked)
 
-    def _releases(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[InForce]:
-        module = program.load()
-        target = workspace.target(program, subject)
+        found: list[Finding]
+        if target.how in (How.CHOSEN, How.STATED):
+            verdicts = []
+            for in_force in self._in_force(program, target):
+                common = _common_to_all([judge(release, None) for release in in_force.releases])
+                verdicts.append((in_force.label, common))
+            found = list(chosen(verdicts) if target.how is How.CHOSEN else differing(verdicts))
+        else:
+            ordinary = frozenset(rule.code for rule in rules if rule.ordinary_elsewhere)
+            unknown = target.how is How.UNKNOWN
+            found = list(meant(target.versions, judge, all_must_agree=unknown, ordinary_elsewhere=ordinary))
+        at = "" if target.how is How.NOT_STATED else target.origin
+        yield from (replace(finding, stated=target.how.value, stated_at=at) for finding in found)
+
+    def _note_target(self, program: Program, target: Target) -> None:
         known = self._targets.get(program.name)
         if known is None:
             self._targets[program.name] = target
         elif known != target:
             origins = dict.fromkeys([*known.origin.split(", "), target.origin])
             versions = dict.fromkeys([*known.versions, *target.versions])
-            self._targets[program.name] = Target(tuple(versions), ", ".join(origins))
+            how = known.how if known.how is target.how else How.STATED
+            self._targets[program.name] = Target(tuple(versions), ", ".join(origins), how)
+        if target.how is How.NOT_STATED:
+            first, last = minor(target.versions[0]), minor(target.versions[-1])
+            self._notice(
+                f"no file states the release of {program.title}: judged as {first} to {last} together; pin it, or set "
+                f'{program.name} = "{last}" in [tool.trainlint.targets]'
+            )
+
+    def _in_force(self, program: Program, target: Target) -> Iterator[InForce]:
+        """The known releases that stand for each version that is chosen or stated."""
         for version in target.versions:
-            in_force = module.in_force(version)
+            in_force = program.load().in_force(version)
             if in_force.notice:
                 self._notice(in_force.notice)
             yield in_force

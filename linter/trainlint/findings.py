@@ -83,6 +83,14 @@ class Finding:
     severity: Severity | None = None
     program: str = ""
     program_versions: tuple[str, ...] = ()
+    releases: str = ""
+    """The releases in words where naming each would be too long: `since 0.20.0`, `0.16.0 to 1.16.0`."""
+    refused_by_some: bool = False
+    """An error in the releases that are named, and a warning since others may be meant that do not refuse."""
+    stated: str = ""
+    """How the release is known: `chosen`, `stated`, `range`, `unknown` or `not stated`."""
+    stated_at: str = ""
+    """Where it is stated: `requirements.txt:3`; empty where nothing states it."""
     rule: str = ""
     name: str = ""
     related: tuple[Related, ...] = ()

@@ -29,6 +29,8 @@ class Rule:
     check: Callable[..., Iterable[Finding]]
     severity: Severity
     program: str | None
+    ordinary_elsewhere: bool = False
+    """What it finds is an ordinary setting for the releases that do not find it, as a key that they have is."""
 
     @cached_property
     def _parameters(self) -> list[type]:
@@ -70,7 +72,12 @@ class Rule:
 
 
 def rule(
-    code: str, name: str, *, severity: Severity = Severity.ERROR, program: str | None = None
+    code: str,
+    name: str,
+    *,
+    severity: Severity = Severity.ERROR,
+    program: str | None = None,
+    ordinary_elsewhere: bool = False,
 ) -> Callable[[Check], Check]:
     """Register a function as a rule.
 
@@ -82,7 +89,7 @@ def rule(
         taken = [other.code for other in _REGISTRY.values() if code == other.code or name == other.name]
         if taken:
             raise ValueError(f"{code} {name}: code or name is taken by {taken[0]}")
-        _REGISTRY[code] = Rule(code, name, check, severity, program)
+        _REGISTRY[code] = Rule(code, name, check, severity, program, ordinary_elsewhere)
         return check
 
     return register

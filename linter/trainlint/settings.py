@@ -10,6 +10,7 @@ from pathlib import Path
 
 from trainlint.findings import Severity, did_you_mean
 from trainlint.reports import FORMATS
+from trainlint.repository.discover import Excluder
 from trainlint.targets import Cluster, Target, TargetError, parse_target
 
 if sys.version_info >= (3, 11):
@@ -37,7 +38,34 @@ class Settings:
     format: str = "text"
     cluster: Cluster = field(default_factory=Cluster)
     base: Path | None = None
-    """The folder that `exclude` starts from: where the settings were read."""
+    """The folder that `exclude` and the paths of overrides start from: where the settings were read."""
+    overrides: tuple[PathOverride, ...] = ()
+    """`[[overrides]]`, in their order; of several that match a file the last one counts."""
+    chosen: Mapping[str, Target] = field(default_factory=dict)
+    """The targets that options name, which win over those of any path."""
+
+    def targets_of(self, path: str) -> Mapping[str, Target]:
+        """The targets that are named for a file."""
+        matching = [override.targets for override in self.overrides if override.matches(path, self.base)]
+        return {**self.targets, **{name: t for targets in matching for name, t in targets.items()}, **self.chosen}
+
+    def program_of(self, path: str) -> str | None:
+        """The program that settings name for a file, `none` for no program; None where they name none."""
+        named = [o.program for o in self.overrides if o.program and o.matches(path, self.base)]
+        return named[-1] if named else None
+
+
+@dataclass(frozen=True)
+class PathOverride:
+    """What settings say of the files of some paths: `[[overrides]]`."""
+
+    paths: tuple[str, ...]
+    targets: Mapping[str, Target] = field(default_factory=dict)
+    program: str | None = None
+
+    def matches(self, path: str, base: Path | None) -> bool:
+        """One of its patterns matches a file."""
+        return Excluder(self.paths, base or Path()).excludes(Path(path))
 
 
 @dataclass(frozen=True)
@@ -63,6 +91,7 @@ class Overrides:
             ignore=settings.ignore + self.ignore,
             exclude=settings.exclude + self.exclude,
             targets={**settings.targets, **self.targets},
+            chosen=self.targets,
             runtimes=self.runtimes or settings.runtimes,
             fail_on=self.fail_on or settings.fail_on,
             format=self.format or settings.format,
@@ -158,6 +187,24 @@ class _Reader:
                 raise self._error(program, str(error)) from None
         return targets
 
+    def overrides(self, key: str, value: object) -> tuple[PathOverride, ...]:
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            raise self._error(key, "'overrides' must be tables: [[overrides]]")
+        return tuple(self._override(key, item) for item in value)
+
+    def _override(self, key: str, item: dict[str, object]) -> PathOverride:
+        for name in item:
+            if name not in ("paths", "targets", "program"):
+                hint = did_you_mean(name, ("paths", "targets", "program"))
+                raise self._error(name, f"unknown setting {name!r} of an override", hint)
+        paths = self.words("paths", item.get("paths"))
+        if not paths:
+            raise self._error(key, "an override needs paths")
+        program = item.get("program")
+        if program is not None:
+            program = self._one_of("program", program, (*self.known.programs, "none"))
+        return PathOverride(paths, self.targets("targets", item.get("targets", {})), program)
+
     def cluster(self, key: str, value: object) -> Cluster:
         if not isinstance(value, dict):
             raise self._error(key, f"{key!r} must be a table")
@@ -184,4 +231,5 @@ _KEYS: Mapping[str, Callable[[_Reader, str, object], object]] = {
     "fail-on": _Reader.fail_on,
     "format": _Reader.format,
     "cluster": _Reader.cluster,
+    "overrides": _Reader.overrides,
 }

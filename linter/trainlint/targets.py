@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainlint.findings import did_you_mean
 
@@ -13,15 +14,36 @@ class TargetError(ValueError):
     """A target that names no program, or no version of one."""
 
 
+class How(enum.Enum):
+    """How the releases that a file is judged by are known."""
+
+    CHOSEN = "chosen"
+    """An option or a setting names them: each gives its own verdict."""
+    STATED = "stated"
+    """The repository states one, or several that differ and stand equally near."""
+    RANGE = "range"
+    """The repository states a range, or what it states of another package bounds this one."""
+    UNKNOWN = "unknown"
+    """The repository states something that no release stands for: a commit, a branch, a fork."""
+    NOT_STATED = "not stated"
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The releases of a program whose verdict is given, and where that choice came from.
+    """The releases of a program that may be meant, oldest first, and how that is known.
 
-    `origin` is `default`, `option`, or the place of a setting or pin (`pyproject.toml`, `requirements.txt:3`).
+    `versions` are as chosen or stated where somebody names them, else known releases. `origin` is `default`, `option`,
+    or the places of settings and statements (`pyproject.toml`, `requirements.txt:3`).
     """
 
     versions: tuple[str, ...]
     origin: str = "default"
+    how: How = How.CHOSEN
+
+    @property
+    def newest(self) -> Target:
+        """The same where releases are chosen or stated; of those that may only be meant the newest."""
+        return self if self.how in (How.CHOSEN, How.STATED) else replace(self, versions=self.versions[-1:])
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,14 @@ spec:
 
 _PACKAGE = str(Path(trainlint.__file__).parent.parent)
 _MAIN = f"import sys; sys.path.insert(0, {_PACKAGE!r}); from trainlint.cli import main; main()"
+
+
+_NOT_STATED = re.compile(r"^trainlint: no file states the release of [^\n]*\n", re.MULTILINE)
+
+
+def without_notice(text: str) -> str:
+    """An output without the notice that nothing states a release."""
+    return _NOT_STATED.sub("", text)
 
 
 def check(*arguments: str, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:

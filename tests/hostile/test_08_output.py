@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from checkout import JOB
+from checkout import JOB, without_notice
 from trainlint.cli import main
 from trainlint.reports import FORMATS
 
@@ -50,7 +50,7 @@ def said(*arguments: str) -> str:
     """What a run prints on both streams."""
     done = CliRunner().invoke(main, arguments)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done.output
+    return without_notice(done.output)
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from checkout import JOB
+from checkout import JOB, without_notice
 from trainlint.cli import main
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="making symbolic links takes rights on Windows")
@@ -37,7 +37,7 @@ class Place:
     def said(self, *arguments: str) -> tuple[int, str]:
         done = CliRunner().invoke(main, arguments or ("check", "."))
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        return done.exit_code, done.output
+        return done.exit_code, without_notice(done.output)
 
 
 @pytest.fixture

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 from trainlint.targets import Cluster, Target
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from trainlint.reading.document import Document
     from trainlint.reading.values import Field
     from trainlint.releases import InForce
     from trainlint.repository.files import Repository
+    from trainlint.repository.invocations import Command, Invocation
 
 Views = Sequence[object]
 """What the rules look at together: typed views of one subject and of what it needs from other files."""
@@ -42,8 +41,27 @@ F = TypeVar("F")
 Kind = TypeVar("Kind")
 
 
+@dataclass(frozen=True)
+class FileReader:
+    """A command that hands a file to a program: as the value of an option, or as a word of its own."""
+
+    command: Command
+    option: str = ""
+    suffixes: tuple[str, ...] = (".yaml", ".yml")
+
+    def file(self, invocation: Invocation) -> str | None:
+        """The name of the file that an invocation of the command hands over."""
+        if self.option:
+            return invocation.flag(self.option).known
+        words = (word.known or "" for word in invocation.words)
+        return next((word for word in words if word.endswith(self.suffixes)), None)
+
+
 class ProgramModule(Generic[S, F]):
     """What the engine asks of a program: `S` is the type of its subjects, `F` that of one release's facts."""
+
+    readers: ClassVar[tuple[FileReader, ...]] = ()
+    """The commands that hand a file to this program, whatever it looks like."""
 
     def recognise(self, document: Document) -> Sequence[S]:
         """The subjects in a document; empty where nothing in it looks like this program's.
@@ -51,6 +69,10 @@ class ProgramModule(Generic[S, F]):
         Whether another program has the better claim to the document is weighed in recognise.py.
         """
         raise NotImplementedError
+
+    def adopt(self, document: Document) -> Sequence[S]:
+        """A document that is known to be this program's file, whatever it looks like."""
+        return self.recognise(document)
 
     def alternatives(self, subject: S, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The views that the rules run on, gathered from other files through the surroundings.
@@ -72,28 +94,20 @@ class ProgramModule(Generic[S, F]):
         """The known releases that stand for a version which a user or a pin names."""
         raise NotImplementedError
 
-    def other_releases(self, subject: S, release: str) -> Sequence[str]:
-        """The releases that know a field of the subject which the given one does not, the newest last."""
-        return ()
-
 
 class WheelProgram(ProgramModule[S, F]):
-    """A program that is released as a Python package: a repository states which of its releases it uses."""
+    """A program that is released as a Python package: its releases stand in its JSON, a repository pins it."""
 
     name: ClassVar[str]
-    distribution: ClassVar[str] = ""
-    """The package's name where it is not the program's."""
 
     def default_target(self, subject: S, surroundings: Surroundings) -> Target:
-        """The release that the repository states, else the newest known."""
-        from trainlint.repository.stated import target_of
-        from trainlint.training.declarations import declarations
+        """The releases that the repository states, or that may be meant where it states none."""
+        from trainlint.training.meant import known_releases, target
 
-        path = self.pinned_near(subject, surroundings)
-        return target_of(surroundings.repository, path, self.distribution or self.name, declarations(self.name).names)
+        return target(surroundings.repository, self.stated_near(subject, surroundings), known_releases(self.name))
 
-    def pinned_near(self, subject: S, surroundings: Surroundings) -> str:
-        """The file whose nearest pin counts."""
+    def stated_near(self, subject: S, surroundings: Surroundings) -> str:
+        """The file to which the nearest statement counts."""
         return subject.field.document.path
 
     def in_force(self, version: str) -> InForce:
@@ -109,8 +123,8 @@ class Surroundings:
 
     repository: Repository
     cluster: Cluster
-    targets: Mapping[str, Target]
-    """The targets that an option or a setting names, by program."""
+    named_target: Callable[[str, str], Target | None]
+    """The target that an option or a setting names for a program and a file."""
     _subjects: Callable[[str], Sequence[Subject]]
     _judge: Callable[[str, Subject, str], bool]
     _admitted: dict[tuple[int, str], bool] = field(default_factory=dict)

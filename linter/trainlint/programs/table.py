@@ -30,6 +30,8 @@ class Program:
     words: tuple[str, ...]
     """One of these is in every text that holds the marker: a search for them costs next to nothing."""
     marker: str
+    known_by: str
+    """What its files are known by, in words."""
     keys: frozenset[str] = frozenset()
     """Keys at the top of its files that show whose they are."""
     strength: int = 0
@@ -139,6 +141,7 @@ PROGRAMS: dict[str, Program] = {
             tuple(f"{_KUBEFLOW_RULES}.{module}" for module in _KUBEFLOW_MODULES),
             ("trainer.kubeflow.org",),
             r"trainer\.kubeflow\.org",
+            "`apiVersion: trainer.kubeflow.org/…`",
             keys=frozenset({"apiVersion"}),
             strength=4,
             sure=True,
@@ -156,6 +159,7 @@ PROGRAMS: dict[str, Program] = {
             ("trainlint.programs.accelerate.rules", _FSDP_RULES),
             ("distributed_type", "compute_environment"),
             r"(?m:^(?:[ \t{]*[\"']|-[ \t]+)?(?:distributed_type|compute_environment)[\"']?[ \t]*:)",
+            "`distributed_type`, `compute_environment`",
             keys=frozenset({"compute_environment"}),
             strength=4,
             sure=True,
@@ -167,6 +171,7 @@ PROGRAMS: dict[str, Program] = {
             tuple(f"{_TORCHTUNE_RULES}.{module}" for module in ("recipes", "commands", "jobs")),
             ("_component_", "tune"),
             r"\b_component_[\"']?[ \t]*:|\btune\W+run\b|\btorchtune-",
+            "`_component_`, or a `tune run` command",
             strength=4,
             sure=r"(?m:^[ \t-]*[\"']?_component_[\"']?[ \t]*:)",
             templates=("{{", "{%"),
@@ -179,6 +184,7 @@ PROGRAMS: dict[str, Program] = {
             ("trainlint.programs.axolotl.rules", _FSDP_RULES),
             ("base_model", "micro_batch_size"),
             r"\b(base_model|micro_batch_size)[\"']?\s*:",
+            "`base_model`, with datasets, an adapter or a batch size",
             keys=frozenset({"base_model", "base_model_config", "micro_batch_size"}),
             strength=3,
         ),
@@ -189,6 +195,7 @@ PROGRAMS: dict[str, Program] = {
             ("trainlint.programs.soup.rules",),
             ("base", "training", "soup"),
             r"(?m:^[\"']?(?:base|training)[\"']?[ \t]*:)|\bsoup(?:_cli)?\b",
+            "`base` and `data`, or a `soup train` command",
             strength=3,
             reads_commands=True,
         ),
@@ -199,6 +206,7 @@ PROGRAMS: dict[str, Program] = {
             ("trainlint.programs.llamafactory.rules", _TRANSFORMERS_RULES, _FSDP_RULES),
             ("model_name_or_path",),
             r"\bmodel_name_or_path[\"']?\s*:",
+            "`model_name_or_path`, with `finetuning_type`, `stage` or `template`",
             keys=frozenset({"model_name_or_path", "cutoff_len", "finetuning_type", "stage"}),
             strength=2,
         ),
@@ -209,6 +217,7 @@ PROGRAMS: dict[str, Program] = {
             (_TRANSFORMERS_RULES, "trainlint.programs.trl.rules", _FSDP_RULES),
             _ARGUMENT_WORDS,
             _ARGUMENTS,
+            "the same, with a model and a dataset, or what only TRL has",
             keys=frozenset({"model_name_or_path"}),
             strength=1,
             several_readers=True,
@@ -220,6 +229,7 @@ PROGRAMS: dict[str, Program] = {
             (_TRANSFORMERS_RULES, _FSDP_RULES),
             _ARGUMENT_WORDS,
             _ARGUMENTS,
+            "names of training arguments",
             keys=frozenset({"model_name_or_path"}),
             several_readers=True,
         ),

@@ -7,10 +7,15 @@ stack on deep nesting, forgets where an alias stands, and refuses a reused ancho
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Protocol, TypeAlias
 
 from trainlint.reading.text import Text
 
+_COLON_IN_FLOW = "found unexpected ':'"
+"""What the C parser says of `{image: org/train:1}`, which PyYAML and Go's reader take."""
+MAX_READ_AGAIN = 500_000
+"""Characters up to which a file is read again by the parser in Python, which takes it too."""
 MAX_DEPTH = 500
 MAX_EXPANDED_NODES = 1_000_000
 
@@ -134,7 +139,12 @@ def documents(path: str, text: Text) -> Iterator[Document]:
     Raises Unparsable when the first broken document is reached; those before it have been yielded by then.
     """
     composer = _Composer(path, text)
-    yield from composer.documents()
+    try:
+        yield from composer.documents()
+    except Unparsable as error:
+        if _COLON_IN_FLOW not in str(error) or len(text.content) > MAX_READ_AGAIN:
+            raise
+        yield from islice(_Composer(path, text, pure=True).documents(), composer.count, None)
 
 
 def of_data(path: str, data: object) -> Document:
@@ -165,9 +175,10 @@ def _node_of(data: object) -> Node:
 class _Composer:
     """Reads events and builds nodes, iteratively: nesting costs no Python stack."""
 
-    def __init__(self, path: str, text: Text) -> None:
+    def __init__(self, path: str, text: Text, *, pure: bool = False) -> None:
         self.path = path
         self.text = text
+        self.pure = pure
         self.count = 0
 
     def documents(self) -> Iterator[Document]:
@@ -240,21 +251,23 @@ class _Composer:
                 raise Unparsable(message, child.start, self.count)
 
     def _events(self) -> Iterator[_Event]:
-        from ruamel.yaml.error import MarkedYAMLError, YAMLError
+        from ruamel.yaml.error import MarkedYAMLError
+        from ruamel.yaml.reader import ReaderError
 
-        parser = _parser(self.text.content)
+        parser = _pure_parser(self.text.content) if self.pure else _parser(self.text.content)
         try:
             while parser.check_event():
                 yield parser.get_event()
         except MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            index = min(mark.index, len(self.text.content)) if mark else 0
-            raise Unparsable(_one_line(error.problem or error.context or "not YAML"), index, self.count) from None
-        except YAMLError as error:
-            position = getattr(error, "position", 0)
-            index = position if isinstance(position, int) else 0
-            reason = getattr(error, "reason", None) or "not YAML"
-            raise Unparsable(_one_line(str(reason)), min(index, len(self.text.content)), self.count) from None
+            # ruamel.yaml's own parser has one error without a problem: a block scalar that begins with uneven blanks.
+            raise self._unparsable(
+                error.problem or error.context, (error.problem_mark or error.context_mark).index
+            ) from None
+        except ReaderError as error:
+            raise self._unparsable(error.reason, error.position) from None
+
+    def _unparsable(self, reason: str, index: int) -> Unparsable:
+        return Unparsable(" ".join(reason.split()), min(index, len(self.text.content)), self.count)
 
     def _scalar(self, event: _Event, start: int, end: int) -> Scalar:
         content = self.text.content
@@ -297,13 +310,13 @@ def _parser(content: str) -> _Parser:
     try:
         from _ruamel_yaml import CParser  # type: ignore[import-not-found]
     except ImportError:
-        from ruamel.yaml import YAML
-
-        pure: _Parser = YAML(typ="safe", pure=True).get_constructor_parser(content)[1]
-        return pure
+        return _pure_parser(content)
     parser: _Parser = CParser(content)
     return parser
 
 
-def _one_line(message: str) -> str:
-    return " ".join(message.split())
+def _pure_parser(content: str) -> _Parser:
+    from ruamel.yaml import YAML
+
+    parser: _Parser = YAML(typ="safe", pure=True).get_constructor_parser(content)[1]
+    return parser

@@ -67,8 +67,8 @@ _GO_WORDS: dict[str, Plain] = {
     **{"-" + word: -math.inf for word in (".inf", ".Inf", ".INF")},
 }
 _GO_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_GO_BASES = {2: 16, 3: 2, 4: 8, 5: 10}
-"""The base of the digits in each group of `_GO_INT`."""
+_GO_BASES = (16, 2, 8, 10)
+"""The base of the digits in each group of `_GO_INT` after the sign."""
 _LONGEST_INT = 70
 """More characters than any 64-bit integer has, in base 2 with sign and prefix."""
 _GO_INT = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
@@ -77,12 +77,13 @@ _GO_INT = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)
 def _go(text: str) -> Plain:
     if text in _GO_WORDS:
         return _GO_WORDS[text]
-    if not text or text[0] not in "+-.0123456789":
+    if text[0] not in "+-.0123456789":
         return text
     digits = text if text[0] == "." else text.replace("_", "")
     match = _GO_INT.fullmatch(digits)
-    if match and text[0] != "." and len(digits) <= _LONGEST_INT:
-        number = int("".join(match.group(1, match.lastindex or 0)), _GO_BASES[match.lastindex or 0])
+    if match and len(digits) <= _LONGEST_INT:
+        sign, *groups = match.groups()
+        number = next(int(sign + group, base) for group, base in zip(groups, _GO_BASES, strict=True) if group)
         if -(2**63) <= number < 2**64:
             return number
     if _GO_FLOAT.fullmatch(digits):

@@ -367,7 +367,7 @@ class Field:
             return self._span_of(self.node)
         if isinstance(target, Mapping) and target.pairs:
             return self._span_of(target.pairs[0][0])
-        if self.node is not None and not (isinstance(target, (Mapping, Sequence)) and target.start == target.end):
+        if self.node is not None:
             return self._span_of(self.node)
         return self.parent.key_span if self.parent is not None else self._span_of(self.document.root)
 

@@ -5,12 +5,14 @@ Keys of the object, all of them always there:
 - `version`: of this format, 1; new keys do not change it. `tool`: `name` and `version`.
 - `findings`: in the order of file and place. Suppressed and baselined ones are left out unless they are asked for.
 - `files`: how many were `discovered`, `parsed` and `recognised`.
-- `targets`: for each program the `versions` that were judged, and where that choice came `from`.
+- `targets`: for each program the `versions` that were judged, where that choice came `from`, and how it is `known`.
 - `notices`: remarks on the run itself. `summary`: how many `error`, `warning`, `note`, `suppressed`, `baselined`.
 
 Keys of a finding:
 
 - `rule`, `name`, `severity`, `program`, `programVersions`, `message`, `help` (may be empty);
+- `release`: how it is `known` (`chosen`, `stated`, `range`, `unknown`, `not stated`; empty for trainlint's own) and the
+  place that it comes `from`;
 - `path` as the user would write it, `document` (index among the file's non-empty documents), `field` as the program
   spells it, `yamlPath` the true path;
 - `line`, `column`, `endLine`, `endColumn`: from 1, columns count characters, the end is exclusive;
@@ -48,7 +50,7 @@ def render(report: Report, options: RenderOptions) -> str:
             "recognised": report.files.recognised,
         },
         "targets": {
-            program: {"versions": list(target.versions), "from": target.origin}
+            program: {"versions": list(target.versions), "from": target.origin, "known": target.how.value}
             for program, target in report.targets.items()
         },
         "notices": list(report.notices),
@@ -68,6 +70,7 @@ def _finding(finding: Finding, report: Report, options: RenderOptions) -> Json:
         "severity": finding.level.value,
         "program": finding.program,
         "programVersions": list(finding.program_versions),
+        "release": {"known": finding.stated, "from": finding.stated_at},
         "message": finding.message,
         "help": finding.help,
         "path": finding.path,

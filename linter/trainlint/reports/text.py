@@ -67,8 +67,8 @@ def annotation(finding: Finding) -> str:
     maker = VERDICT_ONLY.get(finding.program)
     program = PROGRAMS.get(maker or finding.program)
     thing = about(finding.field)
-    verb, plural = _VERDICTS[finding.level]
-    if maker is None and len(finding.program_versions) > 1:
+    verb, plural = _VERDICTS[Severity.ERROR if finding.refused_by_some else finding.level]
+    if maker is None and len(finding.program_versions) > 1 and not finding.releases.startswith("since"):
         verb = plural
     if maker is None and program and program.several_readers and finding.level is Severity.WARNING:
         verb = f"may {plural}"
@@ -80,7 +80,7 @@ def annotation(finding: Finding) -> str:
 
 
 def _release(program: str, finding: Finding) -> str:
-    return f"{title(program)} {_joined(finding.program_versions)}".rstrip()
+    return f"{title(program)} {finding.releases or _joined(finding.program_versions)}".rstrip()
 
 
 def _counted(number: int, noun: str) -> str:

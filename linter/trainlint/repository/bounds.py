@@ -1,4 +1,8 @@
-"""Where reading ends: a regular file of bearable size that lies in a folder once links are resolved."""
+"""Where reading ends: a regular file of bearable size that lies in a folder once links are resolved.
+
+Links are followed here one by one, and only as long as they stay in the folder: a path that leads out is not even asked
+for, since on some systems asking mounts a share or signs in to a server.
+"""
 
 from __future__ import annotations
 
@@ -9,39 +13,101 @@ from pathlib import Path
 
 MAX_BYTES = 20_000_000
 _KERNEL = tuple(os.path.join(os.sep, name, "") for name in ("dev", "proc", "sys"))
+_MAX_LINKS = 40
+_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 class PathError(ValueError):
     """A path that the user named, or that must be looked at for its sake, cannot be."""
 
 
-def inside(root: Path, path: Path, known: dict[str, str] | None = None) -> str | None:
-    """Where a path leads once links are resolved; None unless that is a regular file in the folder.
+class Bounds:
+    """One folder, asked of many files: what is known of the folders below it is kept."""
 
-    Whatever a repository names is read through this, so that nothing outside, no device, no pipe and no file of the
-    kernel's is, and what does not exist cannot be told from what lies outside. `known` holds folders that are resolved
-    already, for many files of few folders.
-    """
-    known = {} if known is None else known
-    try:
+    def __init__(self, root: Path) -> None:
+        self._roots = (os.path.abspath(root), os.path.realpath(root))
+        self._known: dict[str, str | None] = {}
+
+    def file(self, path: Path) -> str | None:
+        """Where a path leads once links are resolved; None unless that is a regular file in the folder.
+
+        Whatever a repository names is read through this, so that nothing outside, no device, no pipe and no file of
+        the kernel's is, and what does not exist cannot be told from what lies outside.
+        """
         folder, name = os.path.split(os.path.abspath(path))
-        real = os.path.join(_resolved(folder, known), name)
-        mode = os.lstat(real).st_mode
-        if stat.S_ISLNK(mode):
-            real = os.path.realpath(real)
-            mode = os.stat(real).st_mode if _lies_in(real, _resolved(str(root), known)) else 0
-    except (OSError, ValueError):
-        return None
-    bounded = _lies_in(real, _resolved(str(root), known)) and not real.startswith(_KERNEL)
-    return real if bounded and stat.S_ISREG(mode) else None
+        try:
+            if folder not in self._known:
+                self._known[folder] = self._resolved(folder)
+            holder = self._known[folder]
+            if holder is None:
+                return None
+            real: str | None = os.path.join(holder, name)
+            mode = os.lstat(os.path.join(holder, name)).st_mode
+            if stat.S_ISLNK(mode):
+                real = self._resolved(os.path.join(holder, name))
+                mode = os.lstat(real).st_mode if real else 0
+        except (OSError, ValueError):
+            return None
+        return real if real and stat.S_ISREG(mode) and not real.startswith(_KERNEL) else None
+
+    def leaves(self, path: Path) -> bool:
+        """A path does not lie in the folder once links are resolved, whether or not anything is there."""
+        try:
+            return self._resolved(os.path.abspath(path)) is None
+        except (OSError, ValueError):
+            return True
+
+    def read(self, path: Path) -> bytes:
+        """The bytes of a file that lies in the folder, one more than MAX_BYTES at most.
+
+        Raises OSError.
+        """
+        real = self.file(path)
+        if real is None:
+            raise OSError(errno.ENOENT, "no regular file of the workspace", str(path))
+        with open(os.open(real, _FLAGS), "rb", buffering=0) as stream:
+            large = os.fstat(stream.fileno()).st_size > MAX_BYTES
+            return (stream.read(MAX_BYTES + 1) if large else stream.read()) or b""
+
+    def _resolved(self, path: str) -> str | None:
+        """An absolute path with the links below the folder followed; None as soon as it leaves the folder."""
+        base = self._roots[1]
+        below = _below(path, *self._roots)
+        if below is None:
+            return None
+        current, rest, links = base, below, 0
+        while rest:
+            part = rest.pop()
+            if part == os.pardir:
+                current = os.path.dirname(current)
+            elif part not in ("", os.curdir):
+                current = os.path.join(current, part)
+            if _below(current, base) is None:
+                return None
+            if os.path.islink(current):
+                links += 1
+                target = os.readlink(current)
+                if links > _MAX_LINKS:
+                    return None
+                if os.path.isabs(target):
+                    below = _below(target, *self._roots)
+                    if below is None:
+                        return None
+                    current, rest = base, [*rest, *below]
+                else:
+                    current, rest = os.path.dirname(current), [*rest, *reversed(_parts(target))]
+        # A junction of Windows is no link to Python before 3.12.
+        return current if os.name != "nt" or _below(os.path.realpath(current), base) is not None else None
+
+
+def inside(root: Path, path: Path) -> str | None:
+    """Where a path leads, if that is a regular file in the folder."""
+    return Bounds(root).file(path)
 
 
 def leads_out(root: Path, path: Path) -> bool:
-    """A path does not lie in the folder once links are resolved, whether or not anything is there."""
-    try:
-        return not _lies_in(os.path.realpath(path), os.path.realpath(root))
-    except (OSError, ValueError):
-        return True
+    """A path does not lie in the folder."""
+    return Bounds(root).leaves(path)
 
 
 def read(root: Path, path: Path) -> bytes:
@@ -49,19 +115,16 @@ def read(root: Path, path: Path) -> bytes:
 
     Raises OSError.
     """
-    real = inside(root, path)
-    if real is None:
-        raise OSError(errno.ENOENT, "no regular file of the workspace", str(path))
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with open(os.open(real, flags), "rb") as stream:
-        return stream.read(MAX_BYTES + 1)
+    return Bounds(root).read(path)
 
 
-def _resolved(folder: str, known: dict[str, str]) -> str:
-    if folder not in known:
-        known[folder] = os.path.realpath(folder)
-    return known[folder]
+def _below(path: str, *folders: str) -> list[str] | None:
+    """The parts of a path below one of the folders, the last first; None where it lies in none."""
+    for folder in folders:
+        if path == folder or path.startswith(os.path.join(folder, "")):
+            return _parts(path[len(folder) :])[::-1]
+    return None
 
 
-def _lies_in(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(os.path.join(folder, ""))
+def _parts(path: str) -> list[str]:
+    return path.replace(os.altsep or os.sep, os.sep).split(os.sep)

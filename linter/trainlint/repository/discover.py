@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlint.repository import git
-from trainlint.repository.bounds import PathError, inside, leads_out, read
+from trainlint.repository.bounds import Bounds, PathError, inside, leads_out, read
 
 if TYPE_CHECKING:
     from pathspec.gitignore import GitIgnoreSpec
@@ -96,8 +96,8 @@ def files_in(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> list[Path]:
 def _kept(folder: Path, files: Iterable[Path]) -> Iterator[Path]:
     """The regular files, and the links to some within the workspace of the folder."""
     root = workspace_of(Path(os.path.abspath(folder)), Path(os.path.abspath(folder)))
-    known: dict[str, str] = {}
-    return (file for file in files if inside(root, file, known))
+    bounds = Bounds(root)
+    return (file for file in files if bounds.file(file))
 
 
 def workspace_of(folder: Path, top: Path) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from trainlint.reading.text import Text, Undecodable, decode
-from trainlint.repository.bounds import MAX_BYTES, inside, leads_out, read
+from trainlint.repository.bounds import MAX_BYTES, Bounds, read
 from trainlint.repository.discover import SUFFIXES, Excluder, files_below, files_in
 
 if TYPE_CHECKING:
@@ -115,6 +115,7 @@ class Repository:
         self.whole = True
         """Everything below the root belongs to it, else only what lies in the root itself."""
         self._marks = marks
+        self._bounds = Bounds(root)
         self._named: dict[str, Path] = {}
         self._sources: dict[str, Source] = {}
         self._unmarked: dict[str, Source] = {}
@@ -140,15 +141,15 @@ class Repository:
 
     def find(self, file: Path) -> Path | None:
         """A file that some other names, if it is one of the workspace; None where it is none or outside."""
-        return file if inside(self.root, file) else None
+        return file if self._bounds.file(file) else None
 
     def is_outside(self, path: Path) -> bool:
         """A path that some file names leads out of the workspace: what is there, if anything, is not known."""
-        return leads_out(self.root, path)
+        return self._bounds.leaves(path)
 
     def has_folder(self, name: str) -> bool:
         """The workspace holds a folder of this path from its root."""
-        return not leads_out(self.root, self.root / name) and os.path.isdir(self.root / name)
+        return not self._bounds.leaves(self.root / name) and os.path.isdir(self.root / name)
 
     def text(self, file: Path) -> str:
         """The text of a file that some other names.
@@ -162,8 +163,10 @@ class Repository:
 
         One that was named where nothing marks a workspace may be a link to anywhere: whoever named it meant that.
         """
-        named_alone = not self.whole and os.path.abspath(file) in self._named
-        return read(Path(os.path.realpath(file)).parent if named_alone else self.root, file)
+        if not self.whole and os.path.abspath(file) in self._named:
+            real = Path(os.path.realpath(file))
+            return read(real.parent, real)
+        return self._bounds.read(file)
 
     def _bounded(self, file: Path) -> bytes:
         data = self._read(file)
@@ -228,6 +231,18 @@ class Repository:
     def adopt(self, file: Path, data: bytes) -> None:
         """Take a file's content from elsewhere than the disk (standard input)."""
         self._sources[os.path.abspath(file)] = load(file, data, self._marks)
+
+    def holds_above(self, path: str, folders: Sequence[str]) -> bool:
+        """One of these folders stands below a folder that a file is in, up to the workspace's root."""
+        root = os.path.abspath(self.root)
+        folder = os.path.dirname(os.path.abspath(path))
+        while True:
+            if any(os.path.isdir(os.path.join(folder, *name.split("/"))) for name in folders):
+                return True
+            above = os.path.dirname(folder)
+            if folder == root or above == folder or not folder.startswith(os.path.join(root, "")):
+                return False
+            folder = above
 
     def name(self, files: Iterable[Path]) -> None:
         """Count these files to the repository although settings or git leave them out: the user named them."""

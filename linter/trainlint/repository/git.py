@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from trainlint.repository.bounds import PathError, leads_out
+from trainlint.repository.bounds import PathError
 
 _SETTINGS = (
     "core.fsmonitor=false",
@@ -168,12 +168,8 @@ def _program(root: Path, environment: Mapping[str, str] = os.environ) -> str | N
     name = "git.exe" if os.name == "nt" else "git"
     for folder in os.get_exec_path(dict(environment)):
         file = os.path.join(folder, name)
-        if (
-            os.path.isabs(folder)
-            and leads_out(root, Path(folder))
-            and os.access(file, os.X_OK)
-            and os.path.isfile(file)
-        ):
+        ours = os.path.isabs(folder) and not Path(os.path.realpath(folder)).is_relative_to(root)
+        if ours and os.path.isfile(file) and os.access(file, os.X_OK):
             return file
     return None
 

@@ -8,7 +8,6 @@ the source further in; a README speaks last of all.
 
 from __future__ import annotations
 
-import enum
 import os
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from trainlint.releases import version_tuple
 from trainlint.repository.bounds import inside, read
 from trainlint.repository.discover import SUFFIXES, files_below, repository_root
 from trainlint.repository.files import display_path
@@ -32,7 +30,7 @@ from trainlint.repository.statements import (
     statements_of,
 )
 from trainlint.repository.statements.packages import KNOWN, Package, normalised
-from trainlint.targets import Target
+from trainlint.targets import How
 
 if TYPE_CHECKING:
     from trainlint.reading.values import Field
@@ -73,15 +71,6 @@ Listing: TypeAlias = Callable[[Sequence[str]], Iterable[Path]]
 """The files whose names end in one of some texts."""
 _SURE = frozenset((Form.LOCK, Form.REQUIREMENTS, Form.CONSTRAINTS, Form.PROJECT, Form.ENVIRONMENT, Form.VENDORED))
 _LOCKED = frozenset((Form.PROJECT, Form.ENVIRONMENT))
-
-
-class How(enum.Enum):
-    """How much is known of a release: it is named, it lies in a range, nobody can tell, or nobody says anything."""
-
-    STATED = "stated"
-    RANGE = "range"
-    UNKNOWN = "unknown"
-    NOT_STATED = "not stated"
 
 
 @dataclass(frozen=True)
@@ -453,42 +442,6 @@ def statements_in(repository: Repository) -> Statements:
 def stated(repository: Repository, near: str | Path, package: str) -> Stated:
     """What the repository says of the release of a package that a file runs with."""
     return statements_in(repository).stated(near, package)
-
-
-def target_of(repository: Repository, near: str | Path, package: str, releases: Sequence[str]) -> Target:
-    """The release that counts for a file, else the newest of `releases` (the known ones, oldest first).
-
-    Of several the newest counts, of a range the newest known release in it; a range that no known release satisfies is
-    represented by a version of its own, older or newer than all known.
-    """
-    found = stated(repository, near, package)
-    if found.how not in (How.STATED, How.RANGE):
-        return Target((releases[-1],))
-    from packaging.version import Version
-
-    versions = [s.specifier if s.kind is Kind.EXACT else _represented(s, releases) for s in found.statements]
-    return Target((max(versions, key=Version),), found.origin)
-
-
-def _represented(statement: Statement, releases: Sequence[str]) -> str:
-    from packaging.specifiers import SpecifierSet
-
-    for release in reversed(releases):
-        if allows(statement, release):
-            return release
-    for bound in (spec.version.removesuffix(".*") for spec in SpecifierSet(statement.specifier)):
-        for version in (bound, f"{bound}.1", _just_below(bound)):
-            if allows(statement, version):
-                return version
-    return releases[-1]
-
-
-def _just_below(version: str) -> str:
-    """A release below a bound: 0.26 for 0.27, 0 for 1.0."""
-    numbers = list(version_tuple(version))
-    while numbers and not numbers[-1]:
-        numbers.pop()
-    return ".".join(str(number) for number in [*numbers[:-1], numbers[-1] - 1]) if numbers else "0"
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,8 @@ class AccelerateFacts:
     environments: frozenset[str]
     precisions: frozenset[str]
     dynamo_backends: frozenset[str]
+    launch_options: frozenset[str]
+    """The options of `accelerate launch`, without their dashes."""
     key_spans: Mapping[str, ReleaseSpan]
     """Top-level keys that only some releases know."""
     strategy_is_a_number: bool = during("..0.25.0")
@@ -135,6 +137,7 @@ def accelerate_facts(release: str) -> AccelerateFacts:
         environments=known.keys("choices:compute_environment", release),
         precisions=known.keys("choices:mixed_precision", release),
         dynamo_backends=known.keys("choices:dynamo_backend", release),
+        launch_options=known.keys("launch_flags", release),
         key_spans={key: known.span("config", key) for key in any_top - always},
         **behaviour(AccelerateFacts, release),
     )

@@ -12,7 +12,7 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, TypeVar
 
-from trainlint.programs import WheelProgram
+from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.accelerate.facts import (
     FALSE_WORDS,
     OLD_PREFETCH,
@@ -450,7 +450,8 @@ def launched_setups(surroundings: Surroundings) -> Iterator[tuple[Invocation, Fs
 
 def setup_as_checked(config: AccelerateConfig, surroundings: Surroundings) -> FsdpSetup | None:
     """How a file shards in the release that its own findings are given for; None for one older than all known."""
-    target = surroundings.targets.get("accelerate") or PROGRAM.default_target(config, surroundings)
+    named = surroundings.named_target("accelerate", config.field.document.path)
+    target = named or PROGRAM.default_target(config, surroundings)
     known = PROGRAM.in_force(target.versions[-1]).releases
     return fsdp_setup(config, accelerate_facts(known[-1])) if known else None
 
@@ -459,6 +460,11 @@ class Accelerate(WheelProgram[AccelerateConfig | ListedConfig, AccelerateFacts])
     """accelerate's config files."""
 
     name = "accelerate"
+    readers = (FileReader(LAUNCH, "--config_file"),)
+
+    def adopt(self, document: Document) -> Sequence[AccelerateConfig | ListedConfig]:
+        """A config file, whatever keys it has."""
+        return [AccelerateConfig(Field.root(document, Dialect.PYYAML))]
 
     def recognise(self, document: Document) -> Sequence[AccelerateConfig | ListedConfig]:
         """A mapping with `distributed_type` or `compute_environment`, with one or two keys more of such a file."""

@@ -445,6 +445,8 @@ def unread_section_key(config: AccelerateConfig, facts: AccelerateFacts) -> Iter
             known = facts.sections[name]
             if entry.name in known or prefix + entry.name in known:
                 continue
+            if name == "deepspeed_config" and entry.name in facts.launch_options:
+                continue
             full = name + "_" + entry.name
             help = f"write {full}" if full in known else did_you_mean(entry.name, known) or "remove it"
             yield entry.finding(f"{entry.name} is not read from {name}", help=help, at_key=True)

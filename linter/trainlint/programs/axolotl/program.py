@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from trainlint.findings import Severity
-from trainlint.programs import WheelProgram
+from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.axolotl.facts import ATTENTION_FLAGS, PACKING_ATTENTIONS, AxolotlFacts, facts_of
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Absent, Field, Known, Unknown, Value, WrongType
 from trainlint.repository.invocations import Command, names_document, repository_invocations
+from trainlint.repository.python_code import OwnReader, own_reader
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.fsdp import STATE_DICT_TYPES, WRAP_POLICIES, FsdpFacts, FsdpSetup, Words, nothing
 from trainlint.training.limits import Data, data_of, is_true
@@ -52,7 +53,12 @@ class AxolotlConfig:
     """A configuration as one release reads it: raw, before the values are converted to the types of their fields."""
 
     def __init__(
-        self, field: Field, facts: AxolotlFacts, own_package: bool = False, overridden: frozenset[str] = frozenset()
+        self,
+        field: Field,
+        facts: AxolotlFacts,
+        own_package: bool = False,
+        overridden: frozenset[str] = frozenset(),
+        reader: OwnReader | None = None,
     ) -> None:
         self.field = field
         self.facts = facts
@@ -60,12 +66,14 @@ class AxolotlConfig:
         """The repository carries Axolotl itself, so that no release's list of keys holds for it."""
         self.overridden = overridden
         """Settings that a command line gives besides."""
+        self.reader = reader or OwnReader()
+        """What the repository's own code does with the file."""
         self.fields = declarations("axolotl").fields("AxolotlInputConfig", facts.release)
 
     @property
     def converted(self) -> AxolotlConfig:
         """The same after the values are converted."""
-        return Converted(self.field, self.facts, self.own_package, self.overridden)
+        return Converted(self.field, self.facts, self.own_package, self.overridden, self.reader)
 
     @property
     def schema(self) -> Schema:
@@ -343,14 +351,18 @@ def _overridden(subject: AxolotlFile, surroundings: Surroundings) -> frozenset[s
     return frozenset(given)
 
 
-def _carries_axolotl(surroundings: Surroundings) -> bool:
-    return any(surroundings.repository.has_folder(name) for name in ("src/axolotl/utils", "axolotl/utils"))
+_OWN_SOURCE = ("src/axolotl/utils", "axolotl/utils")
 
 
 class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
     """Axolotl's configurations."""
 
     name = "axolotl"
+    readers = (FileReader(CLI),)
+
+    def adopt(self, document: Document) -> Sequence[AxolotlFile]:
+        """A configuration, whatever keys it has."""
+        return [AxolotlFile(Field.root(document, Dialect.PYYAML))]
 
     def recognise(self, document: Document) -> Sequence[AxolotlFile]:
         """A mapping with a `base_model` and what trains it."""
@@ -364,7 +376,11 @@ class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
     def alternatives(self, subject: AxolotlFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The configuration as the release reads it, and the sharding that it asks for."""
         config = AxolotlConfig(
-            subject.field, facts_of(release), _carries_axolotl(surroundings), _overridden(subject, surroundings)
+            subject.field,
+            facts_of(release),
+            surroundings.repository.holds_above(subject.field.document.path, _OWN_SOURCE),
+            _overridden(subject, surroundings),
+            own_reader(surroundings.repository, subject.field.document.path),
         )
         return [[config, fsdp_setup(config)]]
 

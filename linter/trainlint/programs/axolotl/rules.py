@@ -218,20 +218,23 @@ def _dataset_types(config: AxolotlConfig) -> Iterator[Finding]:
 def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
     """A setting is missing that Axolotl cannot do without.
 
-    A configuration needs `base_model`, `learning_rate`, and one of `datasets` and `pretraining_dataset`.
+    A configuration needs `base_model`, `learning_rate`, and one of `datasets` and `pretraining_dataset`. Where code of
+    the repository names the file, or stores the key into a mapping, it may fill in what is missing: nothing is said.
 
     Source: Axolotl, utils/schemas/config.py and validation.py of each release.
     """
     for name, spec in config.fields.items():
         written = [key for key in (name, *spec.aliases) if config.field.get(key).node is not None]
-        if spec.required and not written and name not in config.overridden:
+        if spec.required and not written and name not in config.overridden and not config.reader.fills(name):
             yield config.field.finding(f"{name} is missing", help=f"add {name}")
     if config.field.get("datasets").is_absent and config.field.get("pretraining_dataset").is_absent:
         place = config.field.get("datasets") if config.field.get("datasets").is_null else config.field
+        if config.reader.fills("datasets"):
+            return
         yield place.finding("there is nothing to train on", help="add datasets")
 
 
-@rule("FS404", "axolotl-unread-key", severity=Severity.WARNING)
+@rule("FS404", "axolotl-unread-key", severity=Severity.WARNING, ordinary_elsewhere=True)
 def axolotl_unread_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A key is not read.
 
@@ -249,7 +252,11 @@ def axolotl_unread_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[F
     if not custom:
         read = _names(facts.release)
         for entry in config.field.entries():
-            if entry.name not in read and not entry.name.startswith(("_", "x-")):
+            if (
+                entry.name not in read
+                and not entry.name.startswith(("_", "x-"))
+                and not config.reader.defines(entry.name)
+            ):
                 yield from _unread(entry, read, config)
     yield from _unread_inside(config, facts)
 
@@ -566,3 +573,22 @@ def axolotl_offload_clipping(config: AxolotlConfig) -> Iterator[Finding]:
             help="remove max_grad_norm or offload_params",
             related=config.field.get("max_grad_norm").relate("gradients are clipped"),
         )
+
+
+@rule("FS416", "axolotl-duplicate-key", severity=Severity.WARNING)
+def axolotl_duplicate_key(config: AxolotlConfig) -> Iterator[Finding]:
+    """A key is written twice, and the last one counts without a word.
+
+    PyYAML keeps the last of equal keys in a mapping, so that what was written first is lost. Remove the one that is not
+    meant.
+
+    Source: Axolotl, utils/config and cli/config.py of each release, which load with PyYAML's safe_load.
+    """
+    yield from _written_twice(config.field)
+
+
+def _written_twice(field: Field) -> Iterator[Finding]:
+    for entry in (*field.entries(), *field.items()):
+        if entry.entry is not None and entry.entry.duplicates and not entry.use:
+            yield entry.finding(f"{entry.name} is written before: this one counts", at_key=True)
+        yield from _written_twice(entry)

@@ -23,7 +23,8 @@ from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
 from trainlint.releases import InForce, speaking_for
-from trainlint.targets import Target
+from trainlint.targets import How, Target
+from trainlint.training.meant import KnownReleases, target
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
@@ -173,22 +174,47 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
         return RELEASES[release]
 
     def default_target(self, subject: TrainerObject, surroundings: Surroundings) -> Target:
-        """The newest known release: no file of a repository says which one its cluster runs."""
-        return Target((next(reversed(RELEASES)),))
+        """The releases that are stated, that the repository's CRDs are of, or whose fields the object has.
+
+        A field that exists in one release alone says that the object is for that one.
+        """
+        from trainlint.programs.kubeflow.installed import installed
+
+        repository, path = surroundings.repository, subject.field.document.path
+        for known in (_KNOWN, _API):
+            stated = target(repository, path, known)
+            if stated.how is not How.NOT_STATED:
+                return stated
+        releases, place = installed(repository)
+        if releases:
+            return Target(releases, place, How.STATED if len(releases) == 1 else How.RANGE)
+        shaped = self._shaped_for(subject)
+        if len(shaped) == 1 and shaped[0] != next(reversed(RELEASES)):
+            return Target(shaped, "its fields", How.RANGE)
+        return Target(tuple(RELEASES), "default", How.NOT_STATED)
 
     def in_force(self, version: str) -> InForce:
         """The minor release of a version; the newest known for a newer one, none for an older."""
         return speaking_for("Kubeflow Trainer", RELEASES, version)
 
-    def other_releases(self, subject: TrainerObject, release: str) -> Sequence[str]:
-        """The releases whose structure has a field of the object that this one's lacks."""
+    def _shaped_for(self, subject: TrainerObject) -> tuple[str, ...]:
+        """The releases whose structure has every field of the object that some release's has."""
         if not isinstance(subject, (TrainJob, Runtime)):
-            return ()
+            return tuple(RELEASES)
         kind: Kind = "TrainJob" if isinstance(subject, TrainJob) else "TrainingRuntime"
-        manifest = Manifest(subject, kind, self.facts(release))
-        unknown = [defect.field for defect in manifest.defects(DefectKind.UNKNOWN_FIELD)]
-        known = {name for field in unknown for name in manifest.releases_with(field)}
-        return [name for name in RELEASES if name in known]
+        newest = next(reversed(RELEASES))
+        manifest = Manifest(subject, kind, self.facts(newest))
+        fitting = set(RELEASES)
+        for defect in manifest.defects(DefectKind.UNKNOWN_FIELD):
+            having = manifest.releases_with(defect.field)
+            if having:
+                fitting &= set(having)
+        return tuple(name for name in RELEASES if name in fitting)
 
+
+_DATES = {name: facts.date for name, facts in RELEASES.items()}
+_KNOWN = KnownReleases("kubeflow-trainer", tuple(RELEASES), _DATES, lambda release: {})
+_API = KnownReleases("kubeflow-trainer-api", tuple(RELEASES), _DATES, lambda release: {})
+"""The package of the API's types has the versions of the Trainer that it is made from."""
 
 PROGRAM = KubeflowTrainer()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from trainlint.programs import WheelProgram
+from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.llamafactory.facts import (
     COMMANDS,
     GOES_WITH,
@@ -33,6 +33,7 @@ from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Field, Value
 from trainlint.repository.invocations import Command, names_document, repository_invocations
+from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import Spec
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
 from trainlint.training.limits import Data, data_of, is_true
@@ -214,15 +215,18 @@ def _seen(subject: LlamaFactoryFile, surroundings: Surroundings) -> Iterator[tup
             yield next((name for name in names if name in COMMANDS), "train"), given
 
 
-def _carries_llamafactory(surroundings: Surroundings) -> bool:
-    folders = ("src/llamafactory", "src/llmtuner", "llamafactory")
-    return any(surroundings.repository.has_folder(f"{folder}/hparams") for folder in folders)
+_OWN_SOURCE = ("src/llamafactory", "src/llmtuner", "llamafactory/hparams", "llmtuner/hparams")
 
 
 class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
     """LLaMA-Factory's files."""
 
     name = "llamafactory"
+    readers = (FileReader(CLI),)
+
+    def adopt(self, document: Document) -> Sequence[LlamaFactoryFile]:
+        """A file for llamafactory-cli, whatever keys it has."""
+        return [LlamaFactoryFile(Field.root(document, Dialect.OMEGACONF))]
 
     def recognise(self, document: Document) -> Sequence[LlamaFactoryFile]:
         """A model by its path, with a method, a template and a dataset, or a stage of training."""
@@ -242,7 +246,13 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
         for transformers in release_below(subject, surroundings, GOES_WITH[release]):
             known = argument_facts(release, transformers, keys)
             config = fsdp_config(subject.field, known, surroundings)
-            arguments = Arguments(subject, known, config, deepspeed_config(subject, surroundings))
+            arguments = Arguments(
+                subject,
+                known,
+                config,
+                deepspeed_config(subject, surroundings),
+                own_reader(surroundings.repository, subject.field.document.path),
+            )
             own = fsdp_setup(arguments)
             setups = [setup for setup in ([own] if own else []) + [setup for setup, _ in launched] if setup.on]
             commands = {command for command, _ in seen}
@@ -253,7 +263,7 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
                 overridden=frozenset(name for _, names in seen for name in names),
                 several=True if setups else None,
                 setups=setups,
-                own_package=_carries_llamafactory(surroundings),
+                own_package=surroundings.repository.holds_above(subject.field.document.path, _OWN_SOURCE),
             )
             trained = _training(ours) if ours.trains else None
             found.append([ours, *(views(arguments, trained, launched) if trained else ())])

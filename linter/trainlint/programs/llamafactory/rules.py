@@ -20,7 +20,7 @@ from trainlint.training.declarations import declarations
 from trainlint.training.limits import refused
 
 
-@rule("FS501", "llamafactory-unknown-key")
+@rule("FS501", "llamafactory-unknown-key", ordinary_elsewhere=True)
 def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """A key is no argument.
 
@@ -33,7 +33,7 @@ def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFact
     if config.own_package or config.is_megatron:
         return
     for entry in config.field.entries():
-        if entry.name in config.keys:
+        if entry.name in config.keys or config.arguments.reader.defines(entry.name):
             continue
         command = f"llamafactory-cli {config.command}" if config.command else f"LLaMA-Factory {facts.release}"
         yield entry.finding(
@@ -124,6 +124,8 @@ def llamafactory_word(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> I
             words = [str(choice) for choice in spec.choices]
             value = config.field.get(name).text()
             if not words or name in ("finetuning_type", "infer_backend") or not value.known_and_not_in(words):
+                continue
+            if config.own_package and config.arguments.reader.knows_word(str(value)):
                 continue
             yield value.finding(
                 f'{name} has no "{value}"{_consequence(name, config)}',

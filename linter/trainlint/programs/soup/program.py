@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from trainlint.programs import WheelProgram
+from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.soup.facts import TRAIN, SoupFacts, facts_of
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect, Plain
@@ -328,7 +328,11 @@ class Soup(WheelProgram[SoupFile | Invocation, SoupFacts]):
     """Soup's configs and commands."""
 
     name = "soup"
-    distribution = "soup-cli"
+    readers = (FileReader(TRAIN, "--config"), FileReader(TRAIN, "-c"))
+
+    def adopt(self, document: Document) -> Sequence[SoupFile | Invocation]:
+        """A `soup.yaml`, whatever keys it has."""
+        return [SoupFile(Field.root(document, Dialect.PYYAML))]
 
     def recognise(self, document: Document) -> Sequence[SoupFile | Invocation]:
         """A `soup.yaml` by its content, or the `soup train` commands in another program's file."""
@@ -356,7 +360,7 @@ class Soup(WheelProgram[SoupFile | Invocation, SoupFacts]):
         """The facts of one known release."""
         return facts_of(release)
 
-    def pinned_near(self, subject: SoupFile | Invocation, surroundings: Surroundings) -> str:
+    def stated_near(self, subject: SoupFile | Invocation, surroundings: Surroundings) -> str:
         """The file of the config, also of one that a command names."""
         return _near(subject, surroundings)
 

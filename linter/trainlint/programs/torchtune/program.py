@@ -19,6 +19,7 @@ from trainlint.programs import ProgramModule
 from trainlint.programs.kubeflow.facts.release import LORA_ARG
 from trainlint.programs.torchtune.command import Arg, TuneRun, config_word, filled_in
 from trainlint.programs.torchtune.facts import (
+    DATES,
     KUBEFLOW_IMAGE,
     RELEASES,
     TORCHRUN_BARE,
@@ -42,8 +43,9 @@ from trainlint.repository.invocations import (
     repository_invocations,
 )
 from trainlint.repository.shell import Word
-from trainlint.repository.stated import How, stated, target_of
-from trainlint.targets import Target
+from trainlint.repository.stated import stated
+from trainlint.targets import How, Target
+from trainlint.training.meant import KnownReleases, target
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
@@ -60,6 +62,7 @@ RUN = Command(
     ends_at_script=True,
 )
 MAX_VALUES = 20_000
+_KNOWN = KnownReleases("torchtune", RELEASES, DATES, lambda release: {})
 
 _KUBEFLOW = "trainer.kubeflow.org"
 _OTHER_LAUNCHER = re.compile(r"(?:.*/)?(?:torchrun|srun|mpirun|accelerate|deepspeed|ray)$|(?:RANK|WORLD_SIZE)=")
@@ -206,8 +209,8 @@ def _stated(subject: TorchtuneSubject, surroundings: Surroundings) -> bool:
     """Somebody names the release: an option, a setting, a pin, or the image of a job's runtime."""
     return (
         isinstance(subject, JobRun)
-        or "torchtune" in surroundings.targets
-        or stated(surroundings.repository, _path(subject), "torchtune").how in (How.STATED, How.RANGE)
+        or surroundings.named_target("torchtune", _path(subject)) is not None
+        or stated(surroundings.repository, _path(subject), "torchtune").how is not How.NOT_STATED
     )
 
 
@@ -423,7 +426,8 @@ def _of_job(subject: JobRun, surroundings: Surroundings, release: str) -> Iterat
     from trainlint.programs.kubeflow.objects import TrainJob
     from trainlint.programs.kubeflow.program import PROGRAM as KUBEFLOW
 
-    target = surroundings.targets.get("kubeflow-trainer") or KUBEFLOW.default_target(subject.job, surroundings)
+    named = surroundings.named_target("kubeflow-trainer", subject.field.document.path)
+    target = named or KUBEFLOW.default_target(subject.job, surroundings)
     for version in dict.fromkeys(r for v in target.versions for r in KUBEFLOW.in_force(v).releases):
         for views in KUBEFLOW.alternatives(subject.job, surroundings, version):
             for job in views:
@@ -581,10 +585,10 @@ class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts
         return facts_of(release)
 
     def default_target(self, subject: TorchtuneSubject, surroundings: Surroundings) -> Target:
-        """The release in the image of the runtime, that the repository states, else the newest."""
+        """The release in the image of the runtime, of the repository's pins, else the newest."""
         if isinstance(subject, JobRun) or (isinstance(subject, Invocation) and _is_a_jobs(subject)):
-            return Target((KUBEFLOW_IMAGE,))
-        return target_of(surroundings.repository, _path(subject), "torchtune", RELEASES)
+            return Target((KUBEFLOW_IMAGE,), "image of Kubeflow Trainer", How.STATED)
+        return target(surroundings.repository, _path(subject), _KNOWN)
 
     def in_force(self, version: str) -> InForce:
         """The known release of a version, those around it for one between."""

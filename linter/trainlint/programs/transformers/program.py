@@ -24,6 +24,8 @@ from trainlint.reading.document import Document, Scalar, Unparsable, documents
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.text import Text, Undecodable
 from trainlint.reading.values import Absent, Field, Known, Unknown, Value, WrongType
+from trainlint.repository.python_code import OwnReader, own_reader
+from trainlint.targets import How
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import STATE_DICT_TYPES, FsdpRun, FsdpSetup, Training, nothing
 
@@ -103,9 +105,12 @@ class Arguments:
         facts: ArgumentFacts,
         config: FsdpConfig | None = None,
         deepspeed: Field | None = None,
+        reader: OwnReader | None = None,
     ) -> None:
         self.field = file.field
-        self.whole = file.whole
+        self.reader = reader or OwnReader()
+        """What the repository's own code does with the file."""
+        self.whole = file.whole and not self.reader.takes_apart
         self.facts = facts
         self.config = config
         """`fsdp_config`, where it is known."""
@@ -566,15 +571,21 @@ def _without(trained: Training, given: set[str]) -> Training:
 
 
 def release_below(file: ArgumentsFile, surroundings: Surroundings, otherwise: str) -> Sequence[str]:
-    """The known releases of transformers below a trainer that stands on it: as targeted, as pinned, or otherwise."""
-    from trainlint.repository.stated import How, stated, target_of
+    """The known releases of transformers below a trainer that stands on it: as targeted, as stated, or otherwise.
+
+    Of a range the release that goes with the trainer counts if it lies within, else the newest; where something is
+    stated that no release stands for, the oldest and the newest speak as well.
+    """
+    from trainlint.training.meant import known_releases, target
 
     known = declarations("transformers")
-    target = surroundings.targets.get("transformers")
-    path = file.field.document.path
-    if target is None and stated(surroundings.repository, path, "transformers").how in (How.STATED, How.RANGE):
-        target = target_of(surroundings.repository, path, "transformers", known.names)
-    return known.in_force(target.versions[-1] if target else otherwise).releases or (known.names[0],)
+    named = surroundings.named_target("transformers", file.field.document.path)
+    found = named or target(surroundings.repository, file.field.document.path, known_releases("transformers"))
+    if found.how in (How.CHOSEN, How.STATED):
+        return known.in_force(found.versions[-1]).releases or (known.names[0],)
+    if found.how is How.UNKNOWN:
+        return tuple(dict.fromkeys((known.names[0], otherwise, known.names[-1])))
+    return (otherwise,) if found.how is How.NOT_STATED or otherwise in found.versions else (found.versions[-1],)
 
 
 def fsdp_config(arguments: Field, facts: ArgumentFacts, surroundings: Surroundings) -> FsdpConfig | None:
@@ -645,6 +656,10 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
 
     name = "transformers"
 
+    def adopt(self, document: Document) -> Sequence[ArgumentsFile]:
+        """A file of arguments, whatever they are."""
+        return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True)]
+
     def recognise(self, document: Document) -> Sequence[ArgumentsFile]:
         """The training arguments in a document."""
         return arguments_in(document)
@@ -653,7 +668,11 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
         """The arguments, how they shard the model, and how the two meet."""
         known = transformers_facts(release)
         arguments = Arguments(
-            subject, known, fsdp_config(subject.field, known, surroundings), deepspeed_config(subject, surroundings)
+            subject,
+            known,
+            fsdp_config(subject.field, known, surroundings),
+            deepspeed_config(subject, surroundings),
+            own_reader(surroundings.repository, subject.field.document.path),
         )
         return [list(views(arguments, training(arguments), launches(subject, surroundings)))]
 

@@ -134,7 +134,7 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
         kind = _kind(argument)
         field = arguments.get(name)
         text = field.text().known
-        if kind not in ("int", "float") or text is None or not arguments.whole:
+        if kind not in ("int", "float") or text is None or not arguments.whole or arguments.reader.uses_omegaconf:
             continue
         number = _converted(text, "float")
         if converts:
@@ -506,13 +506,14 @@ def sharded_ddp(arguments: Arguments) -> Iterator[Finding]:
 # names
 
 
-@rule("FS215", "unknown-argument", severity=Severity.WARNING)
+@rule("FS215", "unknown-argument", severity=Severity.WARNING, ordinary_elsewhere=True)
 def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
     """A key is no argument of this release, but of another one, or nearly one of this.
 
     HfArgumentParser raises ValueError for a key that no dataclass has. TRL's own scripts drop it without a word, so
     that the setting is the default. Scripts add dataclasses of their own, which is why a key that no release knows is
-    left alone unless it is within two letters of a known one, and why this is a warning. `evaluation_strategy` is
+    left alone unless it is within two letters of a known one, why one that the repository's own classes or options have
+    is left alone whatever it is, and why this is a warning. `evaluation_strategy` is
     `eval_strategy` (the old name ended with 4.50), `overwrite_output_dir` and `no_cuda` went in 5.0, `warmup_ratio` in
     5.15 (a `warmup_steps` below 1 is a ratio); TRL's `max_seq_length` is `max_length`, its `torch_dtype` `dtype`. Names
     with hyphens are for the command line; in a file they have underscores. Several settings of `accelerate launch`
@@ -529,6 +530,8 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
     launched = [entry.name for entry in unknown if entry.name in launch_keys]
     for entry in unknown:
         other = arguments.facts.other_releases(entry.name)
+        if (other is not None or arguments.near_miss(entry.name)) and arguments.reader.defines(entry.name):
+            continue
         if other is not None:
             advice = arguments.facts.renamed(entry.name)
             yield arguments.warned(

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from trainlint.programs import WheelProgram
+from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.transformers.facts import TABLES, ArgumentFacts
 from trainlint.programs.transformers.program import (
     Arguments,
@@ -28,6 +28,7 @@ from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Known
 from trainlint.repository.invocations import Command, names_document, repository_invocations
+from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
 
@@ -142,6 +143,11 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
     """Files for TRL's trainers."""
 
     name = "trl"
+    readers = (FileReader(COMMAND, "--config"),)
+
+    def adopt(self, document: Document) -> Sequence[ArgumentsFile]:
+        """A file of arguments, whatever they are."""
+        return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True)]
 
     def recognise(self, document: Document) -> Sequence[ArgumentsFile]:
         """Training arguments that name a model and a dataset as TRL does, or that hold two arguments of TRL's alone."""
@@ -150,11 +156,12 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
     def alternatives(self, subject: ArgumentsFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The arguments, how they shard the model, and both together; one alternative for each transformers release."""
         trainer = _trainer(subject)
+        reader = own_reader(surroundings.repository, subject.field.document.path)
         found: list[Views] = []
         for transformers in release_below(subject, surroundings, GOES_WITH[release]):
             known = trl_facts(release, transformers, trainer)
             config = fsdp_config(subject.field, known, surroundings)
-            arguments = TrlArguments(subject, known, config, deepspeed_config(subject, surroundings))
+            arguments = TrlArguments(subject, known, config, deepspeed_config(subject, surroundings), reader)
             launched = [*launches(subject, surroundings), *_started(arguments, surroundings, subject)]
             found.append(list(views(arguments, _training(arguments), launched)))
         return found

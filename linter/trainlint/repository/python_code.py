@@ -1,0 +1,264 @@
+"""What the repository's own Python code says of configuration files: read as text and with `ast`, never imported.
+
+Only files that hold the bytes that are asked for are parsed, and what cannot be parsed says nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from trainlint.repository import bounds
+
+if TYPE_CHECKING:
+    from trainlint.repository.files import Repository
+
+MAX_BYTES = 1_000_000
+"""Larger Python files are not read."""
+MAX_TOTAL = 64_000_000
+"""All Python files together that are kept in memory."""
+
+_PARSER = re.compile(r"(?:\w+Arguments?|\w*Arg|Trl|Hf\w*|H4)Parser$|ArgumentParser$|^(?:cli|parse)$")
+_HOLDERS = re.compile(r"(?:^|_)(?:args|arguments|config|cfg|conf|hparams)$")
+_OPTION_CALLS = frozenset({"add_argument", "option", "Option", "DEFINE_string", "DEFINE_integer", "DEFINE_float"})
+_OMEGACONF = re.compile(rb"\bOmegaConf\.(?:load|create|unsafe_merge|merge)\b|@hydra\.main\b|\bhydra\.compose\b")
+_WHOLE_FILE = re.compile(
+    rb"\bparse_yaml_file\b|\bparse_args_and_config\b|\bparse_args_into_dataclasses\b|\bTrlParser\b"
+)
+_LOADS = re.compile(rb"\byaml\.\w*load\w*\b|\bsafe_load\b|\bYAML\(|\bOmegaConf\.load\b|\bjson\.load\b|\btoml")
+
+
+@dataclass(frozen=True)
+class Class:
+    """A class of the repository: the names of its bases and of its annotated or assigned fields."""
+
+    name: str
+    bases: tuple[str, ...]
+    fields: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Module:
+    """What is told of one Python file that was parsed."""
+
+    classes: tuple[Class, ...]
+    parsed: frozenset[str]
+    """The classes that are handed to a parser of arguments."""
+    options: frozenset[str]
+    """The options that parsers are given by name."""
+    stored: frozenset[str]
+    """Keys that are stored into mappings or attributes by name."""
+    read: frozenset[str]
+    """Arguments that code reads by name: `args.beta`, `training_args.beta`, `self.config.beta`."""
+
+
+class PythonCode:
+    """The Python files of one repository, by what they hold."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._modules: dict[Path, Module | None] = {}
+
+    @cached_property
+    def _texts(self) -> Sequence[tuple[Path, bytes]]:
+        found: list[tuple[Path, bytes]] = []
+        total = 0
+        for file in self._repository.files_named((".py",)):
+            try:
+                data = bounds.read(self._repository.root, file)
+            except OSError:
+                continue
+            if len(data) <= MAX_BYTES and total + len(data) <= MAX_TOTAL:
+                found.append((file, data))
+                total += len(data)
+        return found
+
+    def _holding(self, *needles: bytes) -> Iterator[tuple[Path, bytes]]:
+        return ((file, data) for file, data in self._texts if all(needle in data for needle in needles))
+
+    def defines(self, name: str) -> bool:
+        """A field of a class, or an option, of the repository's own has this name, or its code reads such an argument.
+
+        Where classes are handed to a parser of arguments, only they and what they are made of count.
+        """
+        needle = name.encode()
+        fields: set[str] = set()
+        for file, _ in self._holding(needle):
+            module = self._module(file)
+            if module is None:
+                continue
+            if name in module.options or name in module.read:
+                return True
+            fields.update(found.name for found in module.classes if name in found.fields)
+        return bool(fields & self._read_by_parsers) if self._read_by_parsers else bool(fields)
+
+    def fills(self, key: str, path: str) -> bool:
+        """Code may fill this key in before the file is used: it names the file, or stores the key in a mapping."""
+        if self.names_file(path):
+            return True
+        for file, _ in self._holding(key.encode()):
+            module = self._module(file)
+            if module is not None and key in module.stored:
+                return True
+        return False
+
+    def holds_text(self, word: str) -> bool:
+        """A Python file holds this word in quotes."""
+        return any(quote + word.encode() + quote in data for _, data in self._texts for quote in (b'"', b"'"))
+
+    def names_file(self, path: str) -> bool:
+        """A Python file holds this file's name."""
+        return any(True for _ in self._holding(PurePosixPath(path).name.encode()))
+
+    def reads_itself(self, path: str) -> bool:
+        """A Python file that names this one loads YAML by itself, and hands no file whole to a parser of arguments."""
+        found = [data for _, data in self._holding(PurePosixPath(path).name.encode()) if _LOADS.search(data)]
+        return bool(found) and not any(_WHOLE_FILE.search(data) for data in found)
+
+    def reads_with_omegaconf(self, path: str) -> bool:
+        """A Python file that loads with OmegaConf names this file, or its folder where it stands in one."""
+        pure = PurePosixPath(path)
+        names = [pure.name.encode(), pure.stem.encode(), *([pure.parent.name.encode()] if pure.parent.name else [])]
+        return any(
+            _OMEGACONF.search(data) is not None and any(name in data for name in names) for _, data in self._texts
+        )
+
+    @cached_property
+    def _read_by_parsers(self) -> frozenset[str]:
+        """The classes that parsers of arguments fill in, with those of the repository that they are made from."""
+        bases: dict[str, set[str]] = {}
+        waiting: list[str] = []
+        for file, _ in self._holding(b"Parser("):
+            module = self._module(file)
+            waiting.extend(module.parsed if module is not None else ())
+        if not waiting:
+            return frozenset()
+        for file, _ in self._holding(b"class "):
+            module = self._module(file)
+            for found in module.classes if module is not None else ():
+                bases.setdefault(found.name, set()).update(found.bases)
+        reached: set[str] = set()
+        while waiting:
+            name = waiting.pop()
+            if name not in reached:
+                reached.add(name)
+                waiting.extend(bases.get(name, ()))
+        return frozenset(reached)
+
+    def _module(self, file: Path) -> Module | None:
+        if file not in self._modules:
+            data = next(data for known, data in self._texts if known == file)
+            self._modules[file] = parse(data)
+        return self._modules[file]
+
+
+class OwnReader:
+    """What the repository's own code does with one configuration file; nothing where there is no code to ask."""
+
+    def __init__(self, code: PythonCode | None = None, path: str = "") -> None:
+        self._code = code
+        self._path = path
+
+    def defines(self, name: str) -> bool:
+        """A key of the file is a field of a class, or an option, of the repository's own."""
+        return self._code is not None and self._code.defines(name)
+
+    def fills(self, key: str) -> bool:
+        """A key that the file lacks may be filled in before the file is used."""
+        return self._code is not None and self._code.fills(key, self._path)
+
+    def knows_word(self, word: str) -> bool:
+        """The repository's code holds a text of this word."""
+        return self._code is not None and self._code.holds_text(word)
+
+    @cached_property
+    def takes_apart(self) -> bool:
+        """Code of the repository loads the file and takes from it what it wants: no parser reads it whole."""
+        return self._code is not None and self._code.reads_itself(self._path)
+
+    @cached_property
+    def uses_omegaconf(self) -> bool:
+        """Code of the repository loads the file with OmegaConf, for which `1e-5` is a number."""
+        return self._code is not None and self._code.reads_with_omegaconf(self._path)
+
+
+def own_reader(repository: Repository, path: str) -> OwnReader:
+    """What the repository's own code does with a file; its Python files are read when first asked for."""
+    return OwnReader(repository.once("python code", lambda: PythonCode(repository)), path)
+
+
+def parse(data: bytes) -> Module | None:
+    """What a Python file tells; None for one that cannot be parsed."""
+    try:
+        tree = ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    classes: list[Class] = []
+    parsed: set[str] = set()
+    options: set[str] = set()
+    stored: set[str] = set()
+    read: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            classes.append(Class(node.name, tuple(_last(base) for base in node.bases), _fields(node)))
+        elif isinstance(node, ast.Call):
+            name = _last(node.func)
+            if name in _OPTION_CALLS:
+                options.update(_flag(text) for text in _texts_of(node.args) if text.startswith("-") or "_" in text)
+            elif _PARSER.search(name):
+                parsed.update(_class_names(node))
+            elif name in ("update", "dict", "merge", "setdefault"):
+                stored.update(keyword.arg for keyword in node.keywords if keyword.arg)
+                stored.update(_texts_of(node.args))
+                stored.update(key for arg in node.args if isinstance(arg, ast.Dict) for key in _texts_of(arg.keys))
+        elif isinstance(node, ast.Attribute) and _HOLDERS.search(_last(node.value)):
+            read.add(node.attr)
+        elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            stored.update(key for target in targets for key in _stored(target))
+    return Module(tuple(classes), frozenset(parsed), frozenset(options), frozenset(stored), frozenset(read))
+
+
+def _fields(node: ast.ClassDef) -> frozenset[str]:
+    return frozenset(
+        statement.target.id
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
+    )
+
+
+def _class_names(node: ast.Call) -> Iterator[str]:
+    arguments = [*node.args[:1], *(k.value for k in node.keywords if k.arg in ("dataclass_types", "dataclasses"))]
+    for argument in arguments:
+        items = argument.elts if isinstance(argument, (ast.Tuple, ast.List)) else [argument]
+        yield from (name for item in items if (name := _last(item)))
+
+
+def _last(node: ast.expr) -> str:
+    """The last word of a dotted name; empty for anything else."""
+    if isinstance(node, ast.Subscript):
+        return _last(node.value)
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _texts_of(nodes: Sequence[ast.expr | None]) -> Iterator[str]:
+    return (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _flag(text: str) -> str:
+    return text.lstrip("-").replace("-", "_")
+
+
+def _stored(target: ast.expr) -> Iterator[str]:
+    if isinstance(target, ast.Subscript):
+        yield from _texts_of([target.slice])
+    elif isinstance(target, ast.Attribute):
+        yield target.attr
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for item in target.elts:
+            yield from _stored(item)

@@ -1,0 +1,82 @@
+"""Which known releases may be meant, by what is stated of a program and of its companions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainlint.repository.discover import Excluder
+from trainlint.repository.files import Repository
+from trainlint.targets import How, Target
+from trainlint.training.meant import KnownReleases, known_releases, target
+
+KNOWN = KnownReleases(
+    "accelerate",
+    ("0.27.2", "0.34.2", "1.0.1", "1.6.0", "1.15.0"),
+    {
+        "0.27.2": "2023-01-01",
+        "0.34.2": "2024-06-01",
+        "1.0.1": "2025-02-01",
+        "1.6.0": "2025-06-01",
+        "1.15.0": "2026-06-01",
+    },
+    lambda release: {"torch": ">=2.4"} if release == "1.15.0" else {},
+)
+
+
+def meant(folder: Path, files: dict[str, str], known: KnownReleases = KNOWN) -> Target:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    repository = Repository(folder, Excluder((), folder), lambda _: ())
+    return target(repository, str(folder / "a.yaml"), known)
+
+
+@pytest.mark.parametrize(
+    ("pin", "versions", "how"),
+    [
+        ("accelerate==1.6.0", ("1.6.0",), How.STATED),
+        ("accelerate>=0.30,<1.1", ("0.34.2", "1.0.1"), How.RANGE),
+        ("accelerate~=1.0", ("1.0.1", "1.6.0", "1.15.0"), How.RANGE),
+        ("accelerate~=1.6.0", ("1.6.0",), How.RANGE),
+        ("accelerate<0.27", ("0.26",), How.STATED),
+        ("accelerate<=0.20.3", ("0.20.3",), How.STATED),
+        ("accelerate>2", ("2.1",), How.STATED),
+        ("accelerate @ git+https://github.com/huggingface/accelerate", KNOWN.names, How.UNKNOWN),
+    ],
+)
+def test_one_statement(tmp_path: Path, pin: str, versions: tuple[str, ...], how: How) -> None:
+    """One release, the known ones of a range, or a version of its own for a range outside all known."""
+    found = meant(tmp_path, {"requirements.txt": f"# x\n{pin}\n"})
+    assert (found.versions, found.how) == (versions, how)
+    assert found.origin.endswith("requirements.txt:2")
+
+
+@pytest.mark.parametrize("text", ["accelerate\n", ""])
+def test_nothing_is_stated(tmp_path: Path, text: str) -> None:
+    """The known releases of the two years before the newest."""
+    found = meant(tmp_path, {"requirements.txt": text})
+    assert found == Target(("0.34.2", "1.0.1", "1.6.0", "1.15.0"), "default", How.NOT_STATED)
+
+
+def test_several_that_differ(tmp_path: Path) -> None:
+    """Equally near statements that differ are meant both, and nothing between them."""
+    text = "FROM python\nRUN pip install accelerate==1.0.1\nRUN pip install accelerate==1.15.0\n"
+    found = meant(tmp_path, {"Dockerfile": text})
+    assert (set(found.versions), found.how) == ({"1.0.1", "1.15.0"}, How.STATED)
+
+
+def test_a_companion_rules_releases_out(tmp_path: Path) -> None:
+    """What a release requires of another package must go with what is stated of that."""
+    found = meant(tmp_path, {"requirements.txt": "torch==2.1.0\n"})
+    assert (found.versions, found.how) == (("0.27.2", "0.34.2", "1.0.1", "1.6.0"), How.RANGE)
+    assert found.origin.endswith("requirements.txt:1")
+
+
+def test_a_dependant_bounds_what_it_stands_on(tmp_path: Path) -> None:
+    """LLaMA-Factory 0.9.5 keeps transformers at or below 5.6."""
+    found = meant(tmp_path, {"requirements.txt": "llamafactory==0.9.5\n"}, known_releases("transformers"))
+    assert found.how is How.RANGE
+    assert "4.57.1" in found.versions
+    assert not {"5.7.0", "4.49.0"} & set(found.versions)
