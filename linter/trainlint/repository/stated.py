@@ -47,7 +47,6 @@ _DOCKERFILES = tuple(
 )
 _FILES = (
     ".txt", ".in", ".pip", ".lock", ".toml", "pipfile", "setup.py", "setup.cfg", "requirements", "constraints",
-    "env.yml", "env.yaml", "environment.yml", "environment.yaml", "conda.yml", "conda.yaml", "conda-lock.yml",
     ".gitmodules", "metadata", "pkg-info", "go.mod",
 )  # fmt: skip
 _PROJECTS = ("pyproject.toml", "setup.py", "setup.cfg")
@@ -172,7 +171,7 @@ class Statements:
 
     def _at(self, level: str, package: str) -> Iterator[Statement]:
         """Locks, requirements, project files and copies of the source that speak for a folder itself."""
-        for path in self._files(_FILES, level):
+        for path in sorted({*self._files(_FILES, level), *self._files(SUFFIXES, level)}):
             if form_of(path) in _SURE:
                 yield from self._followed(path, package, level)
         for above in _levels(level):
