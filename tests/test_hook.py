@@ -105,10 +105,11 @@ def test_only_staged_files_are_linted(consumer: Path, hooked: Hooked) -> None:
     (consumer / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     job = consumer / "jobs" / "llama-70b.yaml"
     good, separator, bad = job.read_text(encoding="utf-8").partition("---\n")
+    targets = (consumer / "trainlint.toml").read_text(encoding="utf-8")
 
     def stage_and_run(text: str, settings: str = "") -> tuple[int, str]:
         job.write_text(text, encoding="utf-8")
-        (consumer / "trainlint.toml").write_text(settings, encoding="utf-8")
+        (consumer / "trainlint.toml").write_text(settings + targets, encoding="utf-8")
         for command in (["git", "add", "--all"], [*PRE_COMMIT, "run", "--color=never"]):
             done = run(command, cwd=consumer, env=hooked.env, network=command[0] == "git")
         return done.returncode, done.stdout + done.stderr
