@@ -248,7 +248,7 @@ def test_a_pipe_for_what_to_ignore(repository: Repository) -> None:
     os.mkfifo(repository.root / "sub" / ".gitignore")
     code, found, said = repository.check(".")
     assert (code, found) == (2, [])
-    assert said == f"trainlint: {repository.root}/sub/.gitignore is no regular file, and git waits for what it holds\n"
+    assert said == f"trainlint: {repository.root}/sub/.gitignore is not a regular file, and git waits for its content\n"
 
 
 @pytest.mark.parametrize("content", [None, "gitdir: /nonexistent\n"])

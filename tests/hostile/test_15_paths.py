@@ -189,7 +189,7 @@ def test_no_pipe(place: Place) -> None:
         os.mkfifo(place.root / name)
     assert place.said() == without
     assert place.said("check", "a.yaml")[1] == (
-        "trainlint: a.yaml: cannot be read: no regular file of the workspace\nFound no YAML files.\n"
+        "trainlint: a.yaml: cannot be read: not a regular file in the workspace\nFound no YAML files.\n"
     )
 
 
