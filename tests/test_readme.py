@@ -71,7 +71,9 @@ def test_settings(tmp_path: Path) -> None:
     read, default = read_settings(file, VOCABULARY), Settings()
     assert read.targets["kubeflow-trainer"].versions == ("2.2", "2.3")
     shown = {field.name for field in fields(Settings) if f"\n{field.name.replace('_', '-')} = " in example[1]}
-    assert shown | {"targets", "cluster", "base", "overrides", "chosen"} == {field.name for field in fields(Settings)}
+    assert shown | {"targets", "cluster", "base", "overrides", "chosen", "stages"} == {
+        field.name for field in fields(Settings)
+    }
     assert read.cluster != default.cluster
     assert [override.program for override in read.overrides] == ["axolotl"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -255,9 +256,11 @@ class Run:
 
     def _findings(self, candidate: Candidate, source: Source) -> Iterator[Finding]:
         workspace = self._workspace(candidate.workspace)
-        yield from self._trouble(workspace, source)
-        for program, subject in workspace.recogniser.subjects(source):
-            yield from self._verdicts(workspace, program, subject)
+        stages = workspace.settings.stages
+        verdicts = (self._verdicts(workspace, *owned) for owned in workspace.recogniser.subjects(source))
+        for finding in chain(self._trouble(workspace, source), *verdicts):
+            if not stages or finding.stage in stages:
+                yield finding
 
     def _trouble(self, workspace: Workspace, source: Source) -> Iterator[Finding]:
         trouble, text = source.trouble, source.text
@@ -274,12 +277,12 @@ class Run:
 
     def _unused(self, candidate: Candidate, path: str, comments: Suppressed) -> Iterator[Finding]:
         """Findings on comments that suppress nothing, except those that name rules which this run leaves out."""
+        settings = self._workspace(candidate.workspace).settings
         idle = list(comments.unused())
-        if not idle:
+        if not idle or settings.stages:
             return
         from trainlint.own_rules import UnusedSuppression
 
-        settings = self._workspace(candidate.workspace).settings
         looked_for = list(selected(all_rules(), settings.select, settings.ignore))
         left_out = [rule for rule in all_rules() if rule not in looked_for]
         for suppression, words in idle:
@@ -388,6 +391,7 @@ def _run_rules(
                         rule=rule.code,
                         name=rule.name,
                         severity=rule.severity,
+                        stage=rule.stage,
                         program=rule.program or program,
                         version=release,
                     )

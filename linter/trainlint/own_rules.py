@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from trainlint.findings import Finding, Severity, Span
+from trainlint.findings import Finding, Severity, Span, Stage
 from trainlint.repository.files import Trouble
 from trainlint.rule import rule
 from trainlint.suppressions import Suppression
@@ -28,7 +28,7 @@ class BrokenFile:
         return Finding(message, span, at.document, "", "", help=help, severity=severity)
 
 
-@rule("TL001", "unparsable-file")
+@rule("TL001", "unparsable-file", stage=Stage.LOAD)
 def unparsable_file(file: BrokenFile) -> Iterator[Finding]:
     """A file for a known program is not valid YAML, or not text.
 
@@ -65,7 +65,7 @@ class UnusedSuppression:
         return Finding(message, Span(self.path, at.line, at.column, at.line, at.end_column), 0, "", "", help=help)
 
 
-@rule("TL002", "unused-suppression", severity=Severity.NOTE)
+@rule("TL002", "unused-suppression", stage=Stage.RUN, severity=Severity.NOTE)
 def unused_suppression(comment: UnusedSuppression) -> Iterator[Finding]:
     """A suppression comment suppresses nothing.
 
