@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import pytest
 
 from trainlint.releases import InForce, ReleaseSpan, version_tuple
-from trainlint.training import declarations as module
-from trainlint.training.declarations import PROGRAMS, Declarations, declarations
+from trainlint.training.declarations import PROGRAMS, Declarations, declarations, facts_file
 
 SPAN = {"releases": ["1.0.0", "1.1.0", "1.2.0", "2.0.0"], "run": ["1.0.0", "2.0.0"], "dates": {}}
 
@@ -43,7 +41,7 @@ def test_no_variants_of_a_name_overlap(program: str) -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_small_enough_to_read_on_each_run(program: str) -> None:
-    assert (Path(module.__file__).parent.parent / "programs" / program / f"{program}.json").stat().st_size < 150_000
+    assert facts_file(program).stat().st_size < 150_000
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
+from trainlint.training.declarations import facts_file
 from wheel_facts import confirmed
 from wheel_facts.history import History, Release, decode, dumps, encode
 from wheel_facts.package import Package
@@ -30,7 +31,6 @@ from wheel_facts.readers import PROGRAMS, Program
 from wheel_facts.registry import Missing, Registry, in_cache, version_of
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM_FOLDERS = ROOT / "linter" / "trainlint" / "programs"
 
 
 class Unreadable(Exception):
@@ -87,11 +87,6 @@ def read(program: Program, version: str, packages: Packages) -> tuple[str, Relea
 def known(name: str) -> History:
     """The content of a program's facts file."""
     return decode(json.loads(facts_file(name).read_text(encoding="utf-8")))
-
-
-def facts_file(name: str) -> Path:
-    """The facts file of a program."""
-    return PROGRAM_FOLDERS / name / f"{name}.json"
 
 
 def newer(name: str, registry: Registry) -> list[str]:

@@ -13,6 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.programs import FileReader, WheelProgram
+from trainlint.programs.accelerate.deepspeed import deepspeed_views
 from trainlint.programs.accelerate.facts import (
     FALSE_WORDS,
     OLD_PREFETCH,
@@ -134,12 +135,19 @@ class AccelerateConfig:
         """The device mesh of `parallelism_config`; None where no launcher reads it."""
         if "parallelism_config" not in facts.sections or not any(self.parallelism.entries()):
             return None
-        if not self.runs.is_("FSDP", *SEVERAL_GPUS):
+        meshed = ("FSDP", *SEVERAL_GPUS, *(("DEEPSPEED",) if facts.deepspeed_mesh else ()))
+        if not self.runs.is_(*meshed):
             return None
         read = facts.sections["parallelism_config"]
         keys = {name: f"parallelism_config_{name}_size" for name in SIZES}
         fields = {name: self.parallelism.get(key) for name, key in keys.items() if key in read}
         return Mesh({name: _size(field) for name, field in fields.items()})
+
+    def deepspeed(self, name: str, facts: AccelerateFacts) -> Field:
+        """A DeepSpeed setting: the flag or the section's key, whichever wins in this release."""
+        flag = self.launch.flag(name) if self.launch else None
+        key = self.field.get("deepspeed_config").get(name)
+        return flag if flag is not None and (facts.flags_win_over_sections or key.node is None) else key
 
     def setting(self, name: str, facts: AccelerateFacts) -> Field:
         """An FSDP setting by its full name: the flag, else the last key of that name with or without the prefix."""
@@ -319,6 +327,11 @@ class _Enumeration:
         return word if word in self.words else text
 
 
+def python_integer(field: Field) -> Value[int]:
+    """An integer as Python's int() reads it from the text that the worker gets; a list or mapping is WrongType."""
+    return _integer(field)
+
+
 def _or_absent(field: Field, read: Callable[[Field], Value[T]]) -> Value[T]:
     """A setting that the launcher passes on only where it is not null."""
     return Absent(field) if field.is_null else read(field)
@@ -486,7 +499,10 @@ class Accelerate(WheelProgram[AccelerateConfig | ListedConfig, AccelerateFacts])
             if config.field is subject.field
         ]
         configs = [AccelerateConfig(subject.field, launch) for launch in launches] or [subject]
-        return [[config, fsdp_setup(config, known), *launches] for config in configs]
+        return [
+            [config, fsdp_setup(config, known), *deepspeed_views(config, known, surroundings.repository), *launches]
+            for config in configs
+        ]
 
     def facts(self, release: str) -> AccelerateFacts:
         """What one known release accepts."""
