@@ -23,7 +23,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from trainlint.training.declarations import facts_file
+from trainlint.training.declarations import facts_file as facts_file
 from wheel_facts import confirmed
 from wheel_facts.history import History, Release, decode, dumps, encode
 from wheel_facts.package import Package

@@ -4,8 +4,8 @@ A program that lets its files name a DeepSpeed config does three things:
 
 1. `named_config(name, bases, repository)` reads the file that a field names, or `DeepSpeedConfig.field` is the mapping
    that stands in the program's own file. A file that is no JSON gives a `BrokenConfig`, which is a view, too.
-2. It yields `DeepSpeedConfig(field=..., named=..., facts=deepspeed_facts(release), ...)` among its views. The release is
-   `stated_release(repository, path, goes_with)`: what the repository says of the package deepspeed, else the release
+2. It yields `DeepSpeedConfig(field=..., named=..., facts=deepspeed_facts(release), ...)` among its views. The release
+   is `stated_release(repository, path, goes_with)`: what the repository says of the package deepspeed, else the one
    that goes with the program's.
 3. Its row in programs/table.py has `trainlint.training.deepspeed_rules` among the rules.
 
@@ -15,6 +15,8 @@ files do not tell. `OWN_LOOP` is what accelerate fills in for a script with a lo
 transformers' Trainer fills in. Where the files do not tell who trains, `fills` has the names of both.
 
     fills = dict.fromkeys(TRAINER) | {"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}
+
+A value that a program compares with its own arguments (the Trainer does) is the program's own rule.
 
 Findings have their place in the config, be it a file of its own.
 """

@@ -14,7 +14,7 @@ from trainlint.reading.values import Field
 from trainlint.rule import rule
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.deepspeed import AUTO, SECTIONS, BrokenConfig, DeepSpeedConfig, DeepSpeedFacts
-from trainlint.training.pydantic_types import as_boolean, as_number, model_refusals
+from trainlint.training.pydantic_types import as_number, model_refusals
 
 
 @rule("FS133", "deepspeed-not-json", stage=Stage.START)
@@ -125,7 +125,7 @@ def deepspeed_value(config: DeepSpeedConfig) -> Iterator[Finding]:
 
     Most sections are read with pydantic: text that looks like a number is one, `5e8` is an integer, but 0.5 is none,
     and null is refused where a number or a switch is expected. Other settings are used as they are, and fail where
-    DeepSpeed calculates with them: batch sizes as text when it is set up, `gradient_clipping` as text in the first step.
+    DeepSpeed calculates with them: batch sizes as text when it is set up, clipping as text in the first step.
 
     Source: deepspeed, runtime/config.py, runtime/zero/config.py and runtime/precision_config.py.
     """
@@ -172,9 +172,9 @@ def _wrong(field: Field, wanted: str, choices: Collection[str] = ()) -> Finding:
 def _words(config: DeepSpeedConfig) -> Iterator[Finding]:
     for name, words in _WORDS.items():
         field = config.at(name)
-        if not _written(field) or field.plain == AUTO or (name == "gradient_allreduce_op" and not config.facts.allreduce_op):
-            continue
-        if field.is_null and name.endswith("data_type"):
+        read = config.facts.allreduce_op or name != "gradient_allreduce_op"
+        null = field.is_null and name.endswith("data_type")
+        if not read or null or not _written(field) or field.plain == AUTO:
             continue
         if not isinstance(field.plain, str) or field.plain.lower() not in words:
             yield _wrong(field, one_of(words), words)
@@ -291,10 +291,7 @@ def deepspeed_unread_key(config: DeepSpeedConfig) -> Iterator[Finding]:
         inner = _ELSEWHERE.get(entry.name, entry.name)
         if entry.name in _TOP:
             continue
-        if inner in zero:
-            help = f"write {inner} inside zero_optimization"
-        else:
-            help = did_you_mean(entry.name, _TOP)
+        help = f"write {inner} inside zero_optimization" if inner in zero else did_you_mean(entry.name, _TOP)
         if help:
             yield entry.finding(f"{entry.name} is not read here", help=help, at_key=True)
 
@@ -447,7 +444,7 @@ def deepspeed_precision(config: DeepSpeedConfig) -> Iterator[Finding]:
     amp = config.at("amp.enabled")
     if "amp" not in facts.removed and amp.plain not in (AUTO, None, False) and (config.stage or 0) > 0:
         yield amp.finding("amp does not work with ZeRO", help="use fp16 or bf16")
-    for name in ("fp16.fp16_master_weights_and_grads", "bf16.bf16_master_weights_and_grads", "bf16.bf16_optimizer_states"):
+    for name in _LOW_PRECISION:
         allowed = (2,) if facts.master_weights_need_zero2 else (1, 2, 3)
         known = name.partition(".")[2] in facts.model(name.partition(".")[0])
         if known and config.is_on(name) and config.stage is not None and config.stage not in allowed:
@@ -455,11 +452,16 @@ def deepspeed_precision(config: DeepSpeedConfig) -> Iterator[Finding]:
                 f"{config.at(name).name} needs ZeRO {one_of(allowed)}", help=f"set stage to {allowed[-1]}, or remove it"
             )
     states = config.at("bf16.bf16_optimizer_states")
-    if config.is_on("bf16.bf16_optimizer_states") and config.is_on("bf16.bf16_master_weights_and_grads") is False:
-        if states.name in facts.model("bf16") and (config.stage or 0) > 0:
-            yield states.finding(
-                "bf16_optimizer_states needs bf16_master_weights_and_grads", help="switch that on, too"
-            )
+    alone = config.is_on("bf16.bf16_optimizer_states") and config.is_on("bf16.bf16_master_weights_and_grads") is False
+    if alone and states.name in facts.model("bf16") and (config.stage or 0) > 0:
+        yield states.finding("bf16_optimizer_states needs bf16_master_weights_and_grads", help="switch that on, too")
+
+
+_LOW_PRECISION = (
+    "fp16.fp16_master_weights_and_grads",
+    "bf16.bf16_master_weights_and_grads",
+    "bf16.bf16_optimizer_states",
+)
 
 
 # optimizer and scheduler
@@ -471,7 +473,9 @@ _TORCH_OPTIMIZERS: Mapping[str, str] = {
     "Adafactor": "lr beta2_decay eps d weight_decay foreach maximize",
     "Adamax": "lr betas eps weight_decay foreach maximize differentiable capturable",
     "LBFGS": "lr max_iter max_eval tolerance_grad tolerance_change history_size line_search_fn",
-    "NAdam": "lr betas eps weight_decay momentum_decay decoupled_weight_decay foreach maximize capturable differentiable",
+    "Muon": "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn",
+    "NAdam": "lr betas eps weight_decay momentum_decay decoupled_weight_decay foreach maximize capturable"
+    " differentiable",
     "RAdam": "lr betas eps weight_decay decoupled_weight_decay foreach maximize capturable differentiable",
     "RMSprop": "lr alpha eps weight_decay momentum centered capturable foreach maximize differentiable",
     "Rprop": "lr etas step_sizes capturable foreach maximize differentiable",
@@ -480,10 +484,8 @@ _TORCH_OPTIMIZERS: Mapping[str, str] = {
 }
 """The optimizers of torch.optim that DeepSpeed does not replace, with their arguments."""
 _TORCH_ADAM = "lr betas eps weight_decay amsgrad foreach maximize capturable differentiable fused".split()
-_TORCH_ADAGRAD = (
-    "lr lr_decay weight_decay initial_accumulator_value eps foreach maximize differentiable fused".split()
-)
-_SOMETIMES = ("Muon", "Adam", "AdamW", "Adagrad", "Optimizer", "lr_scheduler", "swa_utils")
+_TORCH_ADAGRAD = "lr lr_decay weight_decay initial_accumulator_value eps foreach maximize differentiable fused".split()
+_SOMETIMES = ("Adam", "AdamW", "Adagrad", "Optimizer", "lr_scheduler", "swa_utils")
 """Names that some release of torch.optim has, and that are not looked at."""
 _ONE_BIT = {"onebitadam": "1-bit Adam", "onebitlamb": "1-bit LAMB", "zerooneadam": "0/1 Adam"}
 _ZERO_TESTED = ("adam", "adamw", "adagrad", "lion")
@@ -506,7 +508,9 @@ def deepspeed_optimizer(config: DeepSpeedConfig) -> Iterator[Finding]:
         return
     if kind.is_absent:
         if config.stage in (1, 2):
-            yield section.finding(f"the optimizer has no type, and ZeRO {config.stage} needs one", help='add "type": "AdamW"')
+            yield section.finding(
+                f"the optimizer has no type, and ZeRO {config.stage} needs one", help='add "type": "AdamW"'
+            )
         return
     if not isinstance(kind.plain, str):
         return
@@ -529,7 +533,9 @@ def _arguments(config: DeepSpeedConfig, word: str, kind: Field, params: Field) -
     for entry in params.entries():
         if entry.name == "max_grad_norm":
             yield entry.finding(
-                "max_grad_norm is no parameter of a DeepSpeed optimizer", help="write gradient_clipping at the top", at_key=True
+                "max_grad_norm is no parameter of a DeepSpeed optimizer",
+                help="write gradient_clipping at the top",
+                at_key=True,
             )
             return
         if allowed is not None and entry.name not in allowed:
@@ -542,13 +548,14 @@ def _arguments(config: DeepSpeedConfig, word: str, kind: Field, params: Field) -
             return
     tested = word in _ZERO_TESTED or word not in {*config.facts.optimizers, *map(str.lower, _TORCH_OPTIMIZERS)}
     allowed_untested = config.at("zero_allow_untested_optimizer")
-    if not tested and word not in ("muon", *_ONE_BIT) and (config.stage or 0) > 0 and not word.startswith("mu"):
-        if allowed_untested.plain in (None, False) and not allowed_untested.is_unknown:
-            yield kind.finding(
-                f"ZeRO was not tried with {kind.plain}, and refuses it",
-                help='add "zero_allow_untested_optimizer": true',
-            )
-            return
+    own_muon = word.startswith("mu") and word in config.facts.optimizers
+    refused = allowed_untested.plain in (None, False) and not allowed_untested.is_unknown
+    if refused and not tested and word not in _ONE_BIT and not own_muon and (config.stage or 0) > 0:
+        yield kind.finding(
+            f"ZeRO was not tried with {kind.plain}, and refuses it",
+            help='add "zero_allow_untested_optimizer": true',
+        )
+        return
     schedule = config.at("scheduler.type")
     for name in ("lr", "weight_decay", "eps"):
         field = params.get(name)
@@ -727,11 +734,11 @@ def deepspeed_excludes(config: DeepSpeedConfig) -> Iterator[Finding]:
         )
     if config.is_on("zero_optimization.legacy_stage1") and (stage or 0) > 0:
         yield zero.get("legacy_stage1").finding("DeepSpeed no longer has the old ZeRO 1", help="remove legacy_stage1")
-    if "compute_grad_norm" in model and config.is_on("zero_optimization.compute_grad_norm", default=True) is False:
-        if stage in (0, 3):
-            yield zero.get("compute_grad_norm").finding(
-                f"compute_grad_norm: false does not work with ZeRO {stage}", help="set stage to 1 or 2, or remove it"
-            )
+    normed = config.is_on("zero_optimization.compute_grad_norm", default=True)
+    if "compute_grad_norm" in model and normed is False and stage in (0, 3):
+        yield zero.get("compute_grad_norm").finding(
+            f"compute_grad_norm: false does not work with ZeRO {stage}", help="set stage to 1 or 2, or remove it"
+        )
     parallel = config.number("tensor_parallel.autotp_size")
     if config.facts.autotp_excludes_zero3 and stage == 3 and parallel and parallel > 1:
         yield config.at("tensor_parallel.autotp_size").finding(

@@ -45,8 +45,8 @@ def read(package: Package) -> Release:
     for module, names in MODELS.items():
         for name in names:
             model_tree(scope, module, name, release)
-    for name, table in release.tables.items():
-        _deprecated(scope, name, table)
+    for model, fields in release.tables.items():
+        _deprecated(scope, model, fields)
     for module, names in CALLED.items():
         for name in names:
             release.tables["arguments:" + name] = _arguments(package.module(module), name)
@@ -80,8 +80,9 @@ def _deprecated(scope: Scope, name: str, table: Table) -> None:
                 if isinstance(key, ast.Constant) and isinstance(value, ast.Constant)
             }
             field = table.get(statement.target.id)
-            if field is not None and words.get("deprecated") is True and isinstance(words.get("new_param"), str):
-                field["new"] = words["new_param"]
+            new = words.get("new_param")
+            if field is not None and words.get("deprecated") is True and isinstance(new, str):
+                field["new"] = new
                 if words.get("set_new_param") is False:
                     field["sets"] = False
 

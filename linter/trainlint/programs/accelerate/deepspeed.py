@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -60,6 +61,11 @@ class DeepSpeedLaunch:
         return self.config.deepspeed(name, self.accelerate)
 
     @property
+    def named(self) -> Field:
+        """`deepspeed_config_file`; the word none names no file, as does null."""
+        return config_file(self.config, self.accelerate)
+
+    @property
     def launcher(self) -> str | None:
         """The launcher on several machines, in lower case; None for torchrun, which `standard` is."""
         if not self.config.machines.above(1):
@@ -97,7 +103,7 @@ def deepspeed_views(
     if config.launcher != "deepspeed" or release is None:
         return
     facts = deepspeed_facts(release)
-    field = config.deepspeed("deepspeed_config_file", known)
+    field = config_file(config, known)
     name = field.text().known or ""
     bases = _bases(config, repository)
     found = named_config(name, bases, repository) if name else None
@@ -116,6 +122,13 @@ def deepspeed_views(
             processes=None if several else config.world_size,
             fills=_fills(config, repository),
         )
+
+
+def config_file(config: AccelerateConfig, known: AccelerateFacts) -> Field:
+    """The name of a DeepSpeed config, absent where none is named."""
+    field = config.deepspeed("deepspeed_config_file", known)
+    named = not field.text().is_("none")
+    return field if named else Field(field.document, field.dialect, None, field.path, parent=field.parent)
 
 
 def _bases(config: AccelerateConfig, repository: Repository) -> list[Path]:
@@ -137,10 +150,8 @@ def _fills(config: AccelerateConfig, repository: Repository) -> dict[str, Plain]
     file = _script(config, name, repository) if name and name.endswith(".py") else None
     text = ""
     if file is not None:
-        try:
+        with suppress(OSError, Undecodable):
             text = repository.text(file)
-        except (OSError, Undecodable):
-            pass
     own = _LOOP.search(text) and not _TRAINS.search(text)
     return {**dict.fromkeys(OWN_LOOP if own else TRAINER), **_PLUGIN}
 

@@ -13,7 +13,6 @@ from trainlint.programs.accelerate.facts import FALSE_WORDS, FILE_SETTINGS, LAUN
 from trainlint.programs.accelerate.program import python_integer, python_text
 from trainlint.reading.values import Field
 from trainlint.rule import rule
-from trainlint.training.deepspeed import DeepSpeedConfig
 
 _DEVICES = ("none", "cpu", "nvme")
 
@@ -25,11 +24,11 @@ def settings_beside_deepspeed_file(launch: DeepSpeedLaunch) -> Iterator[Finding]
     With a DeepSpeed config of its own the run takes stage, accumulation, clipping, offloading, the 16-bit model and the
     precision from there. The workers refuse them in the launcher's file, also where both agree and where one is null.
 
-    Move them into the DeepSpeed config. `zero3_init_flag`, the MoE layers and the settings of DeepSpeed's launcher stay.
+    Move them into the DeepSpeed config. `zero3_init_flag`, the MoE layers and the settings of the launcher stay.
 
     Source: accelerate, DeepSpeedPlugin._deepspeed_config_checks.
     """
-    config, named = launch.config, launch.setting("deepspeed_config_file")
+    config, named = launch.config, launch.named
     if named.is_absent or named.is_unknown:
         return
     section = config.field.get("deepspeed_config")
@@ -55,12 +54,12 @@ def deepspeed_config_file(launch: DeepSpeedLaunch) -> Iterator[Finding]:
 
     Source: accelerate, HfDeepSpeedConfig of utils/deepspeed.py.
     """
-    field = launch.setting("deepspeed_config_file")
+    field = launch.named
     if field.is_absent or field.is_unknown:
         return
     if launch.is_folder:
         yield field.finding(f"{field.written} is a folder", help="name the JSON file in it")
-    elif field.text().wrong_type:
+    elif field.text().wrong_type or field.text().is_(""):
         yield field.finding("deepspeed_config_file must be the name of a JSON file", help="write its name")
 
 
@@ -78,7 +77,7 @@ def deepspeed_setting(launch: DeepSpeedLaunch) -> Iterator[Finding]:
     word = python_text(flag).map(str.lower)
     if not flag.is_absent and (word.wrong_type or word.known_and_not_in(TRUE_WORDS | FALSE_WORDS)):
         yield flag.finding("zero3_init_flag must be true or false", help="write true or false")
-    if not launch.setting("deepspeed_config_file").is_absent:
+    if not launch.named.is_absent:
         return
     yield from _stage(launch.setting("zero_stage"))
     yield from _accumulation(launch.setting("gradient_accumulation_steps"))
@@ -150,7 +149,7 @@ def nvme_path_not_passed(launch: DeepSpeedLaunch) -> Iterator[Finding]:
 
     Source: accelerate, prepare_deepspeed_cmd_env of utils/launch.py.
     """
-    if not launch.setting("deepspeed_config_file").is_absent:
+    if not launch.named.is_absent:
         return
     for name in ("offload_optimizer", "offload_param"):
         device = launch.setting(f"{name}_device")
@@ -174,8 +173,9 @@ def moe_layer_names(launch: DeepSpeedLaunch) -> Iterator[Finding]:
     """
     field = launch.setting("deepspeed_moe_layer_cls_names")
     text = python_text(field)
-    wrong = [name for name in (text.known or "").split(",") if not name.isidentifier()] if text.known is not None else []
-    if not field.is_absent and (text.wrong_type or wrong):
+    if field.is_absent:
+        return
+    if text.wrong_type or text.known_and(lambda names: not all(name.isidentifier() for name in names.split(","))):
         names = [item.written for item in field.items()] or [part.strip() for part in (text.known or "").split(",")]
         yield field.finding(
             "deepspeed_moe_layer_cls_names must be class names with commas, without blanks",
@@ -216,7 +216,7 @@ def deepspeed_tensor_parallel(launch: DeepSpeedLaunch) -> Iterator[Finding]:
     mesh = launch.config.mesh(launch.accelerate)
     size = mesh.sizes.get("tp") if mesh else None
     micro = launch.file.get("train_micro_batch_size_per_gpu").plain if isinstance(launch.file, Field) else "auto"
-    named = not launch.setting("deepspeed_config_file").is_absent and not isinstance(launch.file, Field)
+    named = not launch.named.is_absent and not isinstance(launch.file, Field)
     if size is not None and size.above(1) and micro == "auto" and not named:
         yield size.finding(
             "tensor parallelism under DeepSpeed needs train_micro_batch_size_per_gpu",
@@ -263,9 +263,9 @@ def deepspeed_launcher(launch: DeepSpeedLaunch) -> Iterator[Finding]:
                 help="number the machines from 0",
                 related=launch.setting("deepspeed_hostfile").relate("the hosts"),
             )
-    elif several and word not in LAUNCHERS or (several and word in ("nossh", "standard")):
+    elif several and (word not in LAUNCHERS or word in ("nossh", "standard")):
         help = did_you_mean(field.written, LAUNCHERS) or f"write {one_of(LAUNCHERS)}"
-        if word == "standard" or word == "torchrun":
+        if word in ("standard", "torchrun"):
             help = "write standard"
         yield field.finding(f"DeepSpeed does not know the launcher {field.written}", help=help)
     elif several and (word in MPI_LAUNCHERS or (word == "openmpi" and not facts.openmpi_asks_environment)):
@@ -414,21 +414,20 @@ def zero3_init_without_zero3(launch: DeepSpeedLaunch) -> Iterator[Finding]:
 
     Source: accelerate, DeepSpeedPlugin; deepspeed, runtime/engine.py.
     """
-    if not launch.setting("deepspeed_config_file").is_absent:
+    if not launch.named.is_absent:
         return
     field = launch.setting("zero_stage")
     stage = 2 if field.is_absent else python_integer(field).known
     if stage is None or field.is_unknown or stage not in (0, 1, 2):
         return
-    for name, needed, off in (
-        ("zero3_init_flag", 3, FALSE_WORDS),
-        ("zero3_save_16bit_model", 3, FALSE_WORDS),
-        ("offload_param_device", 3, {"none"}),
-        ("offload_optimizer_device", 1, {"none"}),
+    for name, needed in (
+        ("zero3_init_flag", 3),
+        ("zero3_save_16bit_model", 3),
+        ("offload_param_device", 3),
+        ("offload_optimizer_device", 1),
     ):
         setting = launch.setting(name)
-        on = python_text(setting).map(str.lower).known_and(lambda text, off=off: text not in off and text in _ON)
-        if on and not setting.is_absent and stage < needed:
+        if python_text(setting).map(str.lower).known in _ON and stage < needed:
             yield setting.finding(
                 f"{name} has no effect with ZeRO {stage}",
                 help=f"remove it, or set zero_stage: {needed}",
@@ -436,4 +435,28 @@ def zero3_init_without_zero3(launch: DeepSpeedLaunch) -> Iterator[Finding]:
             )
 
 
-_ON = {*TRUE_WORDS, "cpu", "nvme"}
+_ON = TRUE_WORDS | {"cpu", "nvme"}
+
+
+@rule("FS165", "unread-under-deepspeed", stage=Stage.RUN, severity=Severity.WARNING)
+def unread_under_deepspeed(launch: DeepSpeedLaunch) -> Iterator[Finding]:
+    """A setting does not reach the workers under DeepSpeed.
+
+    The launcher for DeepSpeed passes neither the settings of torch.compile on, whatever they are, nor `use_cpu`.
+
+    Call `torch.compile` in the script, or give the arguments of the trainer.
+
+    Source: accelerate, prepare_deepspeed_cmd_env of utils/launch.py.
+    """
+    section = launch.field.get("dynamo_config")
+    backends = (launch.field.get("dynamo_backend"), section.get("dynamo_backend"), section.get("backend"))
+    for backend in backends:
+        if backend.text().known_and(lambda word: word.upper() != "NO"):
+            yield backend.finding(
+                "the settings of torch.compile do not reach the workers under DeepSpeed",
+                help="remove them, and compile in the script",
+                at_key=True,
+            )
+    cpu = launch.field.get("use_cpu")
+    if cpu.plain is True:
+        yield cpu.finding("use_cpu has no effect under DeepSpeed: the GPUs are used", help="remove it")
