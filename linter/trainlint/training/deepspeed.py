@@ -310,9 +310,10 @@ def _trouble(document: Document, error: json.JSONDecodeError) -> tuple[Field, st
         return _place(document, 0), "it is empty"
     if content.startswith(("//", "/*", "#"), at):
         return _place(document, at), "it has a comment"
-    if content[at : at + 1] == "," or (before.endswith(",") and content[at : at + 1] in ("}", "]")):
-        # Python says the one or the other place, depending on its version.
-        return _place(document, at if content[at] == "," else len(before) - 1), "a comma stands before a bracket"
+    comma = at if content.startswith(",", at) else len(before) - 1
+    if content[comma : comma + 1] == "," and content[comma + 1 :].lstrip().startswith(("}", "]")):
+        # Python names the comma or the bracket, depending on its version.
+        return _place(document, comma), "a comma stands before a bracket"
     return _place(document, at), _REASONS.get(error.msg, error.msg.lower())
 
 

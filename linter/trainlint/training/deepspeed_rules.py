@@ -197,7 +197,7 @@ def _loss_scale(config: DeepSpeedConfig) -> Iterator[Finding]:
     scale = config.at("fp16.loss_scale")
     number = None if isinstance(scale.plain, bool) else as_number(scale.plain)
     if _written(scale) and scale.plain != AUTO and (number is None or not math.isfinite(number) or number < 0):
-        yield _wrong(scale, "a number of at least 0, and 0 is dynamic")
+        yield _wrong(scale, "a number of at least 0 (0 is dynamic)")
         return
     if not config.facts.scale_window_checked:
         return
@@ -268,6 +268,7 @@ _TOP = frozenset(
     " weight_quantization zero_allow_untested_optimizer zero_force_ds_cpu_optimizer zero_optimization".split()
 )
 """The keys that some release of DeepSpeed reads at the top."""
+_COMMENTS = ("comment", "comments", "description", "note", "notes")
 _ELSEWHERE = {"zero_stage": "stage", "zero3_init_flag": ""}
 
 
@@ -289,7 +290,7 @@ def deepspeed_unread_key(config: DeepSpeedConfig) -> Iterator[Finding]:
     }
     for entry in config.field.entries():
         inner = _ELSEWHERE.get(entry.name, entry.name)
-        if entry.name in _TOP:
+        if entry.name in _TOP or entry.name.startswith("_") or entry.name.lower() in _COMMENTS:
             continue
         help = f"write {inner} inside zero_optimization" if inner in zero else did_you_mean(entry.name, _TOP)
         if help:
@@ -721,11 +722,11 @@ def deepspeed_excludes(config: DeepSpeedConfig) -> Iterator[Finding]:
         prescale, divide = config.at("prescale_gradients"), config.at("gradient_predivide_factor")
         if prescale.plain not in (None, False, AUTO) and not prescale.is_unknown:
             yield prescale.finding(
-                f"ZeRO {stage} with reduce_scatter does not scale gradients before", help="remove prescale_gradients"
+                f"prescale_gradients does not work with ZeRO {stage} and reduce_scatter", help="remove it"
             )
         if _written(divide) and divide.plain not in (1, AUTO):
             yield divide.finding(
-                f"ZeRO {stage} with reduce_scatter needs gradient_predivide_factor 1", help="remove it"
+                f"gradient_predivide_factor must be 1 with ZeRO {stage} and reduce_scatter", help="remove it"
             )
     ratio = config.number("zero_optimization.offload_optimizer.ratio")
     if stage is not None and stage < 3 and ratio is not None and 0 <= ratio < 1:
