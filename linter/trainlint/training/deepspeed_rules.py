@@ -680,8 +680,8 @@ _LIKE = {
 # what does not go together
 
 
-@rule("FS144", "deepspeed-excludes", stage=Stage.PREPARE)
-def deepspeed_excludes(config: DeepSpeedConfig) -> Iterator[Finding]:
+@rule("FS144", "deepspeed-combination", stage=Stage.PREPARE)
+def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
     """Two settings of the DeepSpeed config exclude each other, or one needs another.
 
     A name of former times (`cpu_offload`) excludes the new one, also where either is false. ZeRO 3 needs a path to
