@@ -94,12 +94,52 @@ SECTIONS: Mapping[str, str] = {
 }
 """The sections that DeepSpeed reads with a pydantic model, which refuses other keys and types."""
 
+TOP_KEYS = frozenset(
+    "activation_checkpointing aio amp autotuning bf16 bfloat16 checkpoint comet comms_logger communication_data_type"
+    " compile compression_training csv_monitor curriculum_learning data_efficiency data_parallel_size data_types"
+    " dataloader_drop_last datastates_ckpt disable_allgather disable_python_gc dump_state eigenvalue elasticity"
+    " expert_parallel flops_profiler fp16 graph_harvesting gradient_accumulation_steps gradient_allreduce_op"
+    " gradient_clipping gradient_predivide_factor hybrid_engine load_universal log_level managed_gradient_accumulation"
+    " memory_breakdown nebula optimizer pipeline prescale_gradients progressive_layer_drop quantize_training scheduler"
+    " seq_parallel_communication_data_type sequence_parallel_size sparse_attention sparse_gradients steps_per_print"
+    " tensor_parallel tensorboard timers torch_autocast train_batch_size train_micro_batch_size_per_gpu"
+    " use_data_before_expert_parallelism use_node_local_storage vocabulary_size wall_clock_breakdown wandb"
+    " weight_quantization zero_allow_untested_optimizer zero_force_ds_cpu_optimizer zero_optimization".split()
+)
+"""The keys that some release of DeepSpeed reads at the top."""
+TORCH_OPTIMIZERS: Mapping[str, str] = {
+    "ASGD": "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable",
+    "Adadelta": "lr rho eps weight_decay foreach capturable maximize differentiable",
+    "Adafactor": "lr beta2_decay eps d weight_decay foreach maximize",
+    "Adamax": "lr betas eps weight_decay foreach maximize differentiable capturable",
+    "LBFGS": "lr max_iter max_eval tolerance_grad tolerance_change history_size line_search_fn",
+    "Muon": "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn",
+    "NAdam": "lr betas eps weight_decay momentum_decay decoupled_weight_decay foreach maximize capturable"
+    " differentiable",
+    "RAdam": "lr betas eps weight_decay decoupled_weight_decay foreach maximize capturable differentiable",
+    "RMSprop": "lr alpha eps weight_decay momentum centered capturable foreach maximize differentiable",
+    "Rprop": "lr etas step_sizes capturable foreach maximize differentiable",
+    "SGD": "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused",
+    "SparseAdam": "lr betas eps maximize",
+}
+"""The optimizers of torch.optim that DeepSpeed does not replace, with their arguments."""
+TORCH_ADAM = "lr betas eps weight_decay amsgrad foreach maximize capturable differentiable fused".split()
+TORCH_ADAGRAD = "lr lr_decay weight_decay initial_accumulator_value eps foreach maximize differentiable fused".split()
+TORCH_SCHEDULERS = frozenset(
+    "ChainedScheduler ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR ExponentialLR LambdaLR LinearLR"
+    " MultiStepLR MultiplicativeLR OneCycleLR PolynomialLR ReduceLROnPlateau SequentialLR StepLR".split()
+)
+DTYPES = tuple(
+    "fp16 float16 half torch.float16 fp32 float32 float torch.float32 int8 torch.int8 bf16 bfloat16"
+    " torch.bfloat16".split()
+)
+
 
 @dataclass(frozen=True)
 class DeepSpeedFacts:
     """One release of DeepSpeed, as data.
 
-    Source: deepspeed 0.15.4 to 0.19.8 as released: runtime/config.py, runtime/engine.py, runtime/zero,
+    Source: deepspeed 0.16.4 to 0.19.8 as released: runtime/config.py, runtime/engine.py, runtime/zero,
     runtime/lr_schedules.py, launcher; run in three releases with accelerate and a model to wrap.
     """
 
@@ -113,7 +153,7 @@ class DeepSpeedFacts:
     """The schedulers refuse warmup_num_steps that is not a positive integer; before, it counts as 2."""
     sequence_parallel_divides: bool = during("0.17.1..")
     """sequence_parallel_size divides the number of processes in the batch equation."""
-    autotp_excludes_zero3: bool = during("0.16.4..0.18.9")
+    autotp_excludes_zero3: bool = during("..0.18.9")
     """Tensor parallelism refuses ZeRO 3."""
     autocast_excludes_precision: bool = during("0.17.6..0.18.2")
     """torch_autocast excludes fp16 and bf16."""
@@ -130,18 +170,16 @@ class DeepSpeedFacts:
     slots_checked: bool = during("0.19.8..")
     """The launcher compares slots of an inclusion filter with those of the hostfile; before, a host that the filter
     names without slots has none."""
-    openmpi_asks_environment: bool = during("0.16.4..0.18.2")
+    openmpi_asks_environment: bool = during("..0.18.2")
     """The OpenMPI launcher first asks for MPI's environment variables."""
-    launcher_before_hosts: bool = during("0.19.8..")
-    """The launcher is asked about the hosts before it is known that there are several."""
 
     @cached_property
     def schema(self) -> Schema:
         """The models and enums of the config."""
         known = declarations("deepspeed")
 
-        def words(name: str) -> frozenset[str] | None:
-            return known.keys("choices:" + name, self.release) or None
+        def words(name: str) -> list[str] | None:
+            return sorted(known.keys("choices:" + name, self.release)) or None
 
         return Schema(lambda name: known.fields(name, self.release), words)
 

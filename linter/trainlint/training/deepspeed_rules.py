@@ -13,7 +13,19 @@ from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, s
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 from trainlint.training.declarations import Spec, declarations
-from trainlint.training.deepspeed import AUTO, SECTIONS, BrokenConfig, DeepSpeedConfig, DeepSpeedFacts
+from trainlint.training.deepspeed import (
+    AUTO,
+    DTYPES,
+    SECTIONS,
+    TOP_KEYS,
+    TORCH_ADAGRAD,
+    TORCH_ADAM,
+    TORCH_OPTIMIZERS,
+    TORCH_SCHEDULERS,
+    BrokenConfig,
+    DeepSpeedConfig,
+    DeepSpeedFacts,
+)
 from trainlint.training.pydantic_types import as_number, model_refusals
 
 
@@ -110,10 +122,6 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "gradient_allreduce_op": ("mean", "sum"),
 }
 """Settings that are words in any case."""
-_DTYPES = tuple(
-    "fp16 float16 half torch.float16 fp32 float32 float torch.float32 int8 torch.int8 bf16 bfloat16"
-    " torch.bfloat16".split()
-)
 _SWITCHES = ("wall_clock_breakdown", "flops_profiler.enabled")
 """Switches that DeepSpeed combines with `|`, which text does not have."""
 _COUNTS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
@@ -179,8 +187,8 @@ def _words(config: DeepSpeedConfig) -> Iterator[Finding]:
         if not isinstance(field.plain, str) or field.plain.lower() not in words:
             yield _wrong(field, one_of(words), words)
     dtype = config.at("data_types.grad_accum_dtype")
-    if _written(dtype) and not dtype.is_null and dtype.plain != AUTO and dtype.plain not in _DTYPES:
-        yield _wrong(dtype, one_of(("fp16", "bf16", "fp32")), _DTYPES)
+    if _written(dtype) and not dtype.is_null and dtype.plain != AUTO and dtype.plain not in DTYPES:
+        yield _wrong(dtype, one_of(("fp16", "bf16", "fp32")), DTYPES)
     pipeline = config.at("checkpoint.parallel_write.pipeline_stage")
     if _written(pipeline) and pipeline.plain not in (True, False, AUTO):
         yield _wrong(pipeline, "true or false")
@@ -255,19 +263,6 @@ def _advice(name: str, table: str) -> str:
     return f"remove it, or use DeepSpeed {span.since} or newer" if not span.until else "remove it"
 
 
-_TOP = frozenset(
-    "activation_checkpointing aio amp autotuning bf16 bfloat16 checkpoint comet comms_logger communication_data_type"
-    " compile compression_training csv_monitor curriculum_learning data_efficiency data_parallel_size data_types"
-    " dataloader_drop_last datastates_ckpt disable_allgather disable_python_gc dump_state eigenvalue elasticity"
-    " expert_parallel flops_profiler fp16 graph_harvesting gradient_accumulation_steps gradient_allreduce_op"
-    " gradient_clipping gradient_predivide_factor hybrid_engine load_universal log_level managed_gradient_accumulation"
-    " memory_breakdown nebula optimizer pipeline prescale_gradients progressive_layer_drop quantize_training scheduler"
-    " seq_parallel_communication_data_type sequence_parallel_size sparse_attention sparse_gradients steps_per_print"
-    " tensor_parallel tensorboard timers torch_autocast train_batch_size train_micro_batch_size_per_gpu"
-    " use_data_before_expert_parallelism use_node_local_storage vocabulary_size wall_clock_breakdown wandb"
-    " weight_quantization zero_allow_untested_optimizer zero_force_ds_cpu_optimizer zero_optimization".split()
-)
-"""The keys that some release of DeepSpeed reads at the top."""
 _COMMENTS = ("comment", "comments", "description", "note", "notes")
 _ELSEWHERE = {"zero_stage": "stage", "zero3_init_flag": ""}
 
@@ -290,9 +285,9 @@ def deepspeed_unread_key(config: DeepSpeedConfig) -> Iterator[Finding]:
     }
     for entry in config.field.entries():
         inner = _ELSEWHERE.get(entry.name, entry.name)
-        if entry.name in _TOP or entry.name.startswith("_") or entry.name.lower() in _COMMENTS:
+        if entry.name in TOP_KEYS or entry.name.startswith("_") or entry.name.lower() in _COMMENTS:
             continue
-        help = f"write {inner} inside zero_optimization" if inner in zero else did_you_mean(entry.name, _TOP)
+        help = f"write {inner} inside zero_optimization" if inner in zero else did_you_mean(entry.name, TOP_KEYS)
         if help:
             yield entry.finding(f"{entry.name} is not read here", help=help, at_key=True)
 
@@ -468,27 +463,9 @@ _LOW_PRECISION = (
 # optimizer and scheduler
 
 
-_TORCH_OPTIMIZERS: Mapping[str, str] = {
-    "ASGD": "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable",
-    "Adadelta": "lr rho eps weight_decay foreach capturable maximize differentiable",
-    "Adafactor": "lr beta2_decay eps d weight_decay foreach maximize",
-    "Adamax": "lr betas eps weight_decay foreach maximize differentiable capturable",
-    "LBFGS": "lr max_iter max_eval tolerance_grad tolerance_change history_size line_search_fn",
-    "Muon": "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn",
-    "NAdam": "lr betas eps weight_decay momentum_decay decoupled_weight_decay foreach maximize capturable"
-    " differentiable",
-    "RAdam": "lr betas eps weight_decay decoupled_weight_decay foreach maximize capturable differentiable",
-    "RMSprop": "lr alpha eps weight_decay momentum centered capturable foreach maximize differentiable",
-    "Rprop": "lr etas step_sizes capturable foreach maximize differentiable",
-    "SGD": "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused",
-    "SparseAdam": "lr betas eps maximize",
-}
-"""The optimizers of torch.optim that DeepSpeed does not replace, with their arguments."""
-_TORCH_ADAM = "lr betas eps weight_decay amsgrad foreach maximize capturable differentiable fused".split()
-_TORCH_ADAGRAD = "lr lr_decay weight_decay initial_accumulator_value eps foreach maximize differentiable fused".split()
 _SOMETIMES = ("Adam", "AdamW", "Adagrad", "Optimizer", "lr_scheduler", "swa_utils")
 """Names that some release of torch.optim has, and that are not looked at."""
-_ONE_BIT = {"onebitadam": "1-bit Adam", "onebitlamb": "1-bit LAMB", "zerooneadam": "0/1 Adam"}
+_ONE_BIT = ("onebitadam", "onebitlamb", "zerooneadam")
 _ZERO_TESTED = ("adam", "adamw", "adagrad", "lion")
 
 
@@ -516,7 +493,7 @@ def deepspeed_optimizer(config: DeepSpeedConfig) -> Iterator[Finding]:
     if not isinstance(kind.plain, str):
         return
     word, facts = kind.plain.lower(), config.facts
-    known = {*facts.optimizers, *_TORCH_OPTIMIZERS, *_SOMETIMES}
+    known = {*facts.optimizers, *TORCH_OPTIMIZERS, *_SOMETIMES}
     if word not in facts.optimizers and kind.plain not in known:
         help = did_you_mean(kind.plain, known) or f"write {one_of(('Adam', 'AdamW', 'Lion', 'Adagrad'))}"
         if "adam" in word and "mini" not in word:
@@ -524,7 +501,7 @@ def deepspeed_optimizer(config: DeepSpeedConfig) -> Iterator[Finding]:
         yield kind.finding(f"DeepSpeed {facts.release} does not know the optimizer {kind.plain}", help=help)
         return
     if word in _ONE_BIT and (config.stage or 0) > 0:
-        yield kind.finding(f"{_ONE_BIT[word]} does not work with ZeRO", help="write AdamW, or set stage to 0")
+        yield kind.finding(f"{kind.plain} does not work with ZeRO", help="write AdamW, or set stage to 0")
         return
     yield from _arguments(config, word, kind, params)
 
@@ -547,7 +524,7 @@ def _arguments(config: DeepSpeedConfig, word: str, kind: Field, params: Field) -
                 related=kind.relate("the optimizer"),
             )
             return
-    tested = word in _ZERO_TESTED or word not in {*config.facts.optimizers, *map(str.lower, _TORCH_OPTIMIZERS)}
+    tested = word in _ZERO_TESTED or word not in {*config.facts.optimizers, *map(str.lower, TORCH_OPTIMIZERS)}
     allowed_untested = config.at("zero_allow_untested_optimizer")
     own_muon = word.startswith("mu") and word in config.facts.optimizers
     refused = allowed_untested.plain in (None, False) and not allowed_untested.is_unknown
@@ -587,24 +564,20 @@ def _made_optimizer(config: DeepSpeedConfig, word: str, written: str) -> tuple[s
         "lamb": ("FusedLamb", "FusedLamb"),
     }
     if word in ("adam", "adamw") and config.at("optimizer.params.torch_adam").plain not in (None, False):
-        return "torch's Adam", {*_TORCH_ADAM, "torch_adam", "adam_w_mode"}
+        return "torch's Adam", {*TORCH_ADAM, "torch_adam", "adam_w_mode"}
     if word == "adagrad" and on_cpu is False:
-        return "torch's Adagrad", _TORCH_ADAGRAD
+        return "torch's Adagrad", TORCH_ADAGRAD
     if word in own:
         extra = {"torch_adam", "adam_w_mode"} if word.startswith("adam") else set()
         names = own[word] if on_cpu is None else (own[word][1 if on_cpu else 0],)
         taken = {argument for name in names for argument in facts.arguments(name)} | extra
         # The engine itself passes these.
         return " or ".join(names), taken - ({"adamw_mode"} if word.startswith("adam") else set())
-    if word not in facts.optimizers and written in _TORCH_OPTIMIZERS:
-        return f"torch's {written}", _TORCH_OPTIMIZERS[written].split()
+    if word not in facts.optimizers and written in TORCH_OPTIMIZERS:
+        return f"torch's {written}", TORCH_OPTIMIZERS[written].split()
     return written, None
 
 
-_TORCH_SCHEDULERS = frozenset(
-    "ChainedScheduler ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR ExponentialLR LambdaLR LinearLR"
-    " MultiStepLR MultiplicativeLR OneCycleLR PolynomialLR ReduceLROnPlateau SequentialLR StepLR".split()
-)
 _SCHEDULERS = ("LRRangeTest", "OneCycle", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR")
 _NUMBERS = ("warmup_min_lr", "warmup_max_lr", "warmup_num_steps", "total_num_steps", "warmup_min_ratio")
 
@@ -624,7 +597,7 @@ def deepspeed_scheduler(config: DeepSpeedConfig) -> Iterator[Finding]:
     kind, params = section.get("type"), section.get("params")
     if not isinstance(kind.plain, str) or kind.is_unknown:
         return
-    if kind.plain not in (*_SCHEDULERS, *_TORCH_SCHEDULERS):
+    if kind.plain not in (*_SCHEDULERS, *TORCH_SCHEDULERS):
         help = did_you_mean(kind.plain, _SCHEDULERS) or _LIKE.get(kind.plain, f"write {one_of(_SCHEDULERS)}")
         yield kind.finding(f"DeepSpeed does not know the scheduler {kind.plain}", help=help)
         return

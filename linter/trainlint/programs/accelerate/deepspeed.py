@@ -25,8 +25,8 @@ from trainlint.training.deepspeed import (
 )
 
 if TYPE_CHECKING:
+    from trainlint.programs.accelerate.config import AccelerateConfig
     from trainlint.programs.accelerate.facts import AccelerateFacts
-    from trainlint.programs.accelerate.program import AccelerateConfig
     from trainlint.repository.files import Repository
 
 _PLUGIN: dict[str, Plain] = {

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, some_of
+from trainlint.programs.accelerate.config import python_integer, python_text
 from trainlint.programs.accelerate.deepspeed import DeepSpeedLaunch, HostLine
 from trainlint.programs.accelerate.facts import FALSE_WORDS, FILE_SETTINGS, LAUNCHERS, MPI_LAUNCHERS, TRUE_WORDS
-from trainlint.programs.accelerate.program import python_integer, python_text
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 

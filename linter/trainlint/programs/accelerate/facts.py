@@ -47,7 +47,7 @@ PARALLELISM: tuple[tuple[str, tuple[str, ...], str | None], ...] = (
 """Keys of parallelism_config with their words, and the size that must be above 1 for the key to be checked."""
 
 GOES_WITH: Mapping[str, str] = {
-    "..0.34.2": "0.15.4",
+    "..0.34.2": "0.16.4",
     "1.0.1..1.7.0": "0.16.9",
     "1.8.1..1.11.0": "0.17.6",
     "1.12.0..1.14.0": "0.18.9",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, some_of
+from trainlint.programs.accelerate.config import AccelerateConfig, Launch, ListedConfig, switch, truthy
 from trainlint.programs.accelerate.facts import (
     PARALLELISM,
     PREFIX,
@@ -13,7 +14,7 @@ from trainlint.programs.accelerate.facts import (
     AccelerateFacts,
     read_by,
 )
-from trainlint.programs.accelerate.program import AccelerateConfig, Launch, ListedConfig, fsdp_setup, switch, truthy
+from trainlint.programs.accelerate.program import fsdp_setup
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 
