@@ -88,8 +88,8 @@ lint: $(INSTALLED)
 	@$(BIN)/trainlint check $(PATHS) || test $$? -eq 1
 
 format: $(DEV)
-	$(BIN)/ruff check --fix --quiet . || true
-	$(BIN)/ruff format --quiet .
+	$(BIN)/ruff check --fix --exit-zero --silent .
+	$(BIN)/ruff format .
 
 test: $(DEV) $(WHEELHOUSE) sarif-validator
 	$(BIN)/ruff check .

@@ -45,7 +45,8 @@ def test_every_program_is_named() -> None:
 
 def test_every_family_is_named() -> None:
     described = section("## What it looks at")
-    assert {rule.code[:2] for rule in all_rules()} - {"TL"} == set(re.findall(r"`([A-Z]{2})`", described))
+    named = set(re.findall(r"`([A-Z]{2})`", described))
+    assert {rule.code[:2] for rule in all_rules()} - {"TL"} == named, "the heading of each rule set names its family"
 
 
 def test_options() -> None:
