@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from trainlint.releases import InForce, ReleaseSpan, version_tuple
-from trainlint.training.declarations import PROGRAMS, Declarations, declarations, facts_file
+from trainlint.training.declarations import DISTRIBUTIONS, LIBRARIES, Declarations, declarations, facts_file
 
 SPAN = {"releases": ["1.0.0", "1.1.0", "1.2.0", "2.0.0"], "run": ["1.0.0", "2.0.0"], "dates": {}}
 
@@ -16,7 +16,7 @@ def facts(**tables: object) -> Declarations:
     return Declarations("program", {**SPAN, "values": {}, "tables": tables})  # type: ignore[dict-item]
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", [*DISTRIBUTIONS, *LIBRARIES])
 def test_every_table_reads_in_every_release(program: str) -> None:
     known = declarations(program)
     assert list(known.names) == sorted(known.names, key=version_tuple)
@@ -28,7 +28,7 @@ def test_every_table_reads_in_every_release(program: str) -> None:
             assert all(field.types), (table, name)
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", [*DISTRIBUTIONS, *LIBRARIES])
 def test_no_variants_of_a_name_overlap(program: str) -> None:
     known = declarations(program)
     for histories in (*known._tables.values(), known._values):
@@ -39,7 +39,7 @@ def test_no_variants_of_a_name_overlap(program: str) -> None:
                     assert len(holding) <= 1, (name, release)
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", [*DISTRIBUTIONS, *LIBRARIES])
 def test_small_enough_to_read_on_each_run(program: str) -> None:
     assert facts_file(program).stat().st_size < 150_000
 

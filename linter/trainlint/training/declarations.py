@@ -40,9 +40,17 @@ if TYPE_CHECKING:
     Variant: TypeAlias = dict[str, Json]
     History: TypeAlias = Variant | list[Variant]
 
-PROGRAMS = ("accelerate", "axolotl", "deepspeed", "llamafactory", "soup", "transformers", "trl")
-LIBRARIES = frozenset({"deepspeed"})
-"""Packages without files of their own, whose settings stand in the files of programs."""
+DISTRIBUTIONS = {
+    "accelerate": "accelerate",
+    "axolotl": "axolotl",
+    "llamafactory": "llamafactory",
+    "soup": "soup-cli",
+    "transformers": "transformers",
+    "trl": "trl",
+}
+"""The programs that are released as wheels, with the names of their distributions."""
+LIBRARIES = {"deepspeed": "deepspeed"}
+"""Packages without files of their own, whose settings stand in the files of programs, with their distributions."""
 
 
 @dataclass(frozen=True)
