@@ -34,7 +34,7 @@ from trainlint.rule import Rule, rules_of, selected
 from trainlint.settings import Overrides, Settings, SettingsError, read_settings
 from trainlint.suppressions import Suppressed
 from trainlint.targets import How, Target
-from trainlint.weighing import chosen, differing, meant, within
+from trainlint.weighing import chosen, differing, meant, within, without_consequences
 
 if TYPE_CHECKING:
     from trainlint.releases import InForce
@@ -272,8 +272,11 @@ class Run:
     def _findings(self, candidate: Candidate, source: Source) -> Iterator[Finding]:
         workspace = self._workspace(candidate.workspace)
         stages = workspace.settings.stages
-        verdicts = (self._verdicts(workspace, *owned) for owned in workspace.recogniser.subjects(source))
-        for finding in chain(self._trouble(workspace, source), *verdicts):
+        subjects = workspace.recogniser.subjects(source)
+        verdicts = (self._verdicts(workspace, *owned) for owned in subjects)
+        found = list(chain(self._trouble(workspace, source), *verdicts))
+        covers = {rule.code for program, _ in subjects for rule in rules_of(program.rules) if rule.covers}
+        for finding in without_consequences(found, covers, source.text):
             if not stages or finding.stage in stages:
                 yield finding
 

@@ -134,6 +134,7 @@ _KUBEFLOW_MODULES = (
     "pods",
     "unusable_runtime",
     "no_effect",
+    "launch",
 )
 _TORCHTUNE_RULES = "trainlint.programs.torchtune.rules"
 _FSDP_RULES = "trainlint.training.fsdp_rules"
@@ -157,8 +158,8 @@ PROGRAMS: dict[str, Program] = {
             "Kubeflow Trainer",
             _kubeflow,
             tuple(f"{_KUBEFLOW_RULES}.{module}" for module in _KUBEFLOW_MODULES),
-            ("trainer.kubeflow.org",),
-            r"trainer\.kubeflow\.org",
+            ("trainer.kubeflow.org", "kubeflow.org/v2alpha1"),
+            r"trainer\.kubeflow\.org|\bkubeflow\.org/v2alpha1\b",
             "`apiVersion: trainer.kubeflow.org/…`",
             keys=frozenset({"apiVersion"}),
             strength=4,
