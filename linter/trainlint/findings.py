@@ -6,7 +6,10 @@ import dataclasses
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypedDict
+
+from trainlint.budget import BUDGET
 
 
 class Severity(enum.Enum):
@@ -150,11 +153,35 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:
     """The known word most like this one, or None when none is near; case does not count."""
-    from difflib import get_close_matches
-
     by_folded = {str(candidate).lower(): str(candidate) for candidate in known}
-    matches = get_close_matches(word.lower(), list(by_folded), n=1, cutoff=cutoff)
-    return by_folded[matches[0]] if matches else None
+    return by_folded.get(_nearest(word.lower(), tuple(by_folded), cutoff))
+
+
+@lru_cache(maxsize=2**12)
+def _nearest(word: str, known: tuple[str, ...], cutoff: float) -> str:
+    """The nearest word; those are compared first that can be nearest by their length and letters, and few others."""
+    if len(word) > BUDGET.likened:
+        return ""
+    letters = [(letter, word.count(letter)) for letter in set(word)]
+    hopes: list[tuple[float, str]] = []
+    for other in known:
+        both = len(word) + len(other)
+        if not both or 2 * min(len(word), len(other)) / both >= cutoff:
+            common = sum(min(count, other.count(letter)) for letter, count in letters)
+            hopes.append((2 * common / both if both else 1.0, other))
+    best = (cutoff, "")
+    for hope, other in sorted(hopes, reverse=True):
+        if hope < best[0]:
+            break
+        best = max(best, (_likeness(word, other), other))
+    return best[1]
+
+
+@lru_cache(maxsize=2**14)
+def _likeness(word: str, other: str) -> float:
+    from difflib import SequenceMatcher
+
+    return SequenceMatcher(None, other, word).ratio()
 
 
 def some_of(words: Iterable[object], limit: int = 5) -> str:

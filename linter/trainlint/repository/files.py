@@ -9,8 +9,9 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast
 
+from trainlint.budget import BUDGET
 from trainlint.reading.text import Text, Undecodable, decode
 from trainlint.repository.bounds import MAX_BYTES, Bounds, read
 from trainlint.repository.discover import SUFFIXES, Excluder, files_below, files_in
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from trainlint.reading.document import Document
 
 T = TypeVar("T")
+Cause: TypeAlias = Literal["syntax", "encoding", "budget"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Trouble:
     line: int
     column: int
     document: int
-    cause: Literal["syntax", "encoding", "size"] = "syntax"
+    cause: Cause = "syntax"
     help: str = ""
 
 
@@ -50,7 +52,7 @@ class Source:
     @cached_property
     def documents(self) -> list[Document]:
         """The documents before the first that cannot be read."""
-        from trainlint.reading.document import Unparsable, documents
+        from trainlint.reading.document import BeyondBudget, Unparsable, documents
 
         found: list[Document] = []
         if self.text is None or self._trouble is not None:
@@ -59,7 +61,8 @@ class Source:
             found.extend(documents(self.path, self.text))
         except Unparsable as error:
             line, column = self.text.position(error.index)
-            self._trouble = Trouble(str(error), line, column, error.document, help=error.help)
+            cause: Cause = "budget" if isinstance(error, BeyondBudget) else "syntax"
+            self._trouble = Trouble(str(error), line, column, error.document, cause, error.help)
         return found
 
     @property
@@ -70,6 +73,8 @@ class Source:
 
 
 _UNMARKED = Source("", None)
+_HEAD = 10_000
+"""Characters of a file beyond the budget, by which its program is recognised."""
 
 
 def display_path(file: Path) -> str:
@@ -98,15 +103,18 @@ def load(file: Path, data: bytes, marks: Marks) -> Source:
         return _UNMARKED
     path = display_path(file)
     if len(data) > MAX_BYTES:
-        message = f"it is larger than {MAX_BYTES // 1_000_000} MB"
-        return Source(
-            path, Text(""), found, Trouble(message, 1, 1, 0, "size", "split it, or exclude it in the settings")
-        )
+        return Source(path, Text(content[:_HEAD]), found, _beyond(f"it is larger than {MAX_BYTES // 1_000_000} MB"))
+    if data.count(b"\n") + data.count(b"\r") > BUDGET.lines:
+        return Source(path, Text(content[:_HEAD]), found, _beyond(f"it has more than {BUDGET.lines:,} lines"))
     try:
         return Source(path, text or decode(data), found)
     except Undecodable as error:
         trouble = Trouble(str(error), error.line, 1, 0, "encoding", "save it as UTF-8")
         return Source(path, Text(data.decode("utf-8", "replace")), found, trouble)
+
+
+def _beyond(message: str) -> Trouble:
+    return Trouble(message, 1, 1, 0, "budget", "split the file, or exclude it in the settings")
 
 
 class Repository:
@@ -125,6 +133,8 @@ class Repository:
         self._scripts: dict[str, Document] = {}
         self._listed: dict[tuple[str, ...], list[Path]] = {}
         self._made: dict[Hashable, object] = {}
+        self.unreadable: dict[str, None] = {}
+        """What is said, once, of a file that another one needs and that cannot be read: what it holds is not known."""
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of `make`, which is called once for each key."""

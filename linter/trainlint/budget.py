@@ -1,0 +1,38 @@
+"""What one file may cost, in counted steps: no verdict depends on the machine, or on the other files of a run.
+
+Everything that is read, matched or compared has its bound here. A file that goes beyond one of them is reported once
+(TL003), at the place, and the rest of the run goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The bounds of one file. Honest files stay far below: a thousand TrainJobs have less than 100,000 values."""
+
+    bytes: int = 20_000_000
+    lines: int = 500_000
+    values: int = 250_000
+    """Keys and values, as written."""
+    expanded: int = 100_000
+    """Keys and values of one document, with every alias written out."""
+    depth: int = 100
+    """Levels of nesting, those behind aliases included."""
+    scalar: int = 1_000_000
+    """Characters of one value."""
+    digits: int = 1_000
+    """Characters of a number. Python itself converts 4,300 digits, in a time that grows with their square."""
+    findings: int = 500
+    """Findings of one rule in one object or config."""
+    script: int = 1_000_000
+    """Characters of a script that are read as shell text."""
+    command: int = 5
+    """Levels of scripts that commands pass to a shell, and of here-documents."""
+    likened: int = 100
+    """Characters of a word for which a similar one is looked for."""
+
+
+BUDGET = Budget()
