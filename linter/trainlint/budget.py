@@ -13,11 +13,11 @@ from dataclasses import dataclass
 class Budget:
     """The bounds of one file. Honest files stay far below: a thousand TrainJobs have less than 100,000 values."""
 
-    bytes: int = 20_000_000
+    bytes: int = 10_000_000
     lines: int = 500_000
     values: int = 250_000
     """Keys and values, as written."""
-    expanded: int = 100_000
+    expanded: int = 50_000
     """Keys and values of one document, with every alias written out."""
     depth: int = 100
     """Levels of nesting, those behind aliases included."""
@@ -27,10 +27,12 @@ class Budget:
     """Characters of a number. Python itself converts 4,300 digits, in a time that grows with their square."""
     findings: int = 500
     """Findings of one rule in one object or config."""
-    script: int = 1_000_000
-    """Characters of a script that are read as shell text."""
+    script: int = 200_000
+    """Characters of a script, or of all scripts in one document, that are read as shell text."""
     command: int = 5
     """Levels of scripts that commands pass to a shell, and of here-documents."""
+    settings: int = 500_000
+    """Bytes of a file with settings."""
     likened: int = 100
     """Characters of a word for which a similar one is looked for."""
 

@@ -84,12 +84,16 @@ class Workspace:
         """The findings in one known release that hold in every alternative of the subject."""
         module = program.load()
         facts = module.facts(release)
-        return _common_to_all(
-            [
-                list(self._judged(rules, views, program.name, release, facts, subject.field.document))
-                for views in module.alternatives(subject, self.surroundings, release)
-            ]
-        )
+        common: list[Finding] = []
+        for number, views in enumerate(module.alternatives(subject, self.surroundings, release)):
+            found = list(self._judged(rules, views, program.name, release, facts, subject.field.document))
+            common = _common_to_all([common, found]) if number else found
+            if not common:
+                break
+            # The next alternative can only confirm what is left.
+            fired = {finding.rule for finding in common}
+            rules = [rule for rule in rules if rule.code in fired]
+        return common
 
     def own(self, view: object, program: str = "trainlint") -> Iterator[Finding]:
         """The findings of trainlint's own rules on a view of theirs."""
@@ -157,7 +161,7 @@ class Run:
                 path = fault.span.path
                 texts.setdefault(path, workspace.repository.text_of(path) or Text(""))
                 findings.extend(_run_rules(rules_of([OWN_RULES]), [fault], "trainlint"))
-            for notice in sorted(workspace.repository.unreadable):
+            for notice in sorted(workspace.repository.notices):
                 self._notice(notice)
         findings = sorted(_merge_duplicates(findings), key=lambda f: (f.span, f.rule, f.message))
         return Report(
@@ -287,9 +291,9 @@ class Run:
 
         settings = self._workspace(candidate.workspace).settings
         looked_for = list(selected(all_rules(), settings.select, settings.ignore))
-        left_out = [rule for rule in all_rules() if rule not in looked_for]
-        for suppression, words in idle:
-            kept = tuple(w for w in words if not any(w.upper() == r.code or w.lower() == r.name for r in left_out))
+        left_out = set(all_rules()).difference(looked_for)
+        for suppression, words in islice(idle, BUDGET.findings):
+            kept = tuple(word for word in words[: BUDGET.findings] if find_rule(word) not in left_out)
             if words and not kept:
                 continue
             unknown = {word: nearest_rule(word) for word in kept if find_rule(word) is None}
@@ -419,7 +423,7 @@ def _trouble(workspace: Workspace, source: Source) -> Iterator[Finding]:
     """The finding on a file that could not be read to its end."""
     trouble, text = source.trouble, source.text
     owner = owner_of_broken(source) if trouble is not None else None
-    if trouble is None or text is None or owner is None:
+    if trouble is None or text is None:
         return
     from trainlint.own_rules import BrokenFile, Excess
 
@@ -428,9 +432,9 @@ def _trouble(workspace: Workspace, source: Source) -> Iterator[Finding]:
     span = Span(source.path, trouble.line, trouble.column, trouble.line, end)
     if trouble.cause == "budget":
         yield from workspace.own(Excess(span, trouble.document, trouble.message, trouble.help))
-        return
-    templated = trouble.cause == "syntax" and is_templated(source)
-    yield from workspace.own(BrokenFile(span, trouble, templated), "trainlint" if templated else owner.name)
+    elif owner is not None:
+        templated = trouble.cause == "syntax" and is_templated(source)
+        yield from workspace.own(BrokenFile(span, trouble, templated), "trainlint" if templated else owner.name)
 
 
 def _further(finding: Finding) -> Excess:

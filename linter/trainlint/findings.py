@@ -162,19 +162,23 @@ def _nearest(word: str, known: tuple[str, ...], cutoff: float) -> str:
     """The nearest word; those are compared first that can be nearest by their length and letters, and few others."""
     if len(word) > BUDGET.likened:
         return ""
-    letters = [(letter, word.count(letter)) for letter in set(word)]
     hopes: list[tuple[float, str]] = []
     for other in known:
         both = len(word) + len(other)
-        if not both or 2 * min(len(word), len(other)) / both >= cutoff:
-            common = sum(min(count, other.count(letter)) for letter, count in letters)
-            hopes.append((2 * common / both if both else 1.0, other))
+        if both and 2 * min(len(word), len(other)) / both >= cutoff:
+            hopes.append((2 * common_letters(word, other) / both, other))
     best = (cutoff, "")
     for hope, other in sorted(hopes, reverse=True):
         if hope < best[0]:
             break
         best = max(best, (_likeness(word, other), other))
     return best[1]
+
+
+@lru_cache(maxsize=2**16)
+def common_letters(word: str, other: str) -> int:
+    """How many letters two words have in common, in any order."""
+    return sum(min(word.count(letter), other.count(letter)) for letter in set(word))
 
 
 @lru_cache(maxsize=2**14)

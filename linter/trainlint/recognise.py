@@ -133,18 +133,16 @@ class Recogniser:
 
     def _named(self, document: Document, programs: Iterable[Program]) -> Iterator[Claim]:
         """The claims of programs to which a command in the repository passes this document."""
-        from trainlint.repository.invocations import names_document, repository_invocations
+        from trainlint.repository.invocations import invocations_naming
 
         for program in programs:
             module = program.load()
             for reader in module.readers:
-                for invocation in repository_invocations(self.repository, reader.command):
-                    name = reader.file(invocation)
-                    if name and names_document(self.repository, invocation, name, document):
-                        place = f"{invocation.document.path}:{invocation.field.span.line}"
-                        for subject in module.adopt(document):
-                            yield Claim(program, subject, f"{invocation.name} reads it ({place})")
-                        return
+                for invocation in invocations_naming(self.repository, document, reader.command, reader.files):
+                    place = f"{invocation.document.path}:{invocation.field.span.line}"
+                    for subject in module.adopt(document):
+                        yield Claim(program, subject, f"{invocation.name} reads it ({place})")
+                    return
 
 
 def marks(content: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainlint.budget import BUDGET
 from trainlint.repository import git
 from trainlint.repository.bounds import Bounds, PathError, inside, leads_out, read
 
@@ -22,6 +23,7 @@ else:
     import tomli as tomllib
 
 SUFFIXES = (".yaml", ".yml")
+_TABLE = re.compile(rb"^[ \t]*\[[ \t]*tool[ \t]*\.[ \t]*trainlint\b", re.MULTILINE)
 FILE_NAMES = ("trainlint.toml", "pyproject.toml")
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", ".tox", ".nox"})
 
@@ -127,11 +129,13 @@ def _has_table(project: Path) -> bool:
         data = read(repository_root(project.parent), project)
         if b"trainlint" not in data:
             return False
+        if len(data) > BUDGET.settings:
+            return _TABLE.search(data) is not None
         tool = tomllib.loads(data.decode("utf-8-sig")).get("tool")
     except OSError:
         return False
-    except ValueError:
-        return re.search(rb"^\s*\[\s*tool\s*\.\s*trainlint\b", data, re.MULTILINE) is not None
+    except (ValueError, RecursionError):
+        return _TABLE.search(data) is not None
     return isinstance(tool, dict) and "trainlint" in tool
 
 

@@ -133,8 +133,12 @@ class Repository:
         self._scripts: dict[str, Document] = {}
         self._listed: dict[tuple[str, ...], list[Path]] = {}
         self._made: dict[Hashable, object] = {}
-        self.unreadable: dict[str, None] = {}
-        """What is said, once, of a file that another one needs and that cannot be read: what it holds is not known."""
+        self.notices: dict[str, None] = {}
+        """What is said of files that others need and that cannot be read: what they hold is not known."""
+
+    def note(self, notice: str) -> None:
+        """Say once what is not known of a file that another one needs."""
+        self.notices[notice] = None
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of `make`, which is called once for each key."""

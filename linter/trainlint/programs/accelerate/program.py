@@ -6,7 +6,7 @@ settings to every worker as environment variables: a worker gets Python's text o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -64,6 +64,7 @@ class AccelerateConfig:
     def __init__(self, field: Field, launch: Launch | None = None) -> None:
         self.field = field
         self.launch = launch
+        self._by_full_name: dict[bool, dict[str, Field]] = {}
 
     def key(self, name: str) -> Field:
         """A top-level setting: the command line's flag, else the file's key."""
@@ -146,12 +147,17 @@ class AccelerateConfig:
         flag = self.launch.flag(name) if self.launch and facts.flags_win_over_sections else None
         if flag is not None:
             return flag
-        section, found = self.fsdp_config, None
-        for entry in section.entries():
-            prefixed = STEM in entry.name if facts.prefix_anywhere else entry.name.startswith(STEM)
-            if name == (entry.name if prefixed else PREFIX + entry.name):
-                found = entry
-        return found or section.get(name)
+        return self._fsdp_settings(facts.prefix_anywhere).get(name) or self.fsdp_config.get(name)
+
+    def _fsdp_settings(self, prefix_anywhere: bool) -> dict[str, Field]:
+        """The entries of `fsdp_config` by their full names."""
+        if prefix_anywhere not in self._by_full_name:
+            found: dict[str, Field] = {}
+            for entry in self.fsdp_config.entries():
+                prefixed = STEM in entry.name if prefix_anywhere else entry.name.startswith(STEM)
+                found[entry.name if prefixed else PREFIX + entry.name] = entry
+            self._by_full_name[prefix_anywhere] = found
+        return self._by_full_name[prefix_anywhere]
 
 
 class ListedConfig:
@@ -424,6 +430,16 @@ def _launches(surroundings: Surroundings) -> list[tuple[Invocation, AccelerateCo
     return surroundings.repository.once("accelerate launch", lambda: list(_find_launches(surroundings)))
 
 
+def _launches_of(surroundings: Surroundings, config: AccelerateConfig) -> list[Invocation]:
+    def found() -> dict[int, list[Invocation]]:
+        by_config: dict[int, list[Invocation]] = {}
+        for invocation, config in _launches(surroundings):
+            by_config.setdefault(id(config.field), []).append(invocation)
+        return by_config
+
+    return surroundings.repository.once("launches by config", found).get(id(config.field), [])
+
+
 def _find_launches(surroundings: Surroundings) -> Iterator[tuple[Invocation, AccelerateConfig]]:
     from trainlint.repository.files import display_path
 
@@ -437,12 +453,17 @@ def _find_launches(surroundings: Surroundings) -> Iterator[tuple[Invocation, Acc
             yield invocation, config
 
 
-def launched_setups(surroundings: Surroundings) -> Iterator[tuple[Invocation, FsdpSetup]]:
-    """Every `accelerate launch` of the repository with its setup: the file's, changed by the flags.
+def launched_setups(
+    surroundings: Surroundings, wanted: Iterable[Invocation] | None = None
+) -> Iterator[tuple[Invocation, FsdpSetup]]:
+    """The wanted `accelerate launch` (else all) that name a config, with their setup: the file's, changed by the flags.
 
     For programs whose scripts such a command starts.
     """
-    for invocation, config in _launches(surroundings):
+    configs = dict(_launches(surroundings))
+    for invocation, config in (
+        (one, configs[one]) for one in (configs if wanted is None else wanted) if one in configs
+    ):
         setup = setup_as_checked(AccelerateConfig(config.field, Launch(invocation, config.field)), surroundings)
         if setup is not None:
             yield invocation, setup
@@ -475,18 +496,14 @@ class Accelerate(WheelProgram[AccelerateConfig | ListedConfig, AccelerateFacts])
 
     def alternatives(
         self, subject: AccelerateConfig | ListedConfig, surroundings: Surroundings, release: str
-    ) -> Sequence[Views]:
+    ) -> Iterable[Views]:
         """One alternative for each command line that uses the file; the file alone where there is none."""
         if not isinstance(subject, AccelerateConfig):
             return [[subject]]
         known = accelerate_facts(release)
-        launches = [
-            Launch(invocation, subject.field)
-            for invocation, config in _launches(surroundings)
-            if config.field is subject.field
-        ]
+        launches = [Launch(invocation, subject.field) for invocation in _launches_of(surroundings, subject)]
         configs = [AccelerateConfig(subject.field, launch) for launch in launches] or [subject]
-        return [[config, fsdp_setup(config, known), *launches] for config in configs]
+        return ([config, fsdp_setup(config, known), *launches] for config in configs)
 
     def facts(self, release: str) -> AccelerateFacts:
         """What one known release accepts."""
