@@ -91,6 +91,17 @@ def _selectors(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
     return words
 
 
+def _patterns(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    from trainlint.repository.patterns import PatternError, Patterns
+
+    words = _words(ctx, param, values)
+    try:
+        Patterns(words)
+    except PatternError as error:
+        raise click.BadParameter(str(error)) from None
+    return words
+
+
 def _targets(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, Target]:
     from trainlint.catalogue import parse_target
 
@@ -123,7 +134,7 @@ def _severity(_: click.Context, __: click.Parameter, value: str | None) -> Sever
 )
 @click.option("--select", multiple=True, callback=_selectors, metavar="RULES", help="Use only these rules.")
 @click.option("--ignore", multiple=True, callback=_selectors, metavar="RULES", help="Do not use these rules.")
-@click.option("--exclude", multiple=True, callback=_words, metavar="PATTERNS", help="Do not check these files.")
+@click.option("--exclude", multiple=True, callback=_patterns, metavar="PATTERNS", help="Do not check these files.")
 @click.option("--force-exclude", is_flag=True, help="Exclude files even when they are named.")
 @click.option("--runtimes", type=click.Choice(RUNTIMES), help=_RUNTIMES_HELP)
 @click.option(

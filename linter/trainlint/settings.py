@@ -12,6 +12,7 @@ from trainlint.budget import BUDGET
 from trainlint.findings import Severity, did_you_mean
 from trainlint.reports import FORMATS
 from trainlint.repository.discover import Excluder
+from trainlint.repository.patterns import PatternError, Patterns
 from trainlint.targets import Cluster, Target, TargetError, parse_target
 
 if sys.version_info >= (3, 11):
@@ -167,6 +168,14 @@ class _Reader:
             raise self._error(key, f"{key!r} must be a list of strings")
         return tuple(value)
 
+    def patterns(self, key: str, value: object) -> tuple[str, ...]:
+        words = self.words(key, value)
+        try:
+            Patterns(words)
+        except PatternError as error:
+            raise self._error(key, f"{key!r}: {error}") from None
+        return words
+
     def selectors(self, key: str, value: object) -> tuple[str, ...]:
         words = self.words(key, value)
         for word in words:
@@ -209,7 +218,7 @@ class _Reader:
             if name not in ("paths", "targets", "program"):
                 hint = did_you_mean(name, ("paths", "targets", "program"))
                 raise self._error(name, f"unknown setting {name!r} of an override", hint)
-        paths = self.words("paths", item.get("paths"))
+        paths = self.patterns("paths", item.get("paths"))
         if not paths:
             raise self._error(key, "an override needs paths")
         program = item.get("program")
@@ -237,7 +246,7 @@ class _Reader:
 _KEYS: Mapping[str, Callable[[_Reader, str, object], object]] = {
     "select": _Reader.selectors,
     "ignore": _Reader.selectors,
-    "exclude": _Reader.words,
+    "exclude": _Reader.patterns,
     "targets": _Reader.targets,
     "runtimes": _Reader.runtimes,
     "fail-on": _Reader.fail_on,

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from trainlint.repository import git
 from trainlint.repository.bounds import Bounds, PathError, inside, leads_out, read
 
 if TYPE_CHECKING:
-    from pathspec.gitignore import GitIgnoreSpec
+    from trainlint.repository.patterns import Patterns
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -193,19 +194,21 @@ class Excluder:
 
     def __init__(self, patterns: Sequence[str], base: Path) -> None:
         self.base = Path(os.path.abspath(base))
-        self.patterns = patterns
-        self._spec: GitIgnoreSpec | None = None
+        self.patterns = tuple(patterns)
 
     def excludes(self, path: Path, *, folder: bool = False) -> bool:
         """A pattern matches the file (or folder), or a folder above it."""
         if not self.patterns:
             return False
-        if self._spec is None:
-            from pathspec.gitignore import GitIgnoreSpec
-
-            self._spec = GitIgnoreSpec.from_lines(self.patterns)
         try:
             relative = Path(os.path.abspath(path)).relative_to(self.base).as_posix()
         except ValueError:
             return False
-        return self._spec.match_file(f"{relative}/" if folder else relative)
+        return _patterns(self.patterns).match(f"{relative}/" if folder else relative)
+
+
+@lru_cache
+def _patterns(written: tuple[str, ...]) -> Patterns:
+    from trainlint.repository.patterns import Patterns
+
+    return Patterns(written)
