@@ -27,12 +27,20 @@ class Budget:
     """Characters of a number. Python itself converts 4,300 digits, in a time that grows with their square."""
     findings: int = 500
     """Findings of one rule in one object or config."""
+    path: int = 1_000
+    """Characters of a folder that commands enter one after another."""
+    code: int = 300_000
+    """Characters of a file of Python."""
     script: int = 200_000
     """Characters of a script, or of all scripts in one document, that are read as shell text."""
     command: int = 5
     """Levels of scripts that commands pass to a shell, and of here-documents."""
     settings: int = 500_000
     """Bytes of a file with settings."""
+    patterns: int = 1_000
+    """Patterns of paths in one setting."""
+    pattern: int = 1_000
+    """Characters of such a pattern."""
     likened: int = 100
     """Characters of a word for which a similar one is looked for."""
 

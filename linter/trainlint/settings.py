@@ -12,7 +12,6 @@ from trainlint.budget import BUDGET
 from trainlint.findings import Severity, did_you_mean
 from trainlint.reports import FORMATS
 from trainlint.repository.discover import Excluder
-from trainlint.repository.patterns import PatternError, Patterns
 from trainlint.targets import Cluster, Target, TargetError, parse_target
 
 if sys.version_info >= (3, 11):
@@ -169,6 +168,8 @@ class _Reader:
         return tuple(value)
 
     def patterns(self, key: str, value: object) -> tuple[str, ...]:
+        from trainlint.repository.patterns import PatternError, Patterns
+
         words = self.words(key, value)
         try:
             Patterns(words)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 if sys.version_info >= (3, 11):
     from re import _parser as sre_parse
@@ -16,6 +17,7 @@ else:
     import sre_parse
 
 FEW = 3
+Groups: TypeAlias = "dict[Any, Any]"
 _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 _CATEGORIES: dict[str, Callable[[str], bool]] = {
     "CATEGORY_DIGIT": str.isdigit,
@@ -61,8 +63,10 @@ class Machine:
             at = max(at + 1, end or 0)
         return self.steps
 
-    def _run(self, start: int, text: str, at: int, groups: dict[int, tuple[int, int]], *, whole: bool = False) -> int | None:
-        stack: list[tuple[int, int, dict[Any, Any]]] = [(start, at, groups)]
+    def _run(
+        self, start: int, text: str, at: int, groups: dict[int, tuple[int, int]], *, whole: bool = False
+    ) -> int | None:
+        stack: list[tuple[int, int, Groups]] = [(start, at, groups)]
         while stack:
             place, index, known = stack.pop()
             while True:
@@ -153,7 +157,7 @@ class Machine:
         self._chars(among(value), flags)
 
     def _branch(self, value: Any, flags: int) -> None:
-        self._choice([lambda part=part: self._add(part, flags) for part in value[1]])
+        self._choice([partial(self._add, part, flags) for part in value[1]])
 
     def _choice(self, parts: list[Callable[[], None]]) -> None:
         split = len(self.code)
@@ -255,11 +259,19 @@ def _holds(what: str, text: str, index: int, lines: bool) -> bool:
     if what == "AT_BEGINNING_STRING":
         return not before
     if what == "AT_END":
-        return not after or after == "\n" and (lines or index == len(text) - 1)
+        return not after or (after == "\n" and (lines or index == len(text) - 1))
     if what == "AT_END_STRING":
         return not after
     bound = (before in _WORD and bool(before)) != (after in _WORD and bool(after))
     return bound == (what == "AT_BOUNDARY")
+
+
+def _between(low: int, high: int, character: str) -> bool:
+    return low <= ord(character) <= high
+
+
+def _is(test: Callable[[str], bool], wanted: bool, character: str) -> bool:
+    return test(character) is wanted
 
 
 def among(value: Any) -> Callable[[str], bool]:
@@ -271,16 +283,18 @@ def among(value: Any) -> Callable[[str], bool]:
         if name == "LITERAL":
             tests.append(chr(argument).__eq__)
         elif name == "RANGE":
-            tests.append(lambda c, low=argument[0], high=argument[1]: low <= ord(c) <= high)
+            tests.append(partial(_between, *argument))
         else:
             word = str(argument).replace("_NOT_", "_")
-            tests.append(lambda c, test=_CATEGORIES[word], no="_NOT_" in str(argument): test(c) is not no)
+            tests.append(partial(_is, _CATEGORIES[word], "_NOT_" not in str(argument)))
     return lambda c: any(test(c) for test in tests) is not negated
 
 
 def attacks(machine: Machine, length: int) -> Iterator[str]:
-    """Inputs that repeat what a part of the pattern takes, behind what comes before it, with ends that fit and do not."""
-    yield from {begin + (part * length)[:length] + end for begin, part in _pumps(machine.tree) for end in ("", "\0", "\n!")}
+    """Inputs that repeat what a part of the pattern takes, behind what comes before it, and then fit or do not."""
+    for begin, part in dict.fromkeys(_pumps(machine.tree)):
+        for end in ("", "\0", "\n!"):
+            yield begin + (part * length)[:length] + end
 
 
 def _pumps(tree: Any, before: str = "") -> Iterator[tuple[str, str]]:
@@ -288,7 +302,9 @@ def _pumps(tree: Any, before: str = "") -> Iterator[tuple[str, str]]:
     whole = example(tree)
     if not before:
         yield "", whole
-        yield from (("", whole[:cut]) for cut in range(1, min(len(whole), 12)))
+        ends = ("", " ", "\n")
+        yield from (("", whole[:cut] + end) for cut in range(1, min(len(whole), 12)) for end in ends)
+        yield from (("", whole + end) for end in (" ", "\n", "x "))
     for index, (operator, value) in enumerate(tree):
         name = str(operator)
         rest = example(tree[index + 1 :])
@@ -330,7 +346,9 @@ def examples(tree: Any) -> Iterator[str]:
             parts = ["a", " "]
         elif name == "IN":
             test = among(value)
-            parts = [c for c in _SAMPLES if test(c)][:3] or [chr(value[0][1][0] if isinstance(value[0][1], tuple) else 97)]
+            parts = [c for c in _SAMPLES if test(c)][:3] or [
+                chr(value[0][1][0] if isinstance(value[0][1], tuple) else 97)
+            ]
         elif name == "BRANCH":
             parts = [example(part) for part in value[1]][:6]
         elif name == "SUBPATTERN":

@@ -136,8 +136,8 @@ class Unparsable(ValueError):
 class BeyondBudget(Unparsable):
     """The file has more of something than trainlint reads; a program may well read it."""
 
-    def __init__(self, message: str, index: int, document: int) -> None:
-        super().__init__(message, index, document, "split the file, or exclude it in the settings")
+    def __init__(self, message: str, index: int, document: int, help: str = "split it") -> None:
+        super().__init__(message, index, document, f"{help}, or exclude the file in the settings")
 
 
 def target_of(node: Node) -> Scalar | Sequence | Mapping:
@@ -272,11 +272,11 @@ class _Composer:
                 self._deepen(depth + container.height, child.start)
             if container.weight > BUDGET.expanded:
                 message = f"a document has more than {BUDGET.expanded:,} values, with its aliases written out"
-                raise BeyondBudget(message, child.start, self.count)
+                raise BeyondBudget(message, child.start, self.count, "use fewer aliases")
 
     def _deepen(self, depth: int, index: int) -> None:
         if depth > BUDGET.depth:
-            raise BeyondBudget(f"it is nested more than {BUDGET.depth} levels deep", index, self.count)
+            raise BeyondBudget(f"it is nested more than {BUDGET.depth} levels deep", index, self.count, "nest less deeply")
 
     def _events(self) -> Iterator[_Event]:
         from ruamel.yaml.error import MarkedYAMLError

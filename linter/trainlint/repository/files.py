@@ -114,7 +114,7 @@ def load(file: Path, data: bytes, marks: Marks) -> Source:
 
 
 def _beyond(message: str) -> Trouble:
-    return Trouble(message, 1, 1, 0, "budget", "split the file, or exclude it in the settings")
+    return Trouble(message, 1, 1, 0, "budget", "split it, or exclude the file in the settings")
 
 
 class Repository:

@@ -402,7 +402,8 @@ def _joined(folder: str | None, word: Word) -> str | None:
     known = word.known
     if known is None or folder is None or known == "-" or known.startswith("~"):
         return None
-    return posixpath.normpath(posixpath.join(folder, known))
+    joined = posixpath.normpath(posixpath.join(folder, known))
+    return joined if len(joined) <= BUDGET.path else None
 
 
 def _folder_of(mapping: Field) -> str | None:

@@ -9,14 +9,17 @@ Source: gitignore documentation of git 2.51.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, TypeVar
+
+from trainlint.budget import BUDGET
+from trainlint.findings import shortened
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 _TOKEN = re.compile(
-    r"\\(?P<escaped>.)|\[(?P<negated>[!^]?)(?P<among>\]?[^\]]*)\]|(?P<star>\*+)|(?P<other>.)", re.DOTALL
+    r"\\(?P<escaped>.)|\[(?P<negated>[!^]?)(?P<among>\]?[^\]]{0,99})\]|(?P<star>\*+)|(?P<other>.)", re.DOTALL
 )
 _ANYTHING = None
 """Stands for any number of characters in a name, and of folders in a path."""
@@ -39,9 +42,12 @@ class Pattern(NamedTuple):
     @classmethod
     def of(cls, text: str) -> Pattern | None:
         """A pattern as it is written; None for an empty line and a comment. Raises PatternError."""
-        text = re.sub(r"(?<!\\) +\Z", "", text)
+        bare = text.rstrip(" ")
+        text = bare + " " if bare.endswith("\\") and bare != text else bare
         if not text or text.startswith("#"):
             return None
+        if len(text) > BUDGET.pattern:
+            raise PatternError(f"{shortened(text)!r} has more than {BUDGET.pattern:,} characters")
         negated = text.startswith("!")
         written = text.removeprefix("!")
         parts = written.strip("/").split("/")
@@ -63,7 +69,9 @@ class Pattern(NamedTuple):
 class Patterns:
     """Several patterns, of which later ones win; what is taken back as a folder stays out where a file is meant."""
 
-    def __init__(self, written: Iterable[str]) -> None:
+    def __init__(self, written: Collection[str]) -> None:
+        if len(written) > BUDGET.patterns:
+            raise PatternError(f"more than {BUDGET.patterns:,} patterns")
         self._patterns = [pattern for text in written if (pattern := Pattern.of(text)) is not None]
 
     def match(self, path: str) -> bool:

@@ -127,9 +127,12 @@ class Statements:
     it.
     """
 
-    def __init__(self, root: Path, listing: Listing | None = None) -> None:
+    def __init__(
+        self, root: Path, listing: Listing | None = None, note: Callable[[str], None] = lambda notice: None
+    ) -> None:
         self.root = Path(os.path.abspath(root))
         self._listing = listing or (lambda suffixes: files_below(self.root, suffixes))
+        self._note = note
         self.unreadable: dict[Unreadable, None] = {}
         """Files that state releases by their names and cannot be read, among those that were asked."""
         self._readings: dict[tuple[str, str], Reading] = {}
@@ -344,6 +347,8 @@ class Statements:
                 reading = _shown(reading, shown)
             if reading.unreadable is not None:
                 self.unreadable[reading.unreadable] = None
+                span = reading.unreadable.span
+                self._note(f"{span.path}:{span.line}: {reading.unreadable.reason}; the releases in it are not known")
             self._readings[key] = reading
         return self._readings[key]
 
@@ -434,7 +439,7 @@ def statements_in(repository: Repository) -> Statements:
     def made() -> Statements:
         root = Path(os.path.abspath(repository.root))
         top = repository_root(root) if repository.whole else root
-        return Statements(top, repository.files_named if top == root else None)
+        return Statements(top, repository.files_named if top == root else None, repository.note)
 
     return repository.once("statements", made)
 

@@ -105,7 +105,7 @@ def of_conda(text: str) -> tuple[str, list[Meaning]] | None:
     inside = re.search(r"\bversion\s*=\s*(['\"]?)([^'\"\]]+)\1", rest) if rest.lstrip()[:1] == "[" else None
     if inside:
         return name[0], of_conda_version(inside[2])
-    words = re.sub(r"\s*([,|<>=!~])\s*", r"\1", rest.partition("[")[0]).split()
+    words = re.sub(r" ?([,|<>=!~]) ?", r"\1", " ".join(rest.partition("[")[0].split())).split()
     if not words:
         return name[0], [ANY]
     version = _CONDA_VERSION.fullmatch(words[0])
