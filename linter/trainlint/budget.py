@@ -6,7 +6,10 @@ Everything that is read, matched or compared has its bound here. A file that goe
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+_DIGITS = re.compile(r"[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,8 @@ class Budget:
     """Levels of nesting, those behind aliases included."""
     scalar: int = 1_000_000
     """Characters of one value."""
-    digits: int = 1_000
-    """Characters of a number. Python itself converts 4,300 digits, in a time that grows with their square."""
+    digits: int = 250
+    """Characters of a number: no shorter one is too large for a float, not even in base 16."""
     findings: int = 500
     """Findings of one rule in one object or config."""
     path: int = 1_000
@@ -40,9 +43,14 @@ class Budget:
     patterns: int = 1_000
     """Patterns of paths in one setting."""
     pattern: int = 1_000
-    """Characters of such a pattern."""
+    """Characters of such a pattern, and of a regular expression that is tried."""
     likened: int = 100
     """Characters of a word for which a similar one is looked for."""
 
 
 BUDGET = Budget()
+
+
+def has_long_number(text: str) -> bool:
+    """There are more digits in a row than a number may have."""
+    return len(text) > BUDGET.digits and any(len(digits) > BUDGET.digits for digits in _DIGITS.findall(text))

@@ -153,26 +153,34 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:
     """The known word most like this one, or None when none is near; case does not count."""
-    by_folded = {str(candidate).lower(): str(candidate) for candidate in known}
-    return by_folded.get(_nearest(word.lower(), tuple(by_folded), cutoff))
+    return _nearest(word.lower(), known if isinstance(known, frozenset) else frozenset(map(str, known)), cutoff)
 
 
-@lru_cache(maxsize=2**12)
-def _nearest(word: str, known: tuple[str, ...], cutoff: float) -> str:
+@lru_cache(maxsize=2**10)
+def _nearest(word: str, known: frozenset[str], cutoff: float) -> str | None:
     """The nearest word; those are compared first that can be nearest by their length and letters, and few others."""
     if len(word) > BUDGET.likened:
-        return ""
-    hopes: list[tuple[float, str]] = []
-    for other in known:
-        both = len(word) + len(other)
-        if both and 2 * min(len(word), len(other)) / both >= cutoff:
-            hopes.append((2 * common_letters(word, other) / both, other))
-    best = (cutoff, "")
-    for hope, other in sorted(hopes, reverse=True):
+        return None
+    hopes: list[tuple[float, str, str]] = []
+    for length, words in _by_length(known).items():
+        both = len(word) + length
+        if both and 2 * min(len(word), length) / both >= cutoff:
+            hopes += [(2 * common_letters(word, folded) / both, folded, other) for folded, other in words]
+    best: tuple[float, str, str | None] = (cutoff, "", None)
+    for hope, folded, other in sorted(hopes, reverse=True):
         if hope < best[0]:
             break
-        best = max(best, (_likeness(word, other), other))
-    return best[1]
+        best = max(best, (_likeness(word, folded), folded, other), key=lambda one: one[:2])
+    return best[2]
+
+
+@lru_cache(maxsize=2**6)
+def _by_length(known: frozenset[str]) -> dict[int, list[tuple[str, str]]]:
+    """Words by their length, each in lower case and as it is."""
+    found: dict[int, list[tuple[str, str]]] = {}
+    for other in sorted(known):
+        found.setdefault(len(other), []).append((other.lower(), other))
+    return found
 
 
 @lru_cache(maxsize=2**16)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Protocol, TypeAlias
 
-from trainlint.budget import BUDGET
+from trainlint.budget import BUDGET, has_long_number
 from trainlint.reading.text import Text
 
 _COLON_IN_FLOW = "found unexpected ':'"
@@ -19,7 +19,6 @@ _COLON_IN_FLOW = "found unexpected ':'"
 MAX_READ_AGAIN = 500_000
 """Characters up to which a file is read again by the parser in Python, which takes it too."""
 _NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FxX_:.+-]*")
-_DIGITS = re.compile(r"[0-9]+")
 
 Node: TypeAlias = "Scalar | Sequence | Mapping | Alias"
 
@@ -276,7 +275,9 @@ class _Composer:
 
     def _deepen(self, depth: int, index: int) -> None:
         if depth > BUDGET.depth:
-            raise BeyondBudget(f"it is nested more than {BUDGET.depth} levels deep", index, self.count, "nest less deeply")
+            raise BeyondBudget(
+                f"it is nested more than {BUDGET.depth} levels deep", index, self.count, "nest less deeply"
+            )
 
     def _events(self) -> Iterator[_Event]:
         from ruamel.yaml.error import MarkedYAMLError
@@ -315,7 +316,7 @@ class _Composer:
         if len(event.value) > BUDGET.scalar:
             raise BeyondBudget(f"a value has more than {BUDGET.scalar:,} characters", start, self.count)
         plain = not event.style and _NUMBER.fullmatch(event.value)
-        if plain or any(match.end() - match.start() > BUDGET.digits for match in _DIGITS.finditer(event.value)):
+        if plain or has_long_number(event.value):
             raise BeyondBudget(f"a number has more than {BUDGET.digits:,} digits", start, self.count)
 
     def _skip_properties(self, event: _Event, start: int) -> int:

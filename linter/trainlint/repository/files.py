@@ -91,7 +91,7 @@ Marks = Callable[[str], Collection[str]]
 def load(file: Path, data: bytes, marks: Marks) -> Source:
     """Read a file; one without a mark is only searched for marks."""
     text: Text | None = None
-    content = data.decode("latin-1")
+    content = (data if len(data) <= MAX_BYTES else data[:_HEAD]).decode("latin-1")
     if b"\0" in data[:4]:
         try:
             text = decode(data)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from trainlint.budget import BUDGET
+from trainlint.budget import BUDGET, has_long_number
 from trainlint.reading.document import Scalar
 from trainlint.reading.values import Field, Known, Unknown, Value
 
@@ -34,8 +34,8 @@ class Word:
 
     @property
     def known(self) -> str | None:
-        """The word, or None where part of it is filled in later."""
-        return None if any(self.hidden) else self.text
+        """The word, or None where part of it is filled in later, or is a number beyond the budget."""
+        return None if any(self.hidden) or has_long_number(self.text) else self.text
 
     @property
     def field(self) -> Field:
@@ -45,7 +45,7 @@ class Word:
     @property
     def value(self) -> Value[str]:
         """The word as a value at its place."""
-        return Unknown(self.field) if any(self.hidden) else Known(self.field, self.text)
+        return Unknown(self.field) if self.known is None else Known(self.field, self.text)
 
     def part(self, start: int, end: int | None = None) -> Word:
         """The characters from `start` to `end` as a word of their own."""

@@ -75,7 +75,7 @@ class AccelerateConfig:
         """A top-level setting that must be an integer; WrongType for anything that is not a Python int."""
         field = self.key(name)
         if field.document is not self.field.document:
-            return Known(field, int(field.written)) if field.written.isdigit() else Unknown(field)
+            return Known(field, int(field.written)) if field.written.isdecimal() else Unknown(field)
         return _python(field, lambda plain: plain if isinstance(plain, int) and not isinstance(plain, bool) else None)
 
     @property
@@ -317,7 +317,7 @@ class _Enumeration:
         return python_text(field).map(self._canonical)
 
     def _canonical(self, text: str) -> str:
-        if text.isdigit() and 1 <= int(text) <= len(self.numbered):
+        if text.isdecimal() and 1 <= int(text) <= len(self.numbered):
             return self.numbered[int(text) - 1]
         if not self.any_case:
             return text

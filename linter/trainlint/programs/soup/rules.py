@@ -630,4 +630,4 @@ def _elsewhere(name: str, table: str, facts: SoupFacts) -> str:
 
 def _is_gpu_count(text: str) -> bool:
     word = text.strip().lower()
-    return word == "auto" or (word.removeprefix("+").isdigit() and 1 <= int(word.removeprefix("+")) <= MAX_GPUS)
+    return word == "auto" or (word.removeprefix("+").isdecimal() and 1 <= int(word.removeprefix("+")) <= MAX_GPUS)

@@ -379,7 +379,7 @@ class Node:
     @staticmethod
     def _step(node: Node, key: str, path: str) -> Node:
         found = (node.mapping or {}).get(key)
-        if found is None and node.items is not None and key.isdigit() and int(key) < len(node.items):
+        if found is None and node.items is not None and key.isdecimal() and int(key) < len(node.items):
             found = node.items[int(key)]
         if found is None:
             hint = did_you_mean(key, node.mapping or ()) or f"add {key}, or name another key"

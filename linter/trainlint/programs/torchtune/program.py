@@ -405,7 +405,7 @@ def _world_size(invocation: Invocation) -> int | None:
     for option in ("--nproc_per_node", "--nnodes"):
         given = invocation.flag(option)
         text = given.or_when_absent("1").known or ""
-        if not text.isdigit():
+        if not text.isdecimal():
             return None
         sizes.append(int(text))
     return sizes[0] * sizes[1]

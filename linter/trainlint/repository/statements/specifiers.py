@@ -64,7 +64,7 @@ def of_poetry(constraint: str) -> list[Meaning]:
                 parts += _caret(number)
             elif text[0] == "~" and text[:2] != "~=":
                 parts += [f">={number}", f"=={'.'.join(number.split('.')[:2])}.*"]
-            elif text[0].isdigit() or text[0] in "vV":
+            elif text[0].isdecimal() or text[0] in "vV":
                 parts.append(f"=={number}")
             elif text[0] == "=" and text[:2] != "==":
                 parts.append(f"={text}")
@@ -124,7 +124,7 @@ def of_conda_version(text: str) -> list[Meaning]:
             number = part.lstrip("=")
             if part in ("", "*"):
                 continue
-            if (part[0] == "=" and part[:2] != "==") or part[0].isdigit():
+            if (part[0] == "=" and part[:2] != "==") or part[0].isdecimal():
                 fuzzy = part[0] == "=" and number.count(".") < 2 and "*" not in number
                 number = re.sub(r"(?<!\.)\*$", ".*", number)
                 parts.append(f"=={number}.*" if fuzzy else f"=={number}")
