@@ -26,8 +26,12 @@ class Budget:
     """Levels of nesting, those behind aliases included."""
     scalar: int = 1_000_000
     """Characters of one value."""
+    key: int = 1_000
+    """Characters of one key."""
     digits: int = 250
     """Characters of a number: no shorter one is too large for a float, not even in base 16."""
+    message: int = 500
+    """Characters of a message, in which a value may stand."""
     findings: int = 500
     """Findings of one rule in one object or config."""
     path: int = 1_000

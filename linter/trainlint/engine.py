@@ -30,7 +30,7 @@ from trainlint.repository.discover import (
     settings_file,
     workspace_of,
 )
-from trainlint.repository.files import Repository, Source, display_path
+from trainlint.repository.files import Repository, Shared, Source, display_path
 from trainlint.rule import Rule, rules_of, selected
 from trainlint.settings import Overrides, Settings, SettingsError, read_settings
 from trainlint.suppressions import Suppressed
@@ -59,10 +59,10 @@ def lint(paths: Sequence[Path], overrides: Overrides | None = None, stdin: tuple
 class Workspace:
     """One workspace of a run: its settings, its files, what is recognised in them."""
 
-    def __init__(self, root: Path, settings: Settings) -> None:
+    def __init__(self, root: Path, settings: Settings, run: Shared) -> None:
         self.settings = settings
         self.faults = Faults()
-        self.repository = Repository(root, Excluder(settings.exclude, settings.base or root), marks)
+        self.repository = Repository(root, Excluder(settings.exclude, settings.base or root), marks, run)
         self.recogniser = Recogniser(self.repository, settings.program_of, self.faults.of)
         self.surroundings = Surroundings(
             self.repository,
@@ -127,6 +127,7 @@ class Run:
     def __init__(self, overrides: Overrides) -> None:
         self.overrides = overrides
         self._workspaces: dict[Path, Workspace] = {}
+        self._shared = Shared()
         self._roots: dict[Path, Path] = {}
         self._targets: dict[str, Target] = {}
         self._notices: dict[str, None] = {}
@@ -268,7 +269,7 @@ class Run:
 
     def _workspace(self, root: Path) -> Workspace:
         if root not in self._workspaces:
-            self._workspaces[root] = Workspace(root, self.settings_of(root))
+            self._workspaces[root] = Workspace(root, self.settings_of(root), self._shared)
         return self._workspaces[root]
 
     def _findings(self, candidate: Candidate, source: Source) -> Iterator[Finding]:

@@ -122,6 +122,8 @@ class Finding:
         """This finding with its rule, its program, its release and a severity."""
         return replace(
             self,
+            message=shortened(self.message, BUDGET.message),
+            help=shortened(self.help, BUDGET.message),
             rule=rule,
             name=name,
             severity=self.severity or severity,

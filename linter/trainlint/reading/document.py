@@ -191,6 +191,7 @@ class _Composer:
         self.text = text
         self.pure = pure
         self.count = 0
+        self.has_long_values = False
 
     def documents(self) -> Iterator[Document]:
         from ruamel.yaml.events import (
@@ -241,6 +242,8 @@ class _Composer:
                 self._weigh(container, children, len(stack))
                 if isinstance(container, Mapping):
                     container.pairs = list(zip(children[::2], children[1::2], strict=True))
+                    if self.has_long_values:
+                        self._measure_keys(children[::2])
                 else:
                     container.items = children
                 node = container
@@ -300,6 +303,7 @@ class _Composer:
 
     def _scalar(self, event: _Event, start: int, end: int) -> Scalar:
         if len(event.value) > BUDGET.digits:
+            self.has_long_values = True
             self._measure(event, start)
         content = self.text.content
         style = event.style if event.style in ("'", '"', "|", ">") else ""
@@ -318,6 +322,12 @@ class _Composer:
         plain = not event.style and _NUMBER.fullmatch(event.value)
         if plain or has_long_number(event.value):
             raise BeyondBudget(f"a number has more than {BUDGET.digits:,} digits", start, self.count)
+
+    def _measure_keys(self, keys: list[Node]) -> None:
+        for key in keys:
+            target = target_of(key)
+            if isinstance(target, Scalar) and len(target.value) > BUDGET.key:
+                raise BeyondBudget(f"a key has more than {BUDGET.key:,} characters", key.start, self.count)
 
     def _skip_properties(self, event: _Event, start: int) -> int:
         """The start of a node's content, behind its anchor and tag, where its event begins."""

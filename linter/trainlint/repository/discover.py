@@ -77,13 +77,13 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
                 yield Candidate(file, workspaces.of(Path(os.path.dirname(key)), top), start, path)
 
 
-def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> Iterator[Path]:
+def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES, answers: git.Answers | None = None) -> Iterator[Path]:
     """The files below a folder with one of these suffixes, in the order of their paths, without links that lead out.
 
     Raises PathError where git refuses.
     """
     # Not `:(icase)`: with it git lists nothing in a folder without tracked files.
-    listed = git.listed(folder, [f"*{_in_any_case(suffix)}" for suffix in suffixes])
+    listed = git.listed(folder, [f"*{_in_any_case(suffix)}" for suffix in suffixes], answers)
     yield from _kept(folder, sorted(_walk(folder, suffixes) if listed is None else listed))
 
 

@@ -15,6 +15,7 @@ from trainlint.budget import BUDGET
 from trainlint.reading.text import Text, Undecodable, decode
 from trainlint.repository.bounds import MAX_BYTES, Bounds, read
 from trainlint.repository.discover import SUFFIXES, Excluder, files_below, files_in
+from trainlint.repository.git import Answers
 
 if TYPE_CHECKING:
     from trainlint.reading.document import Document
@@ -117,14 +118,28 @@ def _beyond(message: str) -> Trouble:
     return Trouble(message, 1, 1, 0, "budget", "split it, or exclude the file in the settings")
 
 
+class Shared:
+    """What is made once, by key: for one workspace, or for all of a run."""
+
+    def __init__(self) -> None:
+        self._made: dict[Hashable, object] = {}
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The result of `make`, which is called once for each key."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast("T", self._made[key])
+
+
 class Repository:
     """The files of one workspace, each read once."""
 
-    def __init__(self, root: Path, exclude: Excluder, marks: Marks) -> None:
+    def __init__(self, root: Path, exclude: Excluder, marks: Marks, run: Shared | None = None) -> None:
         self.root = root
         self.exclude = exclude
         self.whole = True
         """All files below the root belong to it, else only those in the root itself."""
+        self.run = run or Shared()
         self._marks = marks
         self._bounds = Bounds(root)
         self._named: dict[str, Path] = {}
@@ -132,7 +147,7 @@ class Repository:
         self._unmarked: dict[str, Source] = {}
         self._scripts: dict[str, Document] = {}
         self._listed: dict[tuple[str, ...], list[Path]] = {}
-        self._made: dict[Hashable, object] = {}
+        self._own = Shared()
         self.notices: dict[str, None] = {}
         """What is said of files that others need and that cannot be read: what they hold is not known."""
 
@@ -142,9 +157,7 @@ class Repository:
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of `make`, which is called once for each key."""
-        if key not in self._made:
-            self._made[key] = make()
-        return cast("T", self._made[key])
+        return self._own.once(key, make)
 
     def source(self, file: Path) -> Source:
         """One file of the workspace.
@@ -274,7 +287,8 @@ class Repository:
         """All files of the workspace whose names have one of these endings (scripts, requirements)."""
         key = tuple(suffixes)
         if key not in self._listed:
-            found = files_below(self.root, key) if self.whole else files_in(self.root, key)
+            answers = self.run.once("git", Answers)
+            found = files_below(self.root, key, answers) if self.whole else files_in(self.root, key)
             self._listed[key] = [file for file in found if not self.exclude.excludes(file)]
         return self._listed[key]
 

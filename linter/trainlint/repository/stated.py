@@ -439,7 +439,10 @@ def statements_in(repository: Repository) -> Statements:
     def made() -> Statements:
         root = Path(os.path.abspath(repository.root))
         top = repository_root(root) if repository.whole else root
-        return Statements(top, repository.files_named if top == root else None, repository.note)
+        if top == root:
+            return Statements(top, repository.files_named, repository.note)
+        # Workspaces within one git repository look at the same files.
+        return repository.run.once(("statements", top), lambda: Statements(top, None, repository.note))
 
     return repository.once("statements", made)
 

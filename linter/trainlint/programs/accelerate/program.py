@@ -440,6 +440,19 @@ def _launches_of(surroundings: Surroundings, config: AccelerateConfig) -> list[I
     return surroundings.repository.once("launches by config", found).get(id(config.field), [])
 
 
+def _differing(launches: Iterable[Launch]) -> Iterable[Launch]:
+    """The first of the launches that have the same words before their script."""
+    found: dict[object, Launch] = {}
+    for launch in launches:
+        invocation = launch.invocation
+        options = [(flag.name.text, *(value.text for value in flag.values)) for flag in invocation.flags]
+        hidden = [value.known is None for flag in invocation.flags for value in flag.values]
+        words = [word.text for word in invocation.before]
+        key = (*words, *options, *hidden, invocation.is_open, invocation.elsewhere, invocation.folder)
+        found.setdefault(key, launch)
+    return found.values()
+
+
 def _find_launches(surroundings: Surroundings) -> Iterator[tuple[Invocation, AccelerateConfig]]:
     from trainlint.repository.files import display_path
 
@@ -502,7 +515,7 @@ class Accelerate(WheelProgram[AccelerateConfig | ListedConfig, AccelerateFacts])
             return [[subject]]
         known = accelerate_facts(release)
         launches = [Launch(invocation, subject.field) for invocation in _launches_of(surroundings, subject)]
-        configs = [AccelerateConfig(subject.field, launch) for launch in launches] or [subject]
+        configs = [AccelerateConfig(subject.field, launch) for launch in _differing(launches)] or [subject]
         return ([config, fsdp_setup(config, known), *launches] for config in configs)
 
     def facts(self, release: str) -> AccelerateFacts:
