@@ -158,7 +158,7 @@ def test_closed_standard_input(bad: Path, monkeypatch: pytest.MonkeyPatch) -> No
     [
         (PermissionError(13, "Permission denied", "closed/x.yaml"), "trainlint: closed/x.yaml: Permission denied\n"),
         (FileNotFoundError(2, "No such file or directory"), "the current folder: No such file or directory"),
-        (KeyError("x"), "internal error at test_cli.py"),
+        (KeyError("x"), "internal error, please report it: KeyError at test_cli.py"),
     ],
 )
 @pytest.mark.parametrize("command", ["check", "resolve"])

@@ -26,6 +26,10 @@ _SEVERITIES = [severity.value for severity in Severity]
 _RUNTIMES_HELP = "A runtime that is not in the repository is a note (open, the default) or an error (closed)."
 
 
+_ROUNDS = 10
+"""Fixes that overlap are applied one after another, in so many rounds."""
+
+
 class _DefaultsToCheck(click.Group):
     """`trainlint` and `trainlint PATH` mean `trainlint check`."""
 
@@ -48,14 +52,12 @@ class _DefaultsToCheck(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except Exception as error:
-            import os
+            from trainlint.faults import fault, is_debugged
 
-            if os.environ.get("TRAINLINT_DEBUG"):
+            if is_debugged():
                 raise
             if isinstance(error, OSError):
                 _stop(f"{error.filename or 'the current folder'}: {error.strerror}")
-            from trainlint.engine import fault
-
             _stop(fault(error))
 
 
@@ -215,7 +217,10 @@ def check(
         run = Run(overrides)
         settings = run.settings_for([*named, *([stdin[0]] if stdin else [])])
         report = run.lint(named, stdin)
-        if fix and _fix(report):
+        failed: dict[str, str] = {}
+        for _ in range(_ROUNDS if fix else 0):
+            if not _fix(report, failed):
+                break
             report = Run(overrides).lint(named)
         if baseline is not None and not write_baseline:
             from trainlint import baseline as known
@@ -224,13 +229,13 @@ def check(
     except (PathError, SettingsError) as error:
         _stop(str(error))
     told = report if show_values else without_secrets(report)
-    for notice in told.notices:
+    for notice in [*told.notices, *failed.values()]:
         _say(notice)
     if write_baseline:
         _write_baseline(report, baseline)
-        sys.exit(2 if report.crashed else 0)
+        sys.exit(2 if report.crashed or failed else 0)
     _write(told, settings, output, color, show_suppressed, show_values)
-    if report.crashed:
+    if report.crashed or failed:
         sys.exit(2)
     if report.fails(settings.fail_on) and not exit_zero:
         sys.exit(1)
@@ -261,13 +266,14 @@ def _write_baseline(report: Report, file: Path | None) -> None:
     _say(f"{file} holds {count} finding{'' if count == 1 else 's'}")
 
 
-def _fix(report: Report) -> int:
+def _fix(report: Report, failed: dict[str, str]) -> int:
+    """Fix what can be fixed at once; the files that cannot be written are told in `failed`."""
     from trainlint import fixes
 
-    try:
-        count = fixes.apply(report)
-    except OSError as error:
-        _stop(f"{error.filename}: cannot be changed: {error.strerror}")
+    def tell(error: OSError) -> None:
+        failed[str(error.filename)] = f"{error.filename}: cannot be changed: {error.strerror}"
+
+    count = fixes.apply(report, tell)
     if count:
         _say(f"fixed {count} finding{'' if count == 1 else 's'}")
     return count

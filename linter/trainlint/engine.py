@@ -59,7 +59,7 @@ def lint(paths: Sequence[Path], overrides: Overrides | None = None, stdin: tuple
 class Workspace:
     """One workspace of a run: its settings, its files, what is recognised in them."""
 
-    def __init__(self, root: Path, settings: Settings, run: Shared) -> None:
+    def __init__(self, root: Path, settings: Settings, run: Shared | None = None) -> None:
         self.settings = settings
         self.faults = Faults()
         self.repository = Repository(root, Excluder(settings.exclude, settings.base or root), marks, run)
@@ -171,7 +171,7 @@ class Run:
             targets=self._targets,
             notices=tuple(self._notices),
             texts=texts,
-            crashed=any(workspace.faults.found for workspace in self._workspaces.values()),
+            crashed=any(one.faults.found or one.repository.has_faults for one in self._workspaces.values()),
         )
 
     def subjects(self, paths: Sequence[Path], program: str) -> Iterator[tuple[Surroundings, Subject, InForce]]:
@@ -396,28 +396,15 @@ class Faults:
         except (PathError, SettingsError):
             raise
         except Exception as error:
-            if os.environ.get("TRAINLINT_DEBUG"):
-                raise
+            from trainlint.faults import at_fault, is_debugged
             from trainlint.own_rules import Fault
 
+            if is_debugged():
+                raise
             line, column = document.text.position(document.root.start)
             span = Span(document.path, line, column, line, column)
             key = (document.path, document.index, at_fault(error))
             self._found.setdefault(key, Fault(span, document.index, doing, at_fault(error)))
-
-
-def at_fault(error: Exception) -> str:
-    """What kind of exception it is and where in the code it comes from; its text may hold contents of files."""
-    import traceback
-
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
-
-
-def fault(error: Exception) -> str:
-    """One line on an exception in trainlint itself, outside the check of a file."""
-    what = " ".join(str(error).split())
-    return f"internal error, please report it: {at_fault(error)}{f': {what}' if what else ''}"
 
 
 def _trouble(workspace: Workspace, source: Source) -> Iterator[Finding]:

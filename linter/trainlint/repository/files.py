@@ -6,6 +6,7 @@ import errno
 import os
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast
 
 from trainlint.budget import BUDGET
 from trainlint.reading.text import Text, Undecodable, decode
-from trainlint.repository.bounds import MAX_BYTES, Bounds, read
+from trainlint.repository.bounds import MAX_BYTES, Bounds, PathError, read
 from trainlint.repository.discover import SUFFIXES, Excluder, files_below, files_in
 from trainlint.repository.git import Answers
 
@@ -148,12 +149,29 @@ class Repository:
         self._scripts: dict[str, Document] = {}
         self._listed: dict[tuple[str, ...], list[Path]] = {}
         self._own = Shared()
+        self.has_faults = False
+        """An exception in trainlint itself has ended the reading of a file that another one needs."""
         self.notices: dict[str, None] = {}
         """What is said of files that others need and that cannot be read: what they hold is not known."""
 
     def note(self, notice: str) -> None:
         """Say once what is not known of a file that another one needs."""
         self.notices[notice] = None
+
+    @contextmanager
+    def companion(self, path: str) -> Iterator[None]:
+        """An exception in trainlint ends the block and is told: what the file holds is not known."""
+        try:
+            yield
+        except PathError:
+            raise
+        except Exception as error:
+            from trainlint.faults import at_fault, is_debugged
+
+            if is_debugged():
+                raise
+            self.has_faults = True
+            self.note(f"{path}: internal error, please report it: {at_fault(error)}; what the file holds is not known")
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of `make`, which is called once for each key."""

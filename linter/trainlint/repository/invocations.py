@@ -205,16 +205,18 @@ def _repository_invocations(repository: Repository, wanted: Command) -> Iterator
         except OSError:
             continue
         for document in documents:
-            yield from invocations_in(document, [wanted])
+            with repository.companion(document.path):
+                yield from invocations_in(document, [wanted])
     for file in repository.files_named(SCRIPT_SUFFIXES):
         try:
             document = repository.script(file)
         except (OSError, Undecodable):
             continue
-        found = invocations_in_script(document, [wanted])
-        if found and len(document.text.content) > BUDGET.script:
-            repository.note(f"{document.path}: commands are read in its first {BUDGET.script:,} characters only")
-        yield from found
+        with repository.companion(document.path):
+            found = invocations_in_script(document, [wanted])
+            if found and len(document.text.content) > BUDGET.script:
+                repository.note(f"{document.path}: commands are read in its first {BUDGET.script:,} characters only")
+            yield from found
 
 
 def invocations_naming(

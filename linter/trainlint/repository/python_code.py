@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
 from trainlint.repository import bounds
+from trainlint.repository.files import display_path
 
 if TYPE_CHECKING:
     from trainlint.repository.files import Repository
@@ -151,7 +152,9 @@ class PythonCode:
     def _module(self, file: Path) -> Module | None:
         if file not in self._modules:
             data = next(data for known, data in self._texts if known == file)
-            self._modules[file] = parse(data)
+            self._modules[file] = None
+            with self._repository.companion(display_path(file)):
+                self._modules[file] = parse(data)
         return self._modules[file]
 
 
