@@ -26,7 +26,7 @@ from trainlint.programs.accelerate.facts import (
     accelerate_facts,
 )
 from trainlint.reading.document import Document
-from trainlint.reading.scalars import Dialect, Plain
+from trainlint.reading.scalars import Dialect, Plain, whole_number
 from trainlint.reading.values import Absent, Field, Known, Unknown, Value, WrongType
 from trainlint.repository.invocations import Command, Flag, Invocation, named_file, repository_invocations
 from trainlint.training.fsdp import PREFETCHES, STATE_DICT_TYPES, STRATEGIES, WRAP_POLICIES, FsdpSetup
@@ -75,7 +75,8 @@ class AccelerateConfig:
         """A top-level setting that must be an integer; WrongType for anything that is not a Python int."""
         field = self.key(name)
         if field.document is not self.field.document:
-            return Known(field, int(field.written)) if field.written.isdecimal() else Unknown(field)
+            given = whole_number(field.written)
+            return Unknown(field) if given is None else Known(field, given)
         return _python(field, lambda plain: plain if isinstance(plain, int) and not isinstance(plain, bool) else None)
 
     @property
@@ -317,8 +318,9 @@ class _Enumeration:
         return python_text(field).map(self._canonical)
 
     def _canonical(self, text: str) -> str:
-        if text.isdecimal() and 1 <= int(text) <= len(self.numbered):
-            return self.numbered[int(text) - 1]
+        number = whole_number(text)
+        if number is not None and 1 <= number <= len(self.numbered):
+            return self.numbered[number - 1]
         if not self.any_case:
             return text
         word = self.members.get(text.upper(), text.upper())
