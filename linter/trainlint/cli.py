@@ -232,6 +232,8 @@ def check(
     for notice in [*told.notices, *failed.values()]:
         _say(notice)
     if write_baseline:
+        for fault in (finding for finding in told.findings if finding.rule == "TL004"):
+            _say(f"{fault.path}: {fault.message}")
         _write_baseline(report, baseline)
         sys.exit(2 if report.crashed or failed else 0)
     _write(told, settings, output, color, show_suppressed, show_values)

@@ -70,11 +70,9 @@ def test_order_names_and_company(folder: Path, request: pytest.FixtureRequest) -
     random.Random(case.code).shuffle(files)
     assert told(lint(files, overrides)) == together
 
-    alone: list[tuple[object, ...]] = []
-    for file in files:
-        alone += [row for row in told(lint([file], overrides)) if row[0] == file.as_posix()]
-    of_files = [row for row in told(whole) if Path(str(row[0])) in files]
-    assert sorted(set(map(repr, alone))) == sorted(set(map(repr, of_files)))
+    # A config may bring a finding at the command that starts it, in another file.
+    alone = {repr(row) for file in files for row in told(lint([file], overrides))}
+    assert alone == set(map(repr, together))
 
     texts = {name: data.decode("utf-8", "replace") for name, data in case.files().items()}
     for prefix in ("a-", "zz-"):
