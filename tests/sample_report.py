@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trainlint.findings import Edit, Finding, Fix, Related, Severity, Span
+from trainlint.findings import Edit, Finding, Fix, Related, Severity, Span, Stage
 from trainlint.fingerprints import fingerprinted
 from trainlint.reading.text import Text
 from trainlint.report import FileCounts, Report
@@ -40,6 +40,7 @@ def finding(
         field,
         help=help,
         severity=Severity.ERROR,
+        stage=Stage.ADMISSION,
         program="kubeflow-trainer",
         program_versions=("2.3",),
         rule=rule,

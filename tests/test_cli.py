@@ -73,6 +73,7 @@ def test_json_has_the_documented_keys(bad: Path) -> None:
         "rule": "TT102",
         "name": "single-node-model",
         "severity": "error",
+        "stage": "admission",
         "program": "kubeflow-trainer",
         "programVersions": ["2.0", "2.1", "2.2", "2.3"],
         "release": {"known": "not stated", "from": ""},
@@ -89,6 +90,17 @@ def test_json_has_the_documented_keys(bad: Path) -> None:
         "fix": None,
         "suppressed": None,
     }
+
+
+def test_only_findings_of_the_asked_stages(bad: Path) -> None:
+    bad.write_text(bad.read_text(encoding="utf-8") + "# trainlint: ignore[FS001]\n", encoding="utf-8")
+
+    def rules(*options: str) -> list[str]:
+        return [finding["rule"] for finding in json.loads(run("--format", "json", *options).stdout)["findings"]]
+
+    assert rules() == ["TT102", "TL002"]
+    assert rules("--stage", "load") == []
+    assert rules("--stage", "load", "--stage", "admission") == ["TT102"]
 
 
 def test_output_takes_the_document_and_stdout_the_text(bad: Path, tmp_path: Path) -> None:

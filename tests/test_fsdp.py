@@ -49,7 +49,9 @@ def _said(view: FsdpSetup | FsdpRun) -> Iterator[Finding]:
     for rule in RULES:
         if isinstance(view, rule.subject):
             for finding in rule.run(view, None):
-                yield finding.stamped(rule=rule.code, name=rule.name, severity=rule.severity, program="p", version="1")
+                yield finding.stamped(
+                    rule=rule.code, name=rule.name, severity=rule.severity, stage=rule.stage, program="p", version="1"
+                )
 
 
 def strategy(word: str) -> Known[str]:

@@ -18,6 +18,7 @@ def test_whole_object() -> None:
                 "rule": "TT102",
                 "name": "single-node-model",
                 "severity": "error",
+                "stage": "admission",
                 "program": "kubeflow-trainer",
                 "programVersions": ["2.3"],
                 "release": {"known": "", "from": ""},

@@ -77,7 +77,7 @@ def test_every_rule_is_described_in_a_stable_order() -> None:
         assert told["helpUri"] == page
         assert told["defaultConfiguration"] == {"level": rule.severity.value}
         assert isinstance(told["properties"], dict)
-        assert set(told["properties"]) == {"tags", "precision", "problem.severity"}
+        assert set(told["properties"]) == {"tags", "precision", "problem.severity", "stage"}
 
 
 def test_result() -> None:
@@ -139,6 +139,7 @@ def test_result() -> None:
         },
         "properties": {
             "program": "kubeflow-trainer",
+            "stage": "admission",
             "programVersions": ["2.3"],
             "document": 0,
             "field": "spec.trainer.numNodes",

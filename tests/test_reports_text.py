@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from sample_report import BASELINED, EMPTY, FIXABLE, FULL, JOB, NODES, ODD, SUPPRESSED, report, span
-from trainlint.findings import Finding, Severity
+from trainlint.findings import Finding, Severity, Stage
 from trainlint.reading.text import Text
 from trainlint.report import FileCounts, Report
 from trainlint.reports import RenderOptions, render
@@ -91,7 +91,22 @@ def test_footer(made: Report, expected: str) -> None:
             replace(NODES, program_versions=("2.1", "2.2", "2.3")),
             "Kubeflow Trainer 2.1, 2.2 and 2.3 refuse this job (spec.trainer.numNodes)",
         ),
-        (replace(NODES, severity=Severity.WARNING), "Kubeflow Trainer 2.3 accepts this job (spec.trainer.numNodes)"),
+        (
+            replace(NODES, severity=Severity.WARNING, stage=Stage.RUN),
+            "Kubeflow Trainer 2.3 accepts this job (spec.trainer.numNodes)",
+        ),
+        (
+            replace(NODES, severity=Severity.WARNING, stage=Stage.SAVE, field=""),
+            "Kubeflow Trainer 2.3 may stop on this when it saves, after training",
+        ),
+        (
+            replace(NODES, severity=Severity.WARNING, stage=Stage.START, refused_by_some=True, field=""),
+            "Kubeflow Trainer 2.3 stops on this at the start",
+        ),
+        (
+            replace(NODES, program_versions=("2.2", "2.3"), stage=Stage.PREPARE, field=""),
+            "Kubeflow Trainer 2.2 and 2.3 stop on this when the model is prepared",
+        ),
         (replace(NODES, severity=Severity.NOTE), "spec.trainer.numNodes"),
         (
             replace(NODES, program="torchrun", program_versions=("2.2", "2.3")),
@@ -107,7 +122,12 @@ def test_footer(made: Report, expected: str) -> None:
         (replace(NODES, field="", program="trainlint"), ""),
         (
             replace(
-                NODES, severity=Severity.WARNING, program="trl", program_versions=("1.16.0",), field="warmup_ratio"
+                NODES,
+                severity=Severity.WARNING,
+                stage=Stage.RUN,
+                program="trl",
+                program_versions=("1.16.0",),
+                field="warmup_ratio",
             ),
             "TRL 1.16.0 may accept this (warmup_ratio)",
         ),
@@ -120,7 +140,7 @@ def test_annotation(found: Finding, expected: str) -> None:
 def test_what_the_file_holds_cannot_steer_the_terminal() -> None:
     shown = render("text", report(ODD))
     assert "9 |     # größe 模型 e\u0301 \\x1b[31m\\u202e end\n" in shown
-    assert "  |             ^^^^ Kubeflow Trainer 2.2 and 2.3 accept this\n" in shown
+    assert "  |             ^^^^ Kubeflow Trainer 2.2 and 2.3 may refuse this\n" in shown
     assert "\x1b" not in shown
     assert "\u202e" not in shown
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from trainlint.catalogue import FAMILIES, OWN_RULES, all_rules, find_rule, nearest_rule
 from trainlint.cli import main
-from trainlint.findings import Finding
+from trainlint.findings import Finding, Stage
 from trainlint.programs.kubeflow.objects import TrainJob
 from trainlint.programs.table import PROGRAMS, Program
 from trainlint.report import Report
@@ -29,7 +29,7 @@ def test_codes_names_and_families() -> None:
     assert [r.code for r in RULES] == sorted({r.code for r in RULES})
     assert len({r.name for r in RULES}) == len(RULES)
     for known in RULES:
-        assert re.fullmatch(rf"(?:{'|'.join(FAMILIES)})\d{{3}}", known.code)
+        assert re.fullmatch(rf"(?:{'|'.join(FAMILIES)})\d{{3}}", known.code), f"FAMILIES has no family of {known.code}"
         assert re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", known.name)
 
 
@@ -109,6 +109,6 @@ def test_a_code_or_name_is_taken_once() -> None:
         yield from ()
 
     with pytest.raises(ValueError, match="taken by TT102"):
-        rule("TT102", "another-name")(check)
+        rule("TT102", "another-name", stage=Stage.LOAD)(check)
     with pytest.raises(ValueError, match="taken by TT102"):
-        rule("TT999", "single-node-model")(check)
+        rule("TT999", "single-node-model", stage=Stage.LOAD)(check)

@@ -15,13 +15,23 @@ from pathlib import Path
 
 from cases import FIXTURES, ROOT, WITHOUT, Case, cases
 from trainlint.catalogue import FAMILIES, all_rules
-from trainlint.findings import Severity
+from trainlint.findings import Severity, Stage
 from trainlint.rule import Rule
 
 PAGES = ROOT / "docs" / "rules"
 SHOWN_WHOLE = 3
 """The number of findings that are shown with their lines; of further ones only the first line is shown."""
 
+_STAGES = {
+    Stage.ADMISSION: "Shows at admission.",
+    Stage.CREATE: "Shows when the JobSet, its Jobs or pods are created.",
+    Stage.LOAD: "Shows when the file is loaded.",
+    Stage.START: "Shows at the start, after the file was loaded.",
+    Stage.PREPARE: "Shows when the model is prepared for training.",
+    Stage.TRAIN: "Shows at a training step.",
+    Stage.SAVE: "Shows when something is saved, after training.",
+    Stage.RUN: "Nothing stops: the run is not what was meant.",
+}
 _LANGUAGES = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".sh": "sh"}
 _HEADER = re.compile(r"^\S+:\d+:\d+: (\w+) ([A-Z]{2}\d{3}) ", re.MULTILINE)
 
@@ -35,14 +45,16 @@ def pages() -> dict[Path, str]:
 def _index(rules: list[Rule]) -> str:
     lines = ["# Rules", ""]
     for family, title in FAMILIES.items():
-        lines += [f"## {title}", "", "| code | name | severity | what it finds |", "| --- | --- | --- | --- |"]
-        lines += [
-            f"| [{rule.code}]({rule.code}.md) | `{rule.name}` | {_severity(rule)} | {_cell(rule.summary)} |"
-            for rule in rules
-            if rule.code.startswith(family)
-        ]
+        lines += [f"## {title}", "", "| code | name | severity | stage | what it finds |"]
+        lines.append("| --- | --- | --- | --- | --- |")
+        lines += [f"| {' | '.join(_row(rule))} |" for rule in rules if rule.code.startswith(family)]
         lines.append("")
     return "\n".join(lines)
+
+
+def _row(rule: Rule) -> tuple[str, ...]:
+    link = f"[{rule.code}]({rule.code}.md)"
+    return link, f"`{rule.name}`", _severity(rule), rule.stage.value, _cell(rule.summary)
 
 
 def _cell(text: str) -> str:
@@ -65,7 +77,8 @@ def _levels() -> dict[str, set[str]]:
 
 
 def _page(rule: Rule) -> str:
-    lines = [f"# {rule.code} {rule.name}", "", f"Severity: {_severity(rule)}.", "", rule.documentation, ""]
+    lines = [f"# {rule.code} {rule.name}", "", f"Severity: {_severity(rule)}. {_STAGES[rule.stage]}", ""]
+    lines += [rule.documentation, ""]
     if rule.code in WITHOUT:
         return "\n".join(lines)
     bad, good = _example(rule, "bad"), _example(rule, "good")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from trainlint import __version__
-from trainlint.findings import Severity
+from trainlint.findings import Severity, Stage
 from trainlint.reports import FORMATS
 from trainlint.settings import RUNTIMES, Overrides, SettingsError
 from trainlint.targets import Target, TargetError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trainlint.report import Report
     from trainlint.settings import Settings
 
+_STAGES = [stage.value for stage in Stage]
 _SEVERITIES = [severity.value for severity in Severity]
 _RUNTIMES_HELP = "A runtime that is not in the repository is a note (open, the default) or an error (closed)."
 
@@ -122,6 +123,10 @@ def _severity(_: click.Context, __: click.Parameter, value: str | None) -> Sever
     return None if value is None else Severity(value)
 
 
+def _stages(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[Stage, ...]:
+    return tuple(Stage(value) for value in values)
+
+
 @main.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--format", "format_", type=click.Choice(FORMATS), help="Format of the report (default: text).")
@@ -136,6 +141,14 @@ def _severity(_: click.Context, __: click.Parameter, value: str | None) -> Sever
 )
 @click.option("--select", multiple=True, callback=_selectors, metavar="RULES", help="Use only these rules.")
 @click.option("--ignore", multiple=True, callback=_selectors, metavar="RULES", help="Do not use these rules.")
+@click.option(
+    "--stage",
+    "stages",
+    multiple=True,
+    type=click.Choice(_STAGES),
+    callback=_stages,
+    help="Report only what shows at this stage of a job.",
+)
 @click.option("--exclude", multiple=True, callback=_patterns, metavar="PATTERNS", help="Do not check these files.")
 @click.option("--force-exclude", is_flag=True, help="Exclude files even when they are named.")
 @click.option("--runtimes", type=click.Choice(RUNTIMES), help=_RUNTIMES_HELP)
@@ -165,6 +178,7 @@ def check(
     targets: dict[str, Target],
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    stages: tuple[Stage, ...],
     exclude: tuple[str, ...],
     force_exclude: bool,
     runtimes: str | None,
@@ -191,6 +205,7 @@ def check(
     overrides = Overrides(
         select=select,
         ignore=ignore,
+        stages=stages,
         exclude=exclude,
         targets=targets,
         runtimes=runtimes,
@@ -347,14 +362,21 @@ def list_rules(format_: str) -> None:
         import json
 
         rows = [
-            {"code": r.code, "name": r.name, "severity": r.severity.value, "ruleSet": r.module, "summary": r.summary}
+            {
+                "code": r.code,
+                "name": r.name,
+                "severity": r.severity.value,
+                "stage": r.stage.value,
+                "ruleSet": r.module,
+                "summary": r.summary,
+            }
             for r in rules
         ]
         _print(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
         return
     width = max(len(r.name) for r in rules)
     for r in rules:
-        _print(f"{r.code}  {r.name:{width}}  {r.severity.value:7}  {r.summary}\n")
+        _print(f"{r.code}  {r.name:{width}}  {r.severity.value:7}  {r.stage.value:9}  {r.summary}\n")
 
 
 @main.command()
@@ -367,7 +389,7 @@ def explain(rule: str) -> None:
     if found is None:
         near = nearest_rule(rule)
         _stop(f"unknown rule {rule!r}" + (f', did you mean "{near}"?' if near else ""))
-    _print(f"{found.code} {found.name} ({found.severity.value})\n\n{found.documentation}\n")
+    _print(f"{found.code} {found.name} ({found.severity.value}, {found.stage.value})\n\n{found.documentation}\n")
 
 
 @main.command("resolve")

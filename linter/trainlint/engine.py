@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -275,22 +275,27 @@ class Run:
     def _findings(self, candidate: Candidate, source: Source) -> Iterator[Finding]:
         """The findings of a file; an exception in trainlint ends the check of a subject, not that of the others."""
         workspace = self._workspace(candidate.workspace)
+        stages = workspace.settings.stages
         self._parsed += bool(source.documents or source.trouble)
-        yield from _trouble(workspace, source)
         subjects = workspace.recogniser.subjects(source)
         self._recognised += bool(subjects)
-        for program, subject in subjects:
-            with workspace.faults.of(subject.field.document, program.name):
-                yield from self._verdicts(workspace, program, subject)
+        verdicts = (self._guarded(workspace, *owned) for owned in subjects)
+        for finding in chain(_trouble(workspace, source), *verdicts):
+            if not stages or finding.stage in stages:
+                yield finding
+
+    def _guarded(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[Finding]:
+        with workspace.faults.of(subject.field.document, program.name):
+            yield from self._verdicts(workspace, program, subject)
 
     def _unused(self, candidate: Candidate, path: str, comments: Suppressed) -> Iterator[Finding]:
         """Findings on comments that suppress nothing, except those that name rules which this run leaves out."""
+        settings = self._workspace(candidate.workspace).settings
         idle = list(comments.unused())
-        if not idle:
+        if not idle or settings.stages:
             return
         from trainlint.own_rules import UnusedSuppression
 
-        settings = self._workspace(candidate.workspace).settings
         looked_for = list(selected(all_rules(), settings.select, settings.ignore))
         left_out = set(all_rules()).difference(looked_for)
         for suppression, words in islice(idle, BUDGET.findings):
@@ -336,7 +341,8 @@ class Run:
         if target.how is How.NOT_STATED:
             first, last = minor(target.versions[0]), minor(target.versions[-1])
             self._notice(
-                f"no file states the release of {program.title}: checked for {first} to {last}; pin it, or set "
+                f"no file states the release of {program.title}: checked for "
+                f"{last if first == last else f'{first} to {last}'}; pin it, or set "
                 f'{program.name} = "{last}" in [tool.trainlint.targets]'
             )
 
@@ -445,6 +451,7 @@ def _run_rules(
                         rule=rule.code,
                         name=rule.name,
                         severity=rule.severity,
+                        stage=rule.stage,
                         program=rule.program or program,
                         version=release,
                     )

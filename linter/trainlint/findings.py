@@ -29,6 +29,27 @@ class Severity(enum.Enum):
         return self.rank >= threshold.rank
 
 
+class Stage(enum.Enum):
+    """When a user learns of a fault, in the order of a job's life; `run` for what never raises but was not meant."""
+
+    ADMISSION = "admission"
+    """The webhooks and the API server refuse the object."""
+    CREATE = "create"
+    """The JobSet, the Jobs or their pods cannot be created."""
+    LOAD = "load"
+    """The file is read and checked."""
+    START = "start"
+    """The launcher, or the constructor of a trainer, an accelerator or a recipe."""
+    PREPARE = "prepare"
+    """The model is wrapped, the engine or the recipe set up."""
+    TRAIN = "train"
+    """A training step."""
+    SAVE = "save"
+    """A checkpoint or the trained model is saved."""
+    RUN = "run"
+    """Nothing raises."""
+
+
 _RANKS = {Severity.NOTE: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 
 
@@ -76,8 +97,8 @@ class Fix:
 class Finding:
     """One thing that is wrong at one place.
 
-    A rule fills in what it knows; the engine adds rule, name, program, release and, unless the rule gave one, the
-    severity. `field` is the path as the program spells it, `yaml_path` the true one.
+    A rule fills in what it knows; the engine adds rule, name, program, release and, unless the rule gave them, severity
+    and stage. `field` is the path as the program spells it, `yaml_path` the true one.
     """
 
     message: str
@@ -87,6 +108,8 @@ class Finding:
     yaml_path: str
     help: str = ""
     severity: Severity | None = None
+    stage: Stage | None = None
+    """When the program raises; the engine fills in what the rule says."""
     program: str = ""
     program_versions: tuple[str, ...] = ()
     releases: str = ""
@@ -118,8 +141,10 @@ class Finding:
         """The severity; every reported finding has one."""
         return self.severity or Severity.ERROR
 
-    def stamped(self, *, rule: str, name: str, severity: Severity, program: str, version: str | None) -> Finding:
-        """This finding with its rule, its program, its release and a severity."""
+    def stamped(
+        self, *, rule: str, name: str, severity: Severity, stage: Stage, program: str, version: str | None
+    ) -> Finding:
+        """This finding with its rule, its program, its release, a severity and a stage."""
         return replace(
             self,
             message=shortened(self.message, BUDGET.message),
@@ -127,6 +152,7 @@ class Finding:
             rule=rule,
             name=name,
             severity=self.severity or severity,
+            stage=self.stage or stage,
             program=self.program or program,
             program_versions=() if version is None else (version,),
         )
@@ -140,6 +166,7 @@ class Details(TypedDict, total=False):
 
     help: str
     severity: Severity | None
+    stage: Stage | None
     field: str | None
     program: str
     related: tuple[Related, ...]

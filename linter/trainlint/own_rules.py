@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from trainlint.findings import Finding, Severity, Span
+from trainlint.findings import Finding, Severity, Span, Stage
 from trainlint.repository.files import Trouble
 from trainlint.rule import rule
 from trainlint.suppressions import Suppression
@@ -26,7 +26,7 @@ class BrokenFile:
         return Finding(message, self.span, self.trouble.document, "", "", help=help, severity=severity)
 
 
-@rule("TL001", "unparsable-file")
+@rule("TL001", "unparsable-file", stage=Stage.LOAD)
 def unparsable_file(file: BrokenFile) -> Iterator[Finding]:
     """A file for a known program is not valid YAML, or not text.
 
@@ -53,7 +53,7 @@ class Excess:
     help: str
 
 
-@rule("TL003", "beyond-budget", severity=Severity.NOTE)
+@rule("TL003", "beyond-budget", stage=Stage.LOAD, severity=Severity.NOTE)
 def beyond_budget(excess: Excess) -> Iterator[Finding]:
     """A file is so large, or so deeply nested, that it is checked only up to this place.
 
@@ -81,7 +81,7 @@ class Fault:
     error: str
 
 
-@rule("TL004", "internal-error")
+@rule("TL004", "internal-error", stage=Stage.RUN)
 def internal_error(fault: Fault) -> Iterator[Finding]:
     """trainlint itself failed on this file, and did not check all of it.
 
@@ -116,7 +116,7 @@ class UnusedSuppression:
         return Finding(message, Span(self.path, at.line, at.column, at.line, at.end_column), 0, "", "", help=help)
 
 
-@rule("TL002", "unused-suppression", severity=Severity.NOTE)
+@rule("TL002", "unused-suppression", stage=Stage.RUN, severity=Severity.NOTE)
 def unused_suppression(comment: UnusedSuppression) -> Iterator[Finding]:
     """A suppression comment suppresses nothing.
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import TypeVar
 
-from trainlint.findings import Finding, Severity
+from trainlint.findings import Finding, Severity, Stage
 
 Check = TypeVar("Check", bound=Callable[..., Iterable[Finding]])
 
@@ -19,7 +19,7 @@ _REGISTRY: dict[str, Rule] = {}
 
 @dataclass(frozen=True)
 class Rule:
-    """A check with its code, name, default severity and the program whose verdict it gives.
+    """A check with its code, name, default severity and stage, and the program whose verdict it gives.
 
     `program` is None for the subject's own program.
     """
@@ -28,6 +28,7 @@ class Rule:
     name: str
     check: Callable[..., Iterable[Finding]]
     severity: Severity
+    stage: Stage
     program: str | None
     ordinary_elsewhere: bool = False
     """Releases without the finding accept the setting as an ordinary one, for example a key that they have."""
@@ -75,6 +76,7 @@ def rule(
     code: str,
     name: str,
     *,
+    stage: Stage,
     severity: Severity = Severity.ERROR,
     program: str | None = None,
     ordinary_elsewhere: bool = False,
@@ -82,14 +84,15 @@ def rule(
     """Register a function as a rule.
 
     The type of its first parameter is the view that it looks at; a second parameter gets the facts of the release. Its
-    docstring is its documentation. `program` names the program of the verdict where that is not the subject's own.
+    docstring is its documentation. `stage` says when its findings show; a finding may say another. `program` names the
+    program of the verdict where that is not the subject's own.
     """
 
     def register(check: Check) -> Check:
         taken = [other.code for other in _REGISTRY.values() if code == other.code or name == other.name]
         if taken:
             raise ValueError(f"{code} {name}: code or name is taken by {taken[0]}")
-        _REGISTRY[code] = Rule(code, name, check, severity, program, ordinary_elsewhere)
+        _REGISTRY[code] = Rule(code, name, check, severity, stage, program, ordinary_elsewhere)
         return check
 
     return register

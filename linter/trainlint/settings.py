@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trainlint.budget import BUDGET
-from trainlint.findings import Severity, did_you_mean
+from trainlint.findings import Severity, Stage, did_you_mean
 from trainlint.reports import FORMATS
 from trainlint.repository.discover import Excluder
 from trainlint.targets import Cluster, Target, TargetError, parse_target
@@ -37,6 +37,8 @@ class Settings:
     exclude: tuple[str, ...] = ()
     targets: Mapping[str, Target] = field(default_factory=dict)
     runtimes: str = "open"
+    stages: tuple[Stage, ...] = ()
+    """Report only findings of these stages; empty for all."""
     fail_on: Severity = Severity.ERROR
     format: str = "text"
     cluster: Cluster = field(default_factory=Cluster)
@@ -77,6 +79,7 @@ class Overrides:
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    stages: tuple[Stage, ...] = ()
     exclude: tuple[str, ...] = ()
     targets: Mapping[str, Target] = field(default_factory=dict)
     runtimes: str | None = None
@@ -92,6 +95,7 @@ class Overrides:
             settings,
             select=self.select or settings.select,
             ignore=settings.ignore + self.ignore,
+            stages=self.stages,
             exclude=settings.exclude + self.exclude,
             targets={**settings.targets, **self.targets},
             chosen=self.targets,

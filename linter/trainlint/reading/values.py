@@ -412,6 +412,7 @@ class Field:
             yaml_path=self.yaml_path,
             help=details.get("help", ""),
             severity=details.get("severity"),
+            stage=details.get("stage"),
             program=details.get("program", ""),
             related=self.related + details.get("related", ()),
             fix=details.get("fix"),

@@ -10,7 +10,8 @@ Keys of the object, all of them always there:
 
 Keys of a finding:
 
-- `rule`, `name`, `severity`, `program`, `programVersions`, `message`, `help` (may be empty);
+- `rule`, `name`, `severity`, `stage` (when it shows: `admission`, `create`, `load`, `start`, `prepare`, `train`,
+  `save`, or `run` for what never raises), `program`, `programVersions`, `message`, `help` (may be empty);
 - `release`: how it is `known` (`chosen`, `stated`, `range`, `unknown`, `not stated`; empty for trainlint's own rules)
   and the place that it comes `from`;
 - `path` as the user would write it, `document` (index among the file's non-empty documents), `field` (the path as the
@@ -68,6 +69,7 @@ def _finding(finding: Finding, report: Report, options: RenderOptions) -> Json:
         "rule": finding.rule,
         "name": finding.name,
         "severity": finding.level.value,
+        "stage": finding.stage.value if finding.stage else "",
         "program": finding.program,
         "programVersions": list(finding.program_versions),
         "release": {"known": finding.stated, "from": finding.stated_at},

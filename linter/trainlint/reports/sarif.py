@@ -170,6 +170,7 @@ def _descriptor(rule: Rule) -> om.ReportingDescriptor:
             "tags": [rule.module, *([rule.program] if rule.program else [])],
             "precision": "very-high" if rule.severity is Severity.ERROR else "high",
             "problem.severity": _PROBLEM_SEVERITIES[rule.severity],
+            "stage": rule.stage.value,
         },
     )
 
@@ -211,6 +212,7 @@ def _results(
             fixes=_fixes(finding, text, options),
             properties={
                 "program": finding.program,
+                "stage": finding.stage.value if finding.stage else "",
                 "programVersions": list(finding.program_versions),
                 "document": finding.document,
                 "field": finding.field,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trainlint.findings import Finding, Severity, Span
+from trainlint.findings import Finding, Severity, Span, Stage
 from trainlint.programs.table import PROGRAMS, VERDICT_ONLY, about, title
 from trainlint.reading.text import MASK, Stretch, Text
 from trainlint.report import Report
@@ -18,7 +18,13 @@ CUT = "..."
 
 _COLORS = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: "1;36"}
 
-_VERDICTS = {Severity.ERROR: ("refuses", "refuse"), Severity.WARNING: ("accepts", "accept")}
+_LATER = {
+    Stage.START: " at the start",
+    Stage.PREPARE: " when the model is prepared",
+    Stage.TRAIN: " at the first step",
+    Stage.SAVE: " when it saves, after training",
+}
+"""When a program stops that has already taken its settings."""
 
 
 def render(report: Report, options: RenderOptions) -> str:
@@ -67,15 +73,19 @@ def annotation(finding: Finding) -> str:
     maker = VERDICT_ONLY.get(finding.program)
     program = PROGRAMS.get(maker or finding.program)
     thing = about(finding.field)
-    verb, plural = _VERDICTS[Severity.ERROR if finding.refused_by_some else finding.level]
-    if maker is None and len(finding.program_versions) > 1 and not finding.releases.startswith("since"):
-        verb = plural
-    if maker is None and program and program.several_readers and finding.level is Severity.WARNING:
-        verb = f"may {plural}"
+    stage = finding.stage or Stage.RUN
+    verb = "accept" if stage is Stage.RUN else "stop on" if stage in _LATER else "refuse"
+    sure = stage is Stage.RUN or finding.level is Severity.ERROR or finding.refused_by_some
+    several = maker is None and len(finding.program_versions) > 1 and not finding.releases.startswith("since")
+    if not sure or (stage is Stage.RUN and program is not None and program.several_readers):
+        verb = f"may {verb}"
+    elif not several:
+        verb = "stops on" if verb == "stop on" else f"{verb}s"
     if maker is None:
         said = f"{_release(finding.program, finding)} {verb} {thing}"
     else:
         said = f"{title(finding.program)} {verb} what {_release(maker, finding)} makes of {thing}"
+    said += _LATER.get(stage, "")
     return f"{said} ({finding.field})" if finding.field else said
 
 

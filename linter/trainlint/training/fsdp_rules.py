@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from trainlint.findings import Edit, Finding, Fix, Severity, did_you_mean, one_of
+from trainlint.findings import Edit, Finding, Fix, Severity, Stage, did_you_mean, one_of
 from trainlint.reading.values import Field, Value
 from trainlint.rule import rule
 from trainlint.training.fsdp import FSDP2_ALWAYS, STRATEGIES, FsdpRun, FsdpSetup
@@ -16,7 +16,7 @@ from trainlint.training.fsdp import FSDP2_ALWAYS, STRATEGIES, FsdpRun, FsdpSetup
 T = TypeVar("T")
 
 
-@rule("FS001", "unread-fsdp-key", severity=Severity.WARNING)
+@rule("FS001", "unread-fsdp-key", stage=Stage.RUN, severity=Severity.WARNING)
 def unread_fsdp_key(setup: FsdpSetup) -> Iterator[Finding]:
     """A key of the FSDP settings is not read.
 
@@ -43,7 +43,7 @@ def unread_fsdp_key(setup: FsdpSetup) -> Iterator[Finding]:
             )
 
 
-@rule("FS002", "fsdp-version")
+@rule("FS002", "fsdp-version", stage=Stage.START)
 def fsdp_version(setup: FsdpSetup) -> Iterator[Finding]:
     """The FSDP version does not exist, or this release does not read it.
 
@@ -66,7 +66,7 @@ def fsdp_version(setup: FsdpSetup) -> Iterator[Finding]:
         )
 
 
-@rule("FS003", "sharding-strategy")
+@rule("FS003", "sharding-strategy", stage=Stage.START)
 def sharding_strategy(setup: FsdpSetup) -> Iterator[Finding]:
     """The sharding strategy is unknown.
 
@@ -84,7 +84,7 @@ def sharding_strategy(setup: FsdpSetup) -> Iterator[Finding]:
     yield from _unknown_word(setup, "strategy", setup.strategy, help)
 
 
-@rule("FS004", "wrap-policy")
+@rule("FS004", "wrap-policy", stage=Stage.START)
 def wrap_policy(setup: FsdpSetup) -> Iterator[Finding]:
     """The wrap policy is unknown.
 
@@ -97,7 +97,7 @@ def wrap_policy(setup: FsdpSetup) -> Iterator[Finding]:
     yield from _unknown_word(setup, "wrap_policy", setup.wrap_policy)
 
 
-@rule("FS005", "backward-prefetch")
+@rule("FS005", "backward-prefetch", stage=Stage.START)
 def backward_prefetch(setup: FsdpSetup) -> Iterator[Finding]:
     """The backward prefetch is unknown.
 
@@ -109,7 +109,7 @@ def backward_prefetch(setup: FsdpSetup) -> Iterator[Finding]:
     yield from _unknown_word(setup, "backward_prefetch", setup.backward_prefetch)
 
 
-@rule("FS006", "state-dict-type")
+@rule("FS006", "state-dict-type", stage=Stage.START)
 def state_dict_type(setup: FsdpSetup) -> Iterator[Finding]:
     """The state dict type is unknown, or this FSDP version does not have it.
 
@@ -138,7 +138,7 @@ def _unknown_word(setup: FsdpSetup, setting: str, value: Value[str], help: str =
         )
 
 
-@rule("FS007", "fsdp-boolean")
+@rule("FS007", "fsdp-boolean", stage=Stage.START)
 def fsdp_boolean(setup: FsdpSetup) -> Iterator[Finding]:
     """A switch is neither true nor false.
 
@@ -165,7 +165,7 @@ def _not_what_is_written(field: Field) -> str:
     return f', not "{field.written}"' if field.written else ""
 
 
-@rule("FS008", "size-wrap-without-size")
+@rule("FS008", "size-wrap-without-size", stage=Stage.START)
 def size_wrap_without_size(setup: FsdpSetup) -> Iterator[Finding]:
     """SIZE_BASED_WRAP has no size, or a size that is not an integer.
 
@@ -194,7 +194,7 @@ def size_wrap_without_size(setup: FsdpSetup) -> Iterator[Finding]:
         )
 
 
-@rule("FS009", "layer-class-names")
+@rule("FS009", "layer-class-names", stage=Stage.START)
 def layer_class_names(setup: FsdpSetup) -> Iterator[Finding]:
     """The layer classes are not comma-separated class names.
 
@@ -228,7 +228,7 @@ def layer_class_names(setup: FsdpSetup) -> Iterator[Finding]:
         yield classes.finding(what, help=help, severity=setup.facts.class_names)
 
 
-@rule("FS010", "unsynced-ram-loading")
+@rule("FS010", "unsynced-ram-loading", stage=Stage.START)
 def unsynced_ram_loading(setup: FsdpSetup) -> Iterator[Finding]:
     """Only the first process loads the weights, and the others never get them.
 
@@ -247,7 +247,7 @@ def unsynced_ram_loading(setup: FsdpSetup) -> Iterator[Finding]:
         )
 
 
-@rule("FS011", "fsdp2-reshard-word")
+@rule("FS011", "fsdp2-reshard-word", stage=Stage.START)
 def fsdp2_reshard_word(setup: FsdpSetup) -> Iterator[Finding]:
     """reshard_after_forward is not a boolean under FSDP2.
 
@@ -267,7 +267,7 @@ def fsdp2_reshard_word(setup: FsdpSetup) -> Iterator[Finding]:
         )
 
 
-@rule("FS012", "checkpoint-offload-alone")
+@rule("FS012", "checkpoint-offload-alone", stage=Stage.START)
 def checkpoint_offload_alone(setup: FsdpSetup) -> Iterator[Finding]:
     """Checkpoint offloading is on without activation checkpointing, or under FSDP1.
 
@@ -290,7 +290,7 @@ def checkpoint_offload_alone(setup: FsdpSetup) -> Iterator[Finding]:
         yield offload.finding(f"{offload.field.name} needs FSDP2", help="set fsdp_version: 2", severity=severity)
 
 
-@rule("FS013", "checkpointing-without-wrap", severity=Severity.WARNING)
+@rule("FS013", "checkpointing-without-wrap", stage=Stage.PREPARE, severity=Severity.WARNING)
 def checkpointing_without_wrap(setup: FsdpSetup) -> Iterator[Finding]:
     """FSDP2 cannot checkpoint activations without a wrap policy.
 
@@ -315,7 +315,7 @@ def _no_policy(setup: FsdpSetup) -> bool:
     return policy.absent or policy.is_("NO_WRAP")
 
 
-@rule("FS014", "fsdp-beside-deepspeed")
+@rule("FS014", "fsdp-beside-deepspeed", stage=Stage.START)
 def fsdp_beside_deepspeed(setup: FsdpSetup) -> Iterator[Finding]:
     """FSDP and DeepSpeed are both configured.
 
@@ -336,7 +336,7 @@ def fsdp_beside_deepspeed(setup: FsdpSetup) -> Iterator[Finding]:
         )
 
 
-@rule("FS020", "strategy-not-read", severity=Severity.WARNING)
+@rule("FS020", "strategy-not-read", stage=Stage.RUN, severity=Severity.WARNING)
 def strategy_not_read(setup: FsdpSetup) -> Iterator[Finding]:
     """The sharding strategy is in a key that FSDP1 does not read.
 
@@ -378,7 +378,7 @@ def _renamed(field: Field, name: str) -> Fix | None:
     return Fix(f"rename the key to {name}", (Edit(key.start, key.end, name),), safe=False)
 
 
-@rule("FS021", "reshard-without-fsdp2", severity=Severity.WARNING)
+@rule("FS021", "reshard-without-fsdp2", stage=Stage.RUN, severity=Severity.WARNING)
 def reshard_without_fsdp2(setup: FsdpSetup) -> Iterator[Finding]:
     """A setting of FSDP2 is given although FSDP1 runs.
 
@@ -404,7 +404,7 @@ def reshard_without_fsdp2(setup: FsdpSetup) -> Iterator[Finding]:
         )
 
 
-@rule("FS022", "fsdp1-setting-under-fsdp2", severity=Severity.WARNING)
+@rule("FS022", "fsdp1-setting-under-fsdp2", stage=Stage.RUN, severity=Severity.WARNING)
 def fsdp1_setting_under_fsdp2(setup: FsdpSetup) -> Iterator[Finding]:
     """A setting of FSDP1 is given although FSDP2 runs.
 
@@ -444,7 +444,7 @@ def _instead(setup: FsdpSetup, setting: str) -> str:
     return "remove it"
 
 
-@rule("FS023", "unused-fsdp-settings", severity=Severity.WARNING)
+@rule("FS023", "unused-fsdp-settings", stage=Stage.RUN, severity=Severity.WARNING)
 def unused_fsdp_settings(setup: FsdpSetup) -> Iterator[Finding]:
     """FSDP settings are given although FSDP is off.
 
@@ -467,7 +467,7 @@ def unused_fsdp_settings(setup: FsdpSetup) -> Iterator[Finding]:
         )
 
 
-@rule("FS024", "single-fsdp-unit", severity=Severity.WARNING)
+@rule("FS024", "single-fsdp-unit", stage=Stage.RUN, severity=Severity.WARNING)
 def single_fsdp_unit(setup: FsdpSetup) -> Iterator[Finding]:
     """The model is one FSDP unit.
 
@@ -498,7 +498,7 @@ def single_fsdp_unit(setup: FsdpSetup) -> Iterator[Finding]:
         )
 
 
-@rule("FS025", "unused-wrap-setting", severity=Severity.WARNING)
+@rule("FS025", "unused-wrap-setting", stage=Stage.RUN, severity=Severity.WARNING)
 def unused_wrap_setting(setup: FsdpSetup) -> Iterator[Finding]:
     """The wrap policy does not use this setting.
 
@@ -525,7 +525,7 @@ def _unused(value: Value[T], policy: str, severity: Severity) -> Finding:
     )
 
 
-@rule("FS026", "hybrid-on-one-machine", severity=Severity.WARNING)
+@rule("FS026", "hybrid-on-one-machine", stage=Stage.RUN, severity=Severity.WARNING)
 def hybrid_on_one_machine(setup: FsdpSetup) -> Iterator[Finding]:
     """A hybrid strategy on one machine shards like a plain one.
 
@@ -545,7 +545,7 @@ def hybrid_on_one_machine(setup: FsdpSetup) -> Iterator[Finding]:
         )
 
 
-@rule("FS040", "two-checkpointings")
+@rule("FS040", "two-checkpointings", stage=Stage.START)
 def two_checkpointings(run: FsdpRun) -> Iterator[Finding]:
     """Activations are checkpointed twice.
 
@@ -570,7 +570,7 @@ def two_checkpointings(run: FsdpRun) -> Iterator[Finding]:
         )
 
 
-@rule("FS041", "save-only-sharded-model")
+@rule("FS041", "save-only-sharded-model", stage=Stage.LOAD)
 def save_only_sharded_model(run: FsdpRun) -> Iterator[Finding]:
     """save_only_model does not work with a sharded state dict.
 
@@ -592,7 +592,7 @@ def save_only_sharded_model(run: FsdpRun) -> Iterator[Finding]:
         )
 
 
-@rule("FS042", "save-only-model-and-best")
+@rule("FS042", "save-only-model-and-best", stage=Stage.LOAD)
 def save_only_model_and_best(run: FsdpRun) -> Iterator[Finding]:
     """save_only_model does not work with load_best_model_at_end under FSDP.
 
@@ -610,7 +610,7 @@ def save_only_model_and_best(run: FsdpRun) -> Iterator[Finding]:
         )
 
 
-@rule("FS043", "eight-bit-optimizer", severity=Severity.WARNING)
+@rule("FS043", "eight-bit-optimizer", stage=Stage.SAVE, severity=Severity.WARNING)
 def eight_bit_optimizer(run: FsdpRun) -> Iterator[Finding]:
     """The state of an 8-bit optimizer cannot be gathered from its shards.
 
@@ -629,7 +629,7 @@ def eight_bit_optimizer(run: FsdpRun) -> Iterator[Finding]:
         )
 
 
-@rule("FS044", "quant-storage")
+@rule("FS044", "quant-storage", stage=Stage.PREPARE)
 def quant_storage(run: FsdpRun) -> Iterator[Finding]:
     """4-bit weights under FSDP1 are not stored in the dtype of the other parameters.
 
@@ -655,7 +655,7 @@ def quant_storage(run: FsdpRun) -> Iterator[Finding]:
         )
 
 
-@rule("FS045", "deepspeed-under-fsdp")
+@rule("FS045", "deepspeed-under-fsdp", stage=Stage.START)
 def deepspeed_under_fsdp(run: FsdpRun) -> Iterator[Finding]:
     """The training arguments ask for DeepSpeed, but the launcher sets up FSDP.
 
@@ -675,7 +675,7 @@ def deepspeed_under_fsdp(run: FsdpRun) -> Iterator[Finding]:
         )
 
 
-@rule("FS046", "auto-batch-size-under-fsdp", severity=Severity.WARNING)
+@rule("FS046", "auto-batch-size-under-fsdp", stage=Stage.TRAIN, severity=Severity.WARNING)
 def auto_batch_size_under_fsdp(run: FsdpRun) -> Iterator[Finding]:
     """auto_find_batch_size does not work under FSDP.
 

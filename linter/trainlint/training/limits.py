@@ -10,8 +10,9 @@ on an unknown value does not hold. `rl sample_packing` holds when both are set t
     a|b#>1    more than one of them is true   a|b#<2    fewer than two are
     a~x       the text of a contains x, in any case
 
-`true` and `false` are the booleans themselves. `a.b` is a key of the section `a`. A program's limits are in
-programs/PROGRAM/limits.txt.
+`true` and `false` are the booleans themselves. `a.b` is a key of the section `a`. A word before the colon (`start`,
+`prepare`, `train`, `save`) says when the program refuses, where that is later than its rule says. A program's limits
+are in programs/PROGRAM/limits.txt.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
+from trainlint.findings import Stage
 from trainlint.reading.scalars import Dialect, Plain, plain_value
 from trainlint.reading.values import UNKNOWN
 
@@ -95,7 +97,7 @@ class Limit:
 
     `at` names the setting that the finding is placed at (of several, the first that is given). `since` and `until` are
     the first and the last known release that refuse. `converted`: the program checks after it has converted the values
-    to the types of their fields.
+    to the types of their fields. `stage` is when it refuses, where that is not when its rule says.
     """
 
     at: str
@@ -105,6 +107,7 @@ class Limit:
     since: str = ""
     until: str = ""
     converted: bool = False
+    stage: Stage | None = None
 
     def holds(self, reading: Reading) -> bool:
         """Every term of the limit holds."""
@@ -121,6 +124,9 @@ class Limit:
 
     def applies_to(self, release: str, order: Sequence[str]) -> bool:
         """The limit is one of this release; `order` has the known releases, oldest first."""
+        unknown = {self.since, self.until} - {"", *order}
+        if unknown:
+            raise ValueError(f"the limit on {self.when} names {min(unknown)}, which is not a known release")
         index = order.index(release)
         return (not self.since or order.index(self.since) <= index) and (
             not self.until or index <= order.index(self.until)
@@ -148,11 +154,13 @@ def refused(
         if limit.holds(seen):
             place = limit.place(seen)
             at_key = place.is_sequence or place.is_mapping
-            yield place.finding(limit.message + why, help=limit.help, severity=severity, at_key=at_key)
+            yield place.finding(
+                limit.message + why, help=limit.help, severity=severity, stage=limit.stage, at_key=at_key
+            )
 
 
 _PART = re.compile(r"\[(\S+)\]\n|(\S.*)\n {4}(?!-> )(.+)\n(?: {4}-> (.+)\n)?")
-_LIMIT = re.compile(r"(?=[\d.])(\d+(?:\.\d+)+)?(\.\.)?(\d+(?:\.\d+)+)?( converted)?: (.+)")
+_LIMIT = re.compile(r"(?=[\d.])(\d+(?:\.\d+)+)?(\.\.)?(\d+(?:\.\d+)+)?( converted)?(?: (\w+))?: (.+)")
 _PLACE = re.compile(r"@\(([\w.|]*)\) ?|@(!?([\w.|]+))")
 
 
@@ -198,10 +206,19 @@ def _limit(line: str, message: str, help: str) -> Limit:
     place = _PLACE.search(line)
     if match is None or place is None:
         raise ValueError(f"not a limit: {line}")
-    since, dots, until, converted, when = match.groups()
+    since, dots, until, converted, stage, when = match.groups()
     at = place[3] if place[1] is None else place[1]
     when = _PLACE.sub(lambda found: found[2] or "", when)
-    return Limit(at, when, message, help, since or "", (until if dots else since) or "", bool(converted))
+    return Limit(
+        at,
+        when,
+        message,
+        help,
+        since or "",
+        (until if dots else since) or "",
+        bool(converted),
+        Stage(stage) if stage else None,
+    )
 
 
 def is_true(value: Data) -> bool | None:

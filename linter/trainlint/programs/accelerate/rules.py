@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, did_you_mean, one_of, some_of
+from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, some_of
 from trainlint.programs.accelerate.facts import (
     PARALLELISM,
     PREFIX,
@@ -21,7 +21,7 @@ _WORKERS = ("torchrun", "deepspeed", "single")
 """The launchers that check precision and compilation before they start anything."""
 
 
-@rule("FS100", "accelerate-file-is-a-list")
+@rule("FS100", "accelerate-file-is-a-list", stage=Stage.LOAD)
 def accelerate_file_is_a_list(config: ListedConfig) -> Iterator[Finding]:
     """The file is a list, not a mapping.
 
@@ -34,7 +34,7 @@ def accelerate_file_is_a_list(config: ListedConfig) -> Iterator[Finding]:
     yield config.field.finding("an accelerate config must be a mapping", help="remove the dashes before the keys")
 
 
-@rule("FS101", "unknown-accelerate-key")
+@rule("FS101", "unknown-accelerate-key", stage=Stage.LOAD)
 def unknown_accelerate_key(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """The file has a top-level key that this release does not know.
 
@@ -59,7 +59,7 @@ def unknown_accelerate_key(config: AccelerateConfig, facts: AccelerateFacts) -> 
         yield entry.finding(f"accelerate {facts.release} does not know {entry.name}", help=help, at_key=True)
 
 
-@rule("FS102", "distributed-type")
+@rule("FS102", "distributed-type", stage=Stage.LOAD)
 def distributed_type(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """distributed_type is missing or unknown.
 
@@ -80,7 +80,7 @@ def distributed_type(config: AccelerateConfig, facts: AccelerateFacts) -> Iterat
         yield word.finding(f'unknown distributed type "{word}"', help=help)
 
 
-@rule("FS103", "compute-environment")
+@rule("FS103", "compute-environment", stage=Stage.LOAD)
 def compute_environment(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """compute_environment is unknown, or a key that SageMaker requires is missing.
 
@@ -107,7 +107,7 @@ def compute_environment(config: AccelerateConfig, facts: AccelerateFacts) -> Ite
         )
 
 
-@rule("FS104", "mixed-precision")
+@rule("FS104", "mixed-precision", stage=Stage.LOAD)
 def mixed_precision(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """mixed_precision has an unknown value.
 
@@ -137,7 +137,7 @@ def mixed_precision(config: AccelerateConfig, facts: AccelerateFacts) -> Iterato
         )
 
 
-@rule("FS105", "gpu-ids")
+@rule("FS105", "gpu-ids", stage=Stage.START)
 def gpu_ids(config: AccelerateConfig) -> Iterator[Finding]:
     """gpu_ids is not text, or names one GPU where several are needed.
 
@@ -167,7 +167,7 @@ def gpu_ids(config: AccelerateConfig) -> Iterator[Finding]:
         )
 
 
-@rule("FS106", "process-count")
+@rule("FS106", "process-count", stage=Stage.START)
 def process_count(config: AccelerateConfig) -> Iterator[Finding]:
     """num_processes is not a number of processes that the launcher can start.
 
@@ -217,7 +217,7 @@ def _unreadable_count(config: AccelerateConfig, field: Field) -> Iterator[Findin
         )
 
 
-@rule("FS107", "machine-count")
+@rule("FS107", "machine-count", stage=Stage.START)
 def machine_count(config: AccelerateConfig) -> Iterator[Finding]:
     """num_machines or machine_rank is not an integer.
 
@@ -243,7 +243,7 @@ def machine_count(config: AccelerateConfig) -> Iterator[Finding]:
         yield rank.finding("machine_rank must be an integer", help="write this machine's number, from 0")
 
 
-@rule("FS108", "section-not-a-mapping")
+@rule("FS108", "section-not-a-mapping", stage=Stage.LOAD)
 def section_not_a_mapping(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """A section of the file is not a mapping.
 
@@ -270,7 +270,7 @@ def _is_empty_list(field: Field) -> bool:
     return field.is_sequence and not field.items()
 
 
-@rule("FS109", "ram-loading-without-sync")
+@rule("FS109", "ram-loading-without-sync", stage=Stage.START)
 def ram_loading_without_sync(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """Only the first process loads the weights, and module states are not synchronised.
 
@@ -308,7 +308,7 @@ def ram_loading_without_sync(config: AccelerateConfig, facts: AccelerateFacts) -
         )
 
 
-@rule("FS110", "dynamo")
+@rule("FS110", "dynamo", stage=Stage.START)
 def dynamo(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """A setting of torch.compile has an unknown value.
 
@@ -345,7 +345,7 @@ def _dynamo_key(section: Field, name: str, facts: AccelerateFacts) -> Field:
     return short if facts.dynamo_prefix_optional and short.node is not None else section.get(name)
 
 
-@rule("FS111", "parallelism-value")
+@rule("FS111", "parallelism-value", stage=Stage.START)
 def parallelism_value(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """A setting of parallelism_config has a value that the workers cannot use.
 
@@ -372,7 +372,7 @@ def parallelism_value(config: AccelerateConfig, facts: AccelerateFacts) -> Itera
             yield field.finding(f'{name} cannot be "{field.written}"', help=f"write {one_of(allowed)}")
 
 
-@rule("FS112", "parallelism-combination")
+@rule("FS112", "parallelism-combination", stage=Stage.START)
 def parallelism_combination(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """Two kinds of parallelism exclude each other, or one needs another.
 
@@ -414,7 +414,7 @@ def parallelism_combination(config: AccelerateConfig, facts: AccelerateFacts) ->
         )
 
 
-@rule("FS113", "parallelism-total")
+@rule("FS113", "parallelism-total", stage=Stage.START)
 def parallelism_total(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """The product of the sizes in parallelism_config is not the number of processes.
 
@@ -435,7 +435,7 @@ def parallelism_total(config: AccelerateConfig, facts: AccelerateFacts) -> Itera
     )
 
 
-@rule("FS114", "unread-section-key", severity=Severity.WARNING)
+@rule("FS114", "unread-section-key", stage=Stage.RUN, severity=Severity.WARNING)
 def unread_section_key(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """A key of this section is not read.
 
@@ -466,7 +466,7 @@ def _sections_in_use(config: AccelerateConfig, facts: AccelerateFacts) -> Iterat
         yield "deepspeed_config", ""
 
 
-@rule("FS115", "uneven-processes", severity=Severity.WARNING)
+@rule("FS115", "uneven-processes", stage=Stage.RUN, severity=Severity.WARNING)
 def uneven_processes(config: AccelerateConfig) -> Iterator[Finding]:
     """The number of processes is not a multiple of the number of machines.
 
@@ -484,7 +484,7 @@ def uneven_processes(config: AccelerateConfig) -> Iterator[Finding]:
         )
 
 
-@rule("FS116", "fewer-gpus-than-processes", severity=Severity.WARNING)
+@rule("FS116", "fewer-gpus-than-processes", stage=Stage.RUN, severity=Severity.WARNING)
 def fewer_gpus_than_processes(config: AccelerateConfig) -> Iterator[Finding]:
     """This machine starts more processes than it names GPUs.
 
@@ -506,7 +506,7 @@ def fewer_gpus_than_processes(config: AccelerateConfig) -> Iterator[Finding]:
         )
 
 
-@rule("FS117", "machine-rank", severity=Severity.WARNING)
+@rule("FS117", "machine-rank", stage=Stage.RUN, severity=Severity.WARNING)
 def machine_rank(config: AccelerateConfig) -> Iterator[Finding]:
     """machine_rank is not below num_machines.
 
@@ -524,7 +524,7 @@ def machine_rank(config: AccelerateConfig) -> Iterator[Finding]:
         )
 
 
-@rule("FS118", "cpu-beside-fsdp", severity=Severity.WARNING)
+@rule("FS118", "cpu-beside-fsdp", stage=Stage.RUN, severity=Severity.WARNING)
 def cpu_beside_fsdp(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """use_cpu has no effect with FSDP.
 
@@ -542,7 +542,7 @@ def cpu_beside_fsdp(config: AccelerateConfig, facts: AccelerateFacts) -> Iterato
         )
 
 
-@rule("FS119", "flag-only-setting", severity=Severity.WARNING)
+@rule("FS119", "flag-only-setting", stage=Stage.RUN, severity=Severity.WARNING)
 def flag_only_setting(config: AccelerateConfig) -> Iterator[Finding]:
     """The launcher reads this setting only from its command line.
 
@@ -569,7 +569,7 @@ def flag_only_setting(config: AccelerateConfig) -> Iterator[Finding]:
         )
 
 
-@rule("FS120", "duplicate-accelerate-key", severity=Severity.WARNING)
+@rule("FS120", "duplicate-accelerate-key", stage=Stage.RUN, severity=Severity.WARNING)
 def duplicate_accelerate_key(config: AccelerateConfig) -> Iterator[Finding]:
     """A setting is given twice, and only the last one counts.
 
@@ -599,7 +599,7 @@ def _repeated(mapping: Field, prefix: str) -> Iterator[Finding]:
         last[name] = entry
 
 
-@rule("FS121", "port-as-text", severity=Severity.WARNING)
+@rule("FS121", "port-as-text", stage=Stage.RUN, severity=Severity.WARNING)
 def port_as_text(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """main_process_port is text.
 
@@ -614,7 +614,7 @@ def port_as_text(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[F
         yield field.finding(f'main_process_port "{field.written}" is text', help="write the number without quotes")
 
 
-@rule("FS122", "several-machines-without-address")
+@rule("FS122", "several-machines-without-address", stage=Stage.START)
 def several_machines_without_address(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """There are several machines, and the address of the first is missing.
 
@@ -634,7 +634,7 @@ def several_machines_without_address(config: AccelerateConfig, facts: Accelerate
             return
 
 
-@rule("FS130", "flag-turns-fsdp-off", severity=Severity.WARNING)
+@rule("FS130", "flag-turns-fsdp-off", stage=Stage.RUN, severity=Severity.WARNING)
 def flag_turns_fsdp_off(launch: Launch) -> Iterator[Finding]:
     """A flag of the command line turns off the file's FSDP.
 
@@ -655,7 +655,7 @@ def flag_turns_fsdp_off(launch: Launch) -> Iterator[Finding]:
         )
 
 
-@rule("FS131", "processes-given-by-nobody")
+@rule("FS131", "processes-given-by-nobody", stage=Stage.START)
 def processes_given_by_nobody(launch: Launch) -> Iterator[Finding]:
     """Neither the file nor the command line says how many processes to start.
 
@@ -677,7 +677,7 @@ def processes_given_by_nobody(launch: Launch) -> Iterator[Finding]:
         )
 
 
-@rule("FS132", "address-given-by-nobody", severity=Severity.WARNING)
+@rule("FS132", "address-given-by-nobody", stage=Stage.RUN, severity=Severity.WARNING)
 def address_given_by_nobody(launch: Launch) -> Iterator[Finding]:
     """There are several machines, and neither the file nor the command line names the first of them.
 

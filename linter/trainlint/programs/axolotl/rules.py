@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from trainlint.budget import BUDGET
-from trainlint.findings import Edit, Finding, Fix, Severity, did_you_mean, nearest, one_of, some_of
+from trainlint.findings import Edit, Finding, Fix, Severity, Stage, did_you_mean, nearest, one_of, some_of
 from trainlint.programs.axolotl.facts import (
     BUILT_IN_ADAPTERS,
     COMPILE_OPTIONS,
@@ -32,7 +32,7 @@ from trainlint.training.limits import is_true, refused
 from trainlint.training.pydantic_types import Refusal, as_number, model_refusals, refusals
 
 
-@rule("FS401", "axolotl-value")
+@rule("FS401", "axolotl-value", stage=Stage.LOAD)
 def axolotl_value(config: AxolotlConfig) -> Iterator[Finding]:
     """A value has a type or content that its field does not accept.
 
@@ -108,7 +108,7 @@ def _datasets(config: AxolotlConfig) -> Iterator[Refusal]:
             yield Refusal(item, "a mapping")
 
 
-@rule("FS402", "axolotl-word")
+@rule("FS402", "axolotl-word", stage=Stage.LOAD)
 def axolotl_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A setting has a word that Axolotl does not know, or text where a number is needed.
 
@@ -218,7 +218,7 @@ def _dataset_types(config: AxolotlConfig) -> Iterator[Finding]:
             yield jinja.finding("chat_template: jinja needs chat_template_jinja", help="add chat_template_jinja")
 
 
-@rule("FS403", "axolotl-required")
+@rule("FS403", "axolotl-required", stage=Stage.LOAD)
 def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
     """A required setting is missing.
 
@@ -238,7 +238,7 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
         yield place.finding("datasets is missing: there is nothing to train on", help="add datasets")
 
 
-@rule("FS404", "axolotl-unread-key", severity=Severity.WARNING, ordinary_elsewhere=True)
+@rule("FS404", "axolotl-unread-key", stage=Stage.RUN, severity=Severity.WARNING, ordinary_elsewhere=True)
 def axolotl_unread_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A key is not read.
 
@@ -313,7 +313,7 @@ def _names(release: str) -> frozenset[str]:
     return frozenset({*fields, *aliases, *known.keys("plugin_args", release), *UNDECLARED_KEYS})
 
 
-@rule("FS405", "axolotl-removed-key")
+@rule("FS405", "axolotl-removed-key", stage=Stage.LOAD)
 def axolotl_removed_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A setting is gone, or has a new name.
 
@@ -334,7 +334,7 @@ def axolotl_removed_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[
             )
 
 
-@rule("FS406", "axolotl-fsdp1-removed")
+@rule("FS406", "axolotl-fsdp1-removed", stage=Stage.LOAD)
 def axolotl_fsdp1_removed(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A setting asks for FSDP1, which Axolotl no longer has.
 
@@ -372,7 +372,7 @@ def axolotl_fsdp1_removed(config: AxolotlConfig, facts: AxolotlFacts) -> Iterato
 _REMOVED_IN = "0.20"
 
 
-@rule("FS407", "axolotl-fsdp-prefix", severity=Severity.NOTE)
+@rule("FS407", "axolotl-fsdp-prefix", stage=Stage.RUN, severity=Severity.NOTE)
 def axolotl_fsdp_prefix(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A key in fsdp_config has the old prefix `fsdp_`.
 
@@ -403,7 +403,7 @@ def _without_prefix(entry: Field, name: str) -> Fix | None:
     return Fix(f"write {name}", (Edit(key.start, key.end, name),))
 
 
-@rule("FS408", "axolotl-two-spellings", severity=Severity.WARNING)
+@rule("FS408", "axolotl-two-spellings", stage=Stage.RUN, severity=Severity.WARNING)
 def axolotl_two_spellings(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A setting of fsdp_config is given twice, with the prefix and without.
 
@@ -428,7 +428,7 @@ def axolotl_two_spellings(config: AxolotlConfig, facts: AxolotlFacts) -> Iterato
         last[name] = entry
 
 
-@rule("FS409", "axolotl-nothing-sharded", severity=Severity.WARNING)
+@rule("FS409", "axolotl-nothing-sharded", stage=Stage.RUN, severity=Severity.WARNING)
 def axolotl_nothing_sharded(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """FSDP is meant to be on, but stays off.
 
@@ -457,7 +457,7 @@ def axolotl_nothing_sharded(config: AxolotlConfig, facts: AxolotlFacts) -> Itera
             )
 
 
-@rule("FS410", "axolotl-sharding-limit")
+@rule("FS410", "axolotl-sharding-limit", stage=Stage.LOAD)
 def axolotl_sharding_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A setting does not work under FSDP or DeepSpeed, or needs one of them.
 
@@ -470,7 +470,7 @@ def axolotl_sharding_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterat
     yield from refused(facts.limits["sharding"], config, config.converted)
 
 
-@rule("FS411", "axolotl-optimizer-limit")
+@rule("FS411", "axolotl-optimizer-limit", stage=Stage.LOAD)
 def axolotl_optimizer_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """The optimizer does not work with the kind of sharding or training.
 
@@ -485,7 +485,7 @@ def axolotl_optimizer_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Itera
     yield from refused(facts.limits["optimizers"], config, config.converted)
 
 
-@rule("FS412", "axolotl-adapter-limit")
+@rule("FS412", "axolotl-adapter-limit", stage=Stage.LOAD)
 def axolotl_adapter_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """Adapter, quantization and loading exclude each other.
 
@@ -508,7 +508,7 @@ def axolotl_adapter_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterato
             )
 
 
-@rule("FS413", "axolotl-rl-limit")
+@rule("FS413", "axolotl-rl-limit", stage=Stage.LOAD)
 def axolotl_rl_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A setting does not work with this method of reinforcement learning.
 
@@ -538,7 +538,7 @@ def axolotl_rl_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Fin
         )
 
 
-@rule("FS414", "axolotl-training-limit")
+@rule("FS414", "axolotl-training-limit", stage=Stage.LOAD)
 def axolotl_training_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """Two settings exclude each other, or one needs another.
 
@@ -566,7 +566,7 @@ def axolotl_training_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterat
         )
 
 
-@rule("FS415", "axolotl-offload-clipping", severity=Severity.WARNING)
+@rule("FS415", "axolotl-offload-clipping", stage=Stage.RUN, severity=Severity.WARNING)
 def axolotl_offload_clipping(config: AxolotlConfig) -> Iterator[Finding]:
     """Gradients are clipped while FSDP2 offloads parameters.
 
@@ -587,7 +587,7 @@ def axolotl_offload_clipping(config: AxolotlConfig) -> Iterator[Finding]:
         )
 
 
-@rule("FS416", "axolotl-duplicate-key", severity=Severity.WARNING)
+@rule("FS416", "axolotl-duplicate-key", stage=Stage.RUN, severity=Severity.WARNING)
 def axolotl_duplicate_key(config: AxolotlConfig) -> Iterator[Finding]:
     """A key is written twice, and only the last one counts.
 

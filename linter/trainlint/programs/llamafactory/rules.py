@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, did_you_mean, one_of, some_of
+from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, some_of
 from trainlint.programs.llamafactory.facts import (
     COMMANDS,
     MODEL_BITS,
@@ -20,7 +20,7 @@ from trainlint.training.declarations import declarations
 from trainlint.training.limits import refused
 
 
-@rule("FS501", "llamafactory-unknown-key", ordinary_elsewhere=True)
+@rule("FS501", "llamafactory-unknown-key", stage=Stage.LOAD, ordinary_elsewhere=True)
 def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """A key is not an argument.
 
@@ -58,7 +58,7 @@ def _instead(name: str, config: LlamaFactoryConfig, facts: LlamaFactoryFacts) ->
     return did_you_mean(name, config.keys) or "remove it"
 
 
-@rule("FS502", "llamafactory-duplicate-key")
+@rule("FS502", "llamafactory-duplicate-key", stage=Stage.LOAD)
 def llamafactory_duplicate_key(config: LlamaFactoryConfig) -> Iterator[Finding]:
     """A key is written twice.
 
@@ -76,7 +76,7 @@ def _duplicates(field: Field) -> Iterator[Finding]:
         yield from _duplicates(entry)
 
 
-@rule("FS503", "llamafactory-value")
+@rule("FS503", "llamafactory-value", stage=Stage.LOAD)
 def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """An argument has a value that LLaMA-Factory refuses.
 
@@ -111,7 +111,7 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
             yield bits.finding(f"{name} must be 4 or 8, not {bits.written}", help="write 4 or 8")
 
 
-@rule("FS504", "llamafactory-word", severity=Severity.WARNING)
+@rule("FS504", "llamafactory-word", stage=Stage.RUN, severity=Severity.WARNING)
 def llamafactory_word(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """An argument has an unknown word.
 
@@ -142,7 +142,7 @@ def _consequence(name: str, config: LlamaFactoryConfig) -> str:
     return f": the stages are {some_of(STAGES, 6)}" if name == "stage" else ""
 
 
-@rule("FS505", "llamafactory-data-limit")
+@rule("FS505", "llamafactory-data-limit", stage=Stage.LOAD)
 def llamafactory_data_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """Two settings of the data exclude each other, or one needs another.
 
@@ -169,7 +169,7 @@ def _parts(field: Field) -> int | None:
     return len(field.items()) if field.is_sequence else text.count(",") + 1 if text is not None else None
 
 
-@rule("FS506", "llamafactory-method-limit")
+@rule("FS506", "llamafactory-method-limit", stage=Stage.LOAD)
 def llamafactory_method_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """A setting does not work with the training method or stage.
 
@@ -181,7 +181,7 @@ def llamafactory_method_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFac
     yield from refused(facts.limits["method"], config)
 
 
-@rule("FS507", "llamafactory-quantization")
+@rule("FS507", "llamafactory-quantization", stage=Stage.LOAD)
 def llamafactory_quantization(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """A setting does not work with a quantized model.
 
@@ -201,7 +201,7 @@ def llamafactory_quantization(config: LlamaFactoryConfig, facts: LlamaFactoryFac
         yield bits.finding(f"{method.known} cannot quantize to {bits.written} bits", help=f"write {one_of(allowed, 7)}")
 
 
-@rule("FS508", "llamafactory-training-limit")
+@rule("FS508", "llamafactory-training-limit", stage=Stage.LOAD)
 def llamafactory_training_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """Two settings of training exclude each other, or one needs another.
 
@@ -221,7 +221,7 @@ def llamafactory_training_limit(config: LlamaFactoryConfig, facts: LlamaFactoryF
                 yield item.finding(f"PPO cannot report to {item.written}", help=help)
 
 
-@rule("FS509", "llamafactory-several-devices")
+@rule("FS509", "llamafactory-several-devices", stage=Stage.START)
 def llamafactory_several_devices(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """A setting does not work on several devices, or not under ZeRO-3.
 
@@ -244,7 +244,7 @@ def llamafactory_several_devices(config: LlamaFactoryConfig, facts: LlamaFactory
         yield from refused(facts.limits["zero3"], config, severity=Severity.WARNING, why=why)
 
 
-@rule("FS510", "llamafactory-quantized-under-fsdp")
+@rule("FS510", "llamafactory-quantized-under-fsdp", stage=Stage.START)
 def llamafactory_quantized_under_fsdp(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """The model is quantized in a way that cannot be sharded.
 

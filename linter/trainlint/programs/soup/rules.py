@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, did_you_mean, nearest, one_of
+from trainlint.findings import Finding, Severity, Stage, did_you_mean, nearest, one_of
 from trainlint.programs.soup.facts import (
     COMPILE_READERS,
     MAX_GPUS,
@@ -36,7 +36,7 @@ _FOREIGN_PRESETS = {
 }
 
 
-@rule("FS301", "soup-unknown-preset")
+@rule("FS301", "soup-unknown-preset", stage=Stage.START)
 def unknown_preset(command: SoupTraining, facts: SoupFacts) -> Iterator[Finding]:
     """`--fsdp` names an unknown preset.
 
@@ -62,7 +62,7 @@ def unknown_preset(command: SoupTraining, facts: SoupFacts) -> Iterator[Finding]
         )
 
 
-@rule("FS302", "soup-fsdp-with-deepspeed")
+@rule("FS302", "soup-fsdp-with-deepspeed", stage=Stage.START)
 def fsdp_with_deepspeed(command: SoupTraining) -> Iterator[Finding]:
     """`--fsdp` and `--deepspeed` exclude each other.
 
@@ -80,7 +80,7 @@ def fsdp_with_deepspeed(command: SoupTraining) -> Iterator[Finding]:
         )
 
 
-@rule("FS303", "soup-unknown-deepspeed")
+@rule("FS303", "soup-unknown-deepspeed", stage=Stage.START)
 def unknown_deepspeed(command: SoupTraining, facts: SoupFacts) -> Iterator[Finding]:
     """`--deepspeed` names neither a preset of Soup nor a JSON file.
 
@@ -97,7 +97,7 @@ def unknown_deepspeed(command: SoupTraining, facts: SoupFacts) -> Iterator[Findi
         )
 
 
-@rule("FS304", "soup-fsdp-backend")
+@rule("FS304", "soup-fsdp-backend", stage=Stage.START)
 def fsdp_backend(run: SoupRun) -> Iterator[Finding]:
     """The config's backend does not work with `--fsdp`.
 
@@ -119,7 +119,7 @@ def fsdp_backend(run: SoupRun) -> Iterator[Finding]:
         )
 
 
-@rule("FS305", "soup-fsdp-without-cuda")
+@rule("FS305", "soup-fsdp-without-cuda", stage=Stage.START)
 def fsdp_without_cuda(command: SoupTraining) -> Iterator[Finding]:
     """`soup train --fsdp` runs where there is no CUDA device.
 
@@ -150,7 +150,7 @@ def fsdp_without_cuda(command: SoupTraining) -> Iterator[Finding]:
         )
 
 
-@rule("FS306", "soup-compile-without-fsdp")
+@rule("FS306", "soup-compile-without-fsdp", stage=Stage.START)
 def compile_without_fsdp(run: SoupRun) -> Iterator[Finding]:
     """`use_fsdp2_compile` is set, but the command that uses this config does not shard with FSDP.
 
@@ -180,7 +180,7 @@ def compile_without_fsdp(run: SoupRun) -> Iterator[Finding]:
         )
 
 
-@rule("FS307", "soup-compile-backend")
+@rule("FS307", "soup-compile-backend", stage=Stage.LOAD)
 def compile_backend(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """`use_fsdp2_compile` is set with a backend other than transformers.
 
@@ -191,7 +191,7 @@ def compile_backend(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     yield from refused(facts.limits["compile"], config)
 
 
-@rule("FS308", "soup-compile-not-read", severity=Severity.WARNING)
+@rule("FS308", "soup-compile-not-read", stage=Stage.RUN, severity=Severity.WARNING)
 def compile_not_read(config: SoupConfig) -> Iterator[Finding]:
     """The trainer of this task does not read `use_fsdp2_compile`.
 
@@ -209,7 +209,7 @@ def compile_not_read(config: SoupConfig) -> Iterator[Finding]:
         )
 
 
-@rule("FS309", "soup-quantization-sharded")
+@rule("FS309", "soup-quantization-sharded", stage=Stage.START)
 def quantization_sharded(run: SoupRun) -> Iterator[Finding]:
     """HQQ, EETQ and AQLM models cannot be sharded.
 
@@ -237,7 +237,7 @@ def quantization_sharded(run: SoupRun) -> Iterator[Finding]:
         )
 
 
-@rule("FS310", "soup-quant-storage", severity=Severity.WARNING)
+@rule("FS310", "soup-quant-storage", stage=Stage.RUN, severity=Severity.WARNING)
 def quant_storage(run: SoupRun, facts: SoupFacts) -> Iterator[Finding]:
     """The storage type of a 4-bit model under FSDP is missing, or is overridden.
 
@@ -263,7 +263,7 @@ def quant_storage(run: SoupRun, facts: SoupFacts) -> Iterator[Finding]:
         )
 
 
-@rule("FS311", "soup-stream-layers")
+@rule("FS311", "soup-stream-layers", stage=Stage.LOAD)
 def stream_layers(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """`stream_layers` is combined with a setting that it excludes.
 
@@ -276,7 +276,7 @@ def stream_layers(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     yield from refused(facts.limits["streaming"], config)
 
 
-@rule("FS312", "soup-relora")
+@rule("FS312", "soup-relora", stage=Stage.LOAD)
 def relora(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """`relora_steps` is combined with a setting that it excludes.
 
@@ -289,7 +289,7 @@ def relora(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     yield from refused(facts.limits["relora"], config)
 
 
-@rule("FS313", "soup-pipeline-stages")
+@rule("FS313", "soup-pipeline-stages", stage=Stage.LOAD)
 def pipeline_stages(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """`parallelism: pipeline` has fewer than two stages.
 
@@ -300,7 +300,7 @@ def pipeline_stages(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     yield from refused(facts.limits["pipeline"], config)
 
 
-@rule("FS314", "soup-pipeline-gpus")
+@rule("FS314", "soup-pipeline-gpus", stage=Stage.START)
 def pipeline_gpus(run: SoupRun) -> Iterator[Finding]:
     """There are more pipeline stages than GPUs.
 
@@ -319,7 +319,7 @@ def pipeline_gpus(run: SoupRun) -> Iterator[Finding]:
         )
 
 
-@rule("FS315", "soup-pipeline-data-parallel", severity=Severity.WARNING)
+@rule("FS315", "soup-pipeline-data-parallel", stage=Stage.RUN, severity=Severity.WARNING)
 def pipeline_data_parallel(config: SoupConfig) -> Iterator[Finding]:
     """`parallelism: pipeline` does not make the run pipeline-parallel.
 
@@ -338,7 +338,7 @@ def pipeline_data_parallel(config: SoupConfig) -> Iterator[Finding]:
         )
 
 
-@rule("FS320", "soup-sharding-key")
+@rule("FS320", "soup-sharding-key", stage=Stage.LOAD)
 def sharding_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """`soup.yaml` has a key for FSDP or DeepSpeed, which only the command line can set.
 
@@ -359,7 +359,7 @@ def sharding_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
             )
 
 
-@rule("FS321", "soup-unknown-key")
+@rule("FS321", "soup-unknown-key", stage=Stage.LOAD)
 def unknown_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """A section of `soup.yaml` has an unknown key.
 
@@ -379,7 +379,7 @@ def unknown_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
             )
 
 
-@rule("FS322", "soup-staged-field")
+@rule("FS322", "soup-staged-field", stage=Stage.LOAD)
 def staged_field(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """A field is set that nothing reads yet.
 
@@ -400,7 +400,7 @@ def staged_field(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
             )
 
 
-@rule("FS323", "soup-field-value")
+@rule("FS323", "soup-field-value", stage=Stage.LOAD)
 def field_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """A value has the wrong type, is not one of the field's words, or is out of its bounds.
 
@@ -429,7 +429,7 @@ def _refused_values(config: SoupConfig, facts: SoupFacts) -> Iterator[Refusal]:
                 yield Refusal(place, wanted(spec))
 
 
-@rule("FS324", "soup-missing-field")
+@rule("FS324", "soup-missing-field", stage=Stage.LOAD)
 def missing_field(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """A required field is missing: `base`, `data`, or `train` in `data`.
 
@@ -442,7 +442,7 @@ def missing_field(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
             yield refusal.place.get(refusal.wanted).finding(f"{name} is missing", help=f"add {name}")
 
 
-@rule("FS325", "soup-lora-twice")
+@rule("FS325", "soup-lora-twice", stage=Stage.LOAD)
 def lora_twice(config: SoupConfig) -> Iterator[Finding]:
     """`lora` is given at the top level and in `training`.
 
@@ -460,7 +460,7 @@ def lora_twice(config: SoupConfig) -> Iterator[Finding]:
         )
 
 
-@rule("FS326", "soup-quantization-settings")
+@rule("FS326", "soup-quantization-settings", stage=Stage.LOAD)
 def quantization_settings(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """A setting excludes this quantization, or needs one.
 
@@ -474,7 +474,7 @@ def quantization_settings(config: SoupConfig, facts: SoupFacts) -> Iterator[Find
     yield from refused(facts.limits["quantization"], config)
 
 
-@rule("FS327", "soup-setting-needs")
+@rule("FS327", "soup-setting-needs", stage=Stage.LOAD)
 def setting_needs(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """A setting needs another one: a task, a switch, a data format.
 
@@ -487,7 +487,7 @@ def setting_needs(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     yield from refused(facts.limits["needs"], config)
 
 
-@rule("FS328", "soup-refused-value")
+@rule("FS328", "soup-refused-value", stage=Stage.LOAD)
 def refused_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """A value has the right type, but Soup refuses it.
 
@@ -506,7 +506,7 @@ def refused_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
         )
 
 
-@rule("FS330", "soup-command-line")
+@rule("FS330", "soup-command-line", stage=Stage.START)
 def command_line(command: SoupCommand, facts: SoupFacts) -> Iterator[Finding]:
     """`soup train` has an unknown option, an option without its value, or a word that it does not take.
 
@@ -532,7 +532,7 @@ def command_line(command: SoupCommand, facts: SoupFacts) -> Iterator[Finding]:
             yield word.field.finding(f"soup train takes options only, not {word}", help=f"write --config {word}")
 
 
-@rule("FS331", "soup-gpus")
+@rule("FS331", "soup-gpus", stage=Stage.START)
 def gpus(command: SoupTraining) -> Iterator[Finding]:
     """`--gpus` is neither `auto` nor a number from 1 to 128.
 
@@ -543,7 +543,7 @@ def gpus(command: SoupTraining) -> Iterator[Finding]:
         yield command.gpus.finding(message, help="write auto, or the number of GPUs")
 
 
-@rule("FS332", "soup-cloud-unsharded", severity=Severity.WARNING)
+@rule("FS332", "soup-cloud-unsharded", stage=Stage.RUN, severity=Severity.WARNING)
 def cloud_unsharded(command: SoupCommand) -> Iterator[Finding]:
     """`--cloud` ignores `--fsdp` and `--deepspeed`.
 
@@ -560,7 +560,7 @@ def cloud_unsharded(command: SoupCommand) -> Iterator[Finding]:
             )
 
 
-@rule("FS340", "soup-versions")
+@rule("FS340", "soup-versions", stage=Stage.START)
 def versions(stack: SoupStack, facts: SoupFacts) -> Iterator[Finding]:
     """The repository pins versions with which `soup train --fsdp` does not start.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from trainlint.findings import Finding, Severity, did_you_mean, one_of, some_of
+from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, some_of
 from trainlint.programs.transformers.facts import (
     FALSE_WORDS,
     FSDP2_OPTIONS,
@@ -35,7 +35,7 @@ ENUMERATIONS = (
 _DEBUG_WORDS = ("underflow_overflow", "tpu_metrics_debug")
 
 
-@rule("FS201", "unknown-argument-word")
+@rule("FS201", "unknown-argument-word", stage=Stage.LOAD)
 def unknown_argument_word(arguments: Arguments) -> Iterator[Finding]:
     """An argument has a value that is not one of its words.
 
@@ -79,7 +79,7 @@ def _is_overridden(arguments: Arguments, name: str) -> bool:
     return name == "eval_strategy" and old in arguments.facts.fields and not arguments.get(old).is_absent
 
 
-@rule("FS202", "unknown-log-or-report-word")
+@rule("FS202", "unknown-log-or-report-word", stage=Stage.LOAD)
 def unknown_log_or_report_word(arguments: Arguments) -> Iterator[Finding]:
     """log_level, report_to or debug has an unknown word.
 
@@ -128,7 +128,7 @@ _RAISING = frozenset({"learning_rate", "logging_steps", "warmup_steps", "warmup_
 """Numbers that are compared before anything is trained."""
 
 
-@rule("FS203", "text-for-number", severity=Severity.WARNING)
+@rule("FS203", "text-for-number", stage=Stage.START, severity=Severity.WARNING)
 def text_for_number(arguments: Arguments) -> Iterator[Finding]:
     """An argument is text where a number is needed.
 
@@ -201,7 +201,7 @@ def _yaml_number(number: float, kind: str) -> str:
     return f"{mantissa if '.' in mantissa else mantissa + '.0'}e{int(power):+d}"
 
 
-@rule("FS204", "quoted-boolean", severity=Severity.WARNING)
+@rule("FS204", "quoted-boolean", stage=Stage.RUN, severity=Severity.WARNING)
 def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
     """An argument is text where a boolean is needed, and counts as true.
 
@@ -233,7 +233,7 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
             )
 
 
-@rule("FS205", "wrong-number", severity=Severity.WARNING)
+@rule("FS205", "wrong-number", stage=Stage.START, severity=Severity.WARNING)
 def wrong_number(arguments: Arguments) -> Iterator[Finding]:
     """An argument is a float, boolean, list or mapping where an integer or a number is needed.
 
@@ -272,7 +272,7 @@ _TEXTS: Mapping[str, str] = {
 """Arguments that raise when they are not text, with the releases in which they do."""
 
 
-@rule("FS213", "wrong-text")
+@rule("FS213", "wrong-text", stage=Stage.LOAD)
 def wrong_text(arguments: Arguments) -> Iterator[Finding]:
     """An argument that must be text is something else.
 
@@ -295,7 +295,7 @@ def wrong_text(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.refused(field, f"{name} must be text, not {field.written or _shown(field)}", help=help)
 
 
-@rule("FS206", "steps-out-of-range")
+@rule("FS206", "steps-out-of-range", stage=Stage.LOAD)
 def steps_out_of_range(arguments: Arguments) -> Iterator[Finding]:
     """A number of steps or a ratio is out of range.
 
@@ -353,7 +353,7 @@ def _warmup(arguments: Arguments) -> Iterator[Finding]:
 # arguments that exclude or need others
 
 
-@rule("FS207", "two-precisions")
+@rule("FS207", "two-precisions", stage=Stage.LOAD)
 def two_precisions(arguments: Arguments) -> Iterator[Finding]:
     """fp16 and bf16 are both on.
 
@@ -369,7 +369,7 @@ def two_precisions(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.refused(arguments.get(second), f"{second} and {first} are both on", help="keep one of them")
 
 
-@rule("FS208", "best-model-strategies")
+@rule("FS208", "best-model-strategies", stage=Stage.LOAD)
 def best_model_strategies(arguments: Arguments) -> Iterator[Finding]:
     """load_best_model_at_end needs a checkpoint at each evaluation.
 
@@ -407,7 +407,7 @@ def _multiple(arguments: Arguments, best: Value[bool]) -> Iterator[Finding]:
     yield arguments.refused(at, message, help=f"write for example save_steps: {2 * evaluation:g}")
 
 
-@rule("FS209", "needs-evaluation-or-metric")
+@rule("FS209", "needs-evaluation-or-metric", stage=Stage.START)
 def needs_evaluation_or_metric(arguments: Arguments) -> Iterator[Finding]:
     """A scheduler or saving strategy needs an evaluation that is off, or a metric that is not named.
 
@@ -428,7 +428,7 @@ def needs_evaluation_or_metric(arguments: Arguments) -> Iterator[Finding]:
         yield arguments.refused(save, "save_strategy best needs a metric", help="set metric_for_best_model")
 
 
-@rule("FS210", "prefetch-without-workers")
+@rule("FS210", "prefetch-without-workers", stage=Stage.LOAD)
 def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
     """dataloader_prefetch_factor needs worker processes.
 
@@ -449,7 +449,7 @@ def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
         )
 
 
-@rule("FS211", "output-dir-missing", severity=Severity.WARNING)
+@rule("FS211", "output-dir-missing", stage=Stage.START, severity=Severity.WARNING)
 def output_dir_missing(arguments: Arguments) -> Iterator[Finding]:
     """output_dir is missing.
 
@@ -467,7 +467,7 @@ def output_dir_missing(arguments: Arguments) -> Iterator[Finding]:
         )
 
 
-@rule("FS212", "argument-not-built")
+@rule("FS212", "argument-not-built", stage=Stage.LOAD)
 def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
     """An argument needs an object that YAML cannot give, or a mapping has an unknown key.
 
@@ -501,7 +501,7 @@ def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.refused(entry, f"accelerator_config has no key {entry.name}", help=hint, at_key=True)
 
 
-@rule("FS217", "half-precision-on-cpu")
+@rule("FS217", "half-precision-on-cpu", stage=Stage.LOAD)
 def half_precision_on_cpu(arguments: Arguments) -> Iterator[Finding]:
     """fp16 is on although training runs on the CPU.
 
@@ -520,7 +520,7 @@ def half_precision_on_cpu(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.refused(at, f"{name} needs a GPU", help=f"remove {name}, or {cpu}", related=related)
 
 
-@rule("FS218", "sharded-ddp")
+@rule("FS218", "sharded-ddp", stage=Stage.START)
 def sharded_ddp(arguments: Arguments) -> Iterator[Finding]:
     """sharded_ddp does not work with bf16, FSDP or DeepSpeed.
 
@@ -547,7 +547,7 @@ def sharded_ddp(arguments: Arguments) -> Iterator[Finding]:
 # names
 
 
-@rule("FS215", "unknown-argument", severity=Severity.WARNING, ordinary_elsewhere=True)
+@rule("FS215", "unknown-argument", stage=Stage.LOAD, severity=Severity.WARNING, ordinary_elsewhere=True)
 def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
     """A key is not an argument of this release, but of another one, or almost one of this.
 
@@ -589,7 +589,7 @@ def _no_argument(entry: Field, arguments: Arguments) -> str:
     return f"{entry.name} is not an argument of {arguments.facts.label}"
 
 
-@rule("FS216", "duplicate-argument", severity=Severity.WARNING)
+@rule("FS216", "duplicate-argument", stage=Stage.RUN, severity=Severity.WARNING)
 def duplicate_argument(arguments: Arguments) -> Iterator[Finding]:
     """An argument is given more than once, and only the last one counts.
 
@@ -611,7 +611,7 @@ def duplicate_argument(arguments: Arguments) -> Iterator[Finding]:
 # sharding, where transformers differs
 
 
-@rule("FS230", "fsdp-word")
+@rule("FS230", "fsdp-word", stage=Stage.LOAD)
 def fsdp_word(arguments: Arguments) -> Iterator[Finding]:
     """`fsdp` has an unknown word, or a value of the wrong kind.
 
@@ -677,7 +677,7 @@ def _option_clash(arguments: Arguments) -> Iterator[Finding]:
         )
 
 
-@rule("FS231", "fsdp1-strategy")
+@rule("FS231", "fsdp1-strategy", stage=Stage.START)
 def fsdp1_strategy(arguments: Arguments) -> Iterator[Finding]:
     """`fsdp` names a strategy that FSDP2 does not have.
 
@@ -699,7 +699,7 @@ def fsdp1_strategy(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.refused(word, f"FSDP2 has no strategy {word}", help=help)
 
 
-@rule("FS232", "fsdp-strategy-not-run", severity=Severity.WARNING)
+@rule("FS232", "fsdp-strategy-not-run", stage=Stage.RUN, severity=Severity.WARNING)
 def fsdp_strategy_not_run(arguments: Arguments) -> Iterator[Finding]:
     """The strategy in `fsdp` is not the one that runs.
 
@@ -732,7 +732,7 @@ def fsdp_strategy_not_run(arguments: Arguments) -> Iterator[Finding]:
         )
 
 
-@rule("FS233", "fsdp-wraps-nothing", severity=Severity.WARNING)
+@rule("FS233", "fsdp-wraps-nothing", stage=Stage.RUN, severity=Severity.WARNING)
 def fsdp_wraps_nothing(arguments: Arguments) -> Iterator[Finding]:
     """The model is one FSDP unit, or is not wrapped by the given size.
 
@@ -767,7 +767,7 @@ def fsdp_wraps_nothing(arguments: Arguments) -> Iterator[Finding]:
         )
 
 
-@rule("FS234", "fsdp-config-form")
+@rule("FS234", "fsdp-config-form", stage=Stage.LOAD)
 def fsdp_config_form(arguments: Arguments) -> Iterator[Finding]:
     """`fsdp_config` is not a mapping, a JSON object or the name of a JSON file.
 
@@ -790,7 +790,7 @@ def fsdp_config_form(arguments: Arguments) -> Iterator[Finding]:
         )
 
 
-@rule("FS235", "fsdp-config-value")
+@rule("FS235", "fsdp-config-value", stage=Stage.LOAD)
 def fsdp_config_value(arguments: Arguments) -> Iterator[Finding]:
     """A value of `fsdp_config` has a type that the release refuses or misreads.
 
@@ -872,7 +872,7 @@ def _xla_dtypes(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
             yield arguments.refused(dtype, f"torch has no dtype {dtype}", help=hint)
 
 
-@rule("FS236", "cpu-under-fsdp", severity=Severity.WARNING)
+@rule("FS236", "cpu-under-fsdp", stage=Stage.RUN, severity=Severity.WARNING)
 def cpu_under_fsdp(arguments: Arguments) -> Iterator[Finding]:
     """`use_cpu` turns FSDP off.
 
@@ -888,7 +888,7 @@ def cpu_under_fsdp(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.warned(arguments.get(name), f"{name} turns FSDP off", help=f"remove {name}, or fsdp")
 
 
-@rule("FS237", "checkpointing-gathers-twice", severity=Severity.WARNING)
+@rule("FS237", "checkpointing-gathers-twice", stage=Stage.RUN, severity=Severity.WARNING)
 def checkpointing_gathers_twice(arguments: Arguments) -> Iterator[Finding]:
     """The Trainer's gradient checkpointing under FSDP gathers the parameters once more in backward.
 
@@ -928,7 +928,7 @@ _DEEPSPEED_NUMBERS = {
 _DEEPSPEED_SWITCHES = {"fp16.enabled": "fp16", "bf16.enabled": "bf16"}
 
 
-@rule("FS238", "deepspeed-mismatch")
+@rule("FS238", "deepspeed-mismatch", stage=Stage.START)
 def deepspeed_mismatch(arguments: Arguments) -> Iterator[Finding]:
     """The DeepSpeed config and the training arguments have different values.
 
@@ -970,7 +970,7 @@ def _mismatch(arguments: Arguments, theirs: Field, path: str, name: str, value: 
     )
 
 
-@rule("FS239", "deepspeed-excludes")
+@rule("FS239", "deepspeed-excludes", stage=Stage.START)
 def deepspeed_excludes(arguments: Arguments) -> Iterator[Finding]:
     """An argument does not work with DeepSpeed.
 

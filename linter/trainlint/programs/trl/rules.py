@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, did_you_mean, one_of
+from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
 from trainlint.programs.trl.facts import PROFILES
 from trainlint.programs.trl.program import TrlArguments
 from trainlint.rule import rule
 
 
-@rule("FS250", "environment-not-a-mapping")
+@rule("FS250", "environment-not-a-mapping", stage=Stage.LOAD)
 def environment_not_a_mapping(arguments: TrlArguments) -> Iterator[Finding]:
     """`env` is not a mapping.
 
@@ -26,7 +26,7 @@ def environment_not_a_mapping(arguments: TrlArguments) -> Iterator[Finding]:
         yield arguments.refused(env, "env must be a mapping", help="write NAME: value lines below it", at_key=True)
 
 
-@rule("FS251", "unknown-accelerate-profile", severity=Severity.WARNING)
+@rule("FS251", "unknown-accelerate-profile", stage=Stage.START, severity=Severity.WARNING)
 def unknown_accelerate_profile(arguments: TrlArguments) -> Iterator[Finding]:
     """`accelerate_config` names neither a file nor a config that TRL ships.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import wraps
 
-from trainlint.findings import Finding, did_you_mean, one_of, some_of
+from trainlint.findings import Finding, Stage, did_you_mean, one_of, some_of
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.build import Build, BuiltJob
 from trainlint.programs.kubeflow.built_pods import Container
@@ -23,7 +23,7 @@ from trainlint.rule import rule
 # images and names
 
 
-@rule("TJ520", "missing-image", program="kubernetes")
+@rule("TJ520", "missing-image", stage=Stage.CREATE, program="kubernetes")
 def missing_image(job: BuiltJob) -> Iterator[Finding]:
     """A container has no image.
 
@@ -43,7 +43,7 @@ def missing_image(job: BuiltJob) -> Iterator[Finding]:
             )
 
 
-@rule("TJ521", "padded-image", program="kubernetes")
+@rule("TJ521", "padded-image", stage=Stage.CREATE, program="kubernetes")
 def padded_image(job: Build) -> Iterator[Finding]:
     """An image starts or ends with white space.
 
@@ -63,7 +63,7 @@ def padded_image(job: Build) -> Iterator[Finding]:
             )
 
 
-@rule("TJ539", "container-name", program="kubernetes")
+@rule("TJ539", "container-name", stage=Stage.CREATE, program="kubernetes")
 def container_name(job: BuiltJob) -> Iterator[Finding]:
     """A container's name is malformed, or another container of the pod has it.
 
@@ -83,7 +83,7 @@ def container_name(job: BuiltJob) -> Iterator[Finding]:
 # environment
 
 
-@rule("TJ522", "env-name", program="kubernetes")
+@rule("TJ522", "env-name", stage=Stage.CREATE, program="kubernetes")
 def env_name(job: Build) -> Iterator[Finding]:
     """The name of an environment variable is empty or has characters that every server refuses.
 
@@ -96,7 +96,7 @@ def env_name(job: Build) -> Iterator[Finding]:
             yield from job.malformed(env.get("name"), names.env, "environment variable name")
 
 
-@rule("TJ523", "env-source", program="kubernetes")
+@rule("TJ523", "env-source", stage=Stage.CREATE, program="kubernetes")
 def env_source(job: Build) -> Iterator[Finding]:
     """`valueFrom` has no source, several, or an invalid one.
 
@@ -186,7 +186,7 @@ def resource_ref(job: Build, ref: BuiltValue) -> Iterator[Finding]:
         yield job.finding(divisor, f"{text} cannot be divided by {divisor}", help=f"use {one_of(allowed)}")
 
 
-@rule("TJ524", "env-from", program="kubernetes")
+@rule("TJ524", "env-from", stage=Stage.CREATE, program="kubernetes")
 def env_from(job: Build) -> Iterator[Finding]:
     """An `envFrom` entry, or an initializer's secretRef, has no source or a malformed name.
 
@@ -245,7 +245,7 @@ def _is_extended(name: str) -> bool:
     return not _is_native(name) or name.startswith(tables.HUGEPAGES)
 
 
-@rule("TJ525", "extended-resource-limit", program="kubernetes")
+@rule("TJ525", "extended-resource-limit", stage=Stage.CREATE, program="kubernetes")
 @_once
 def extended_resource_limit(job: Build) -> Iterator[Finding]:
     """A GPU or another extended resource is requested without a limit.
@@ -270,7 +270,7 @@ def extended_resource_limit(job: Build) -> Iterator[Finding]:
                 )
 
 
-@rule("TJ526", "request-above-limit", program="kubernetes")
+@rule("TJ526", "request-above-limit", stage=Stage.CREATE, program="kubernetes")
 @_once
 def request_above_limit(job: Build) -> Iterator[Finding]:
     """A request is above its limit, or differs from it where it must be equal.
@@ -302,7 +302,7 @@ def _document(job: Build) -> object:
     return job.job.field.document
 
 
-@rule("TJ527", "resource-amount", program="kubernetes")
+@rule("TJ527", "resource-amount", stage=Stage.CREATE, program="kubernetes")
 @_once
 def resource_amount(job: Build) -> Iterator[Finding]:
     """The amount of a resource is negative, not whole, or no multiple of the page size.
@@ -340,7 +340,7 @@ def _amount_problem(name: str, part: BuiltValue) -> str:
     return ""
 
 
-@rule("TJ528", "resource-name", program="kubernetes")
+@rule("TJ528", "resource-name", stage=Stage.CREATE, program="kubernetes")
 @_once
 def resource_name(job: Build) -> Iterator[Finding]:
     """The name of a resource is unknown or malformed.
@@ -376,7 +376,7 @@ def _is_standard(name: str) -> bool:
     return name in tables.CONTAINER_RESOURCES or name.startswith(tables.HUGEPAGES)
 
 
-@rule("TJ548", "resource-claim", program="kubernetes")
+@rule("TJ548", "resource-claim", stage=Stage.CREATE, program="kubernetes")
 def resource_claim(job: BuiltJob) -> Iterator[Finding]:
     """A resource claim, a resize policy or a restart rule is invalid.
 
@@ -426,7 +426,7 @@ def resource_claim(job: BuiltJob) -> Iterator[Finding]:
 # ports and probes
 
 
-@rule("TJ540", "container-port", program="kubernetes")
+@rule("TJ540", "container-port", stage=Stage.CREATE, program="kubernetes")
 def container_port(job: BuiltJob) -> Iterator[Finding]:
     """Two ports of a container share a name, or two containers a port of the host.
 
@@ -450,7 +450,7 @@ def container_port(job: BuiltJob) -> Iterator[Finding]:
                 taken.add(where)
 
 
-@rule("TJ544", "probe", program="kubernetes")
+@rule("TJ544", "probe", stage=Stage.CREATE, program="kubernetes")
 def probe(job: BuiltJob) -> Iterator[Finding]:
     """A probe or a lifecycle hook has no handler, several, or an invalid one.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, did_you_mean, one_of
+from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.build import NAME_LIMIT, Build, BuiltJob
 from trainlint.programs.kubeflow.built_pods import Pods
@@ -21,7 +21,7 @@ POD_SUFFIX = len("-abcde")
 # the JobSet
 
 
-@rule("TJ501", "node-count", program="kubernetes")
+@rule("TJ501", "node-count", stage=Stage.CREATE, program="kubernetes")
 def node_count(job: Build) -> Iterator[Finding]:
     """The number of nodes is negative or above 100,000.
 
@@ -41,7 +41,7 @@ def node_count(job: Build) -> Iterator[Finding]:
             )
 
 
-@rule("TJ502", "zero-num-nodes", severity=Severity.WARNING, program="kubernetes")
+@rule("TJ502", "zero-num-nodes", stage=Stage.RUN, severity=Severity.WARNING, program="kubernetes")
 def zero_num_nodes(job: Build) -> Iterator[Finding]:
     """numNodes is 0: the job turns Complete and nothing has run.
 
@@ -59,7 +59,7 @@ def zero_num_nodes(job: Build) -> Iterator[Finding]:
         )
 
 
-@rule("TJ504", "generated-name-too-long", program="kubernetes")
+@rule("TJ504", "generated-name-too-long", stage=Stage.CREATE, program="kubernetes")
 def generated_name_too_long(job: BuiltJob) -> Iterator[Finding]:
     """The names of Jobs or pods made from the job's name exceed 63 characters.
 
@@ -96,7 +96,7 @@ def _longest_name(job: BuiltJob) -> tuple[Pods | None, int]:
     return longest, room[longest] if longest else NAME_LIMIT
 
 
-@rule("TJ505", "patched-job-unknown", program="kubernetes")
+@rule("TJ505", "patched-job-unknown", stage=Stage.CREATE, program="kubernetes")
 def patched_job_unknown(job: BuiltJob) -> Iterator[Finding]:
     """A job of the JobSet has no containers; often a patch names a job that the runtime lacks.
 
@@ -119,7 +119,7 @@ def patched_job_unknown(job: BuiltJob) -> Iterator[Finding]:
             )
 
 
-@rule("TJ507", "ports-become-equal", program="kubernetes")
+@rule("TJ507", "ports-become-equal", stage=Stage.CREATE, program="kubernetes")
 def ports_become_equal(job: BuiltJob) -> Iterator[Finding]:
     """Two ports of a container become the same port.
 
@@ -143,7 +143,7 @@ def ports_become_equal(job: BuiltJob) -> Iterator[Finding]:
                 seen.add(where)
 
 
-@rule("TJ508", "controller-stops", program="kubernetes")
+@rule("TJ508", "controller-stops", stage=Stage.CREATE, program="kubernetes")
 def controller_stops(job: BuiltJob) -> Iterator[Finding]:
     """The Trainer's controller cannot build the job and retries forever.
 
@@ -157,7 +157,7 @@ def controller_stops(job: BuiltJob) -> Iterator[Finding]:
         yield job.finding(part, why)
 
 
-@rule("TJ509", "unknown-replicated-job", program="kubernetes")
+@rule("TJ509", "unknown-replicated-job", stage=Stage.CREATE, program="kubernetes")
 def unknown_replicated_job(job: BuiltJob) -> Iterator[Finding]:
     """The runtime's JobSet refers to a job that it does not have, or depends on a later one.
 
@@ -183,7 +183,7 @@ def unknown_replicated_job(job: BuiltJob) -> Iterator[Finding]:
                 yield job.finding(target, f'{pods} depends on "{target}", which is not an earlier job')
 
 
-@rule("TJ510", "jobset-policy", program="kubernetes")
+@rule("TJ510", "jobset-policy", stage=Stage.CREATE, program="kubernetes")
 def jobset_policy(job: BuiltJob) -> Iterator[Finding]:
     """A policy of the runtime's JobSet is invalid.
 
@@ -259,7 +259,7 @@ def _coordinator(job: BuiltJob) -> Iterator[Finding]:
             )
 
 
-@rule("TJ511", "jobset-name", program="kubernetes")
+@rule("TJ511", "jobset-name", stage=Stage.CREATE, program="kubernetes")
 def jobset_name(job: BuiltJob) -> Iterator[Finding]:
     """A name in the runtime's JobSet is malformed.
 
@@ -282,7 +282,7 @@ def jobset_name(job: BuiltJob) -> Iterator[Finding]:
             yield job.finding(name, f'job name "{name}" must have only lower-case letters, digits and dashes')
 
 
-@rule("TJ512", "volume-claim-policy", program="kubernetes")
+@rule("TJ512", "volume-claim-policy", stage=Stage.CREATE, program="kubernetes")
 def volume_claim_policy(job: BuiltJob) -> Iterator[Finding]:
     """A volume claim of the runtime's JobSet cannot be used.
 
@@ -330,7 +330,7 @@ def volume_claim_policy(job: BuiltJob) -> Iterator[Finding]:
 # Jobs
 
 
-@rule("TJ513", "job-selector", program="kubernetes")
+@rule("TJ513", "job-selector", stage=Stage.CREATE, program="kubernetes")
 def job_selector(job: BuiltJob) -> Iterator[Finding]:
     """The runtime's Job has a selector of its own.
 
@@ -351,7 +351,7 @@ def job_selector(job: BuiltJob) -> Iterator[Finding]:
             yield job.finding(selector, f"the selector of {pods} does not match the labels of its pods")
 
 
-@rule("TJ514", "restart-policy", program="kubernetes")
+@rule("TJ514", "restart-policy", stage=Stage.CREATE, program="kubernetes")
 def restart_policy(job: BuiltJob) -> Iterator[Finding]:
     """A Job cannot have this restartPolicy.
 
@@ -375,7 +375,7 @@ def restart_policy(job: BuiltJob) -> Iterator[Finding]:
             )
 
 
-@rule("TJ515", "pod-failure-policy", program="kubernetes")
+@rule("TJ515", "pod-failure-policy", stage=Stage.CREATE, program="kubernetes")
 def pod_failure_policy(job: BuiltJob) -> Iterator[Finding]:
     """A rule of the runtime's podFailurePolicy or successPolicy is invalid.
 
@@ -455,7 +455,7 @@ def _indexes(text: str, count: int) -> int | None:
     return total
 
 
-@rule("TJ516", "index-limits", program="kubernetes")
+@rule("TJ516", "index-limits", stage=Stage.CREATE, program="kubernetes")
 def index_limits(job: BuiltJob) -> Iterator[Finding]:
     """Limits by index do not fit their Job.
 
@@ -481,7 +481,7 @@ def index_limits(job: BuiltJob) -> Iterator[Finding]:
 # torchrun
 
 
-@rule("TJ503", "num-proc-below-one", program="torchrun")
+@rule("TJ503", "num-proc-below-one", stage=Stage.START, program="torchrun")
 def num_proc_below_one(job: BuiltJob) -> Iterator[Finding]:
     """The number of processes per node is below 1.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity
+from trainlint.findings import Finding, Severity, Stage
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.build import Build, BuiltJob
 from trainlint.programs.kubeflow.built_pods import Pods
@@ -41,7 +41,7 @@ def _devices(container: BuiltValue | None) -> tuple[BuiltValue, int] | None:
     return amounts[0][0], whole(amounts[0][1])
 
 
-@rule("TJ601", "args-without-command", severity=Severity.WARNING, program="kubernetes")
+@rule("TJ601", "args-without-command", stage=Stage.RUN, severity=Severity.WARNING, program="kubernetes")
 def args_without_command(job: BuiltJob) -> Iterator[Finding]:
     """The job has args, and neither it nor its runtime has a command.
 
@@ -61,7 +61,7 @@ def args_without_command(job: BuiltJob) -> Iterator[Finding]:
         )
 
 
-@rule("TJ602", "fewer-gpus", severity=Severity.WARNING, program="kubernetes")
+@rule("TJ602", "fewer-gpus", stage=Stage.RUN, severity=Severity.WARNING, program="kubernetes")
 def fewer_gpus(job: BuiltJob) -> Iterator[Finding]:
     """resourcesPerNode takes away GPUs of the runtime.
 
@@ -94,7 +94,7 @@ def fewer_gpus(job: BuiltJob) -> Iterator[Finding]:
             )
 
 
-@rule("TJ603", "processes-from-cpus", severity=Severity.WARNING, program="torchrun")
+@rule("TJ603", "processes-from-cpus", stage=Stage.RUN, severity=Severity.WARNING, program="torchrun")
 def processes_from_cpus(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The controller takes the number of processes from the CPUs, although there are accelerators.
 
@@ -115,7 +115,7 @@ def processes_from_cpus(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding
         )
 
 
-@rule("TJ604", "processes-and-gpus", severity=Severity.WARNING, program="kubernetes")
+@rule("TJ604", "processes-and-gpus", stage=Stage.RUN, severity=Severity.WARNING, program="kubernetes")
 def processes_and_gpus(job: BuiltJob) -> Iterator[Finding]:
     """The processes per node do not fit the GPUs per node.
 
@@ -149,7 +149,7 @@ def processes_and_gpus(job: BuiltJob) -> Iterator[Finding]:
         yield job.finding(part, message, help=f"set spec.trainer.numProcPerNode: {count}")
 
 
-@rule("TJ605", "runtime-of-other-kind", severity=Severity.WARNING)
+@rule("TJ605", "runtime-of-other-kind", stage=Stage.RUN, severity=Severity.WARNING)
 def runtime_of_other_kind(namesake: Namesake) -> Iterator[Finding]:
     """The repository has a runtime of this name, but of the other kind.
 
@@ -166,7 +166,7 @@ def runtime_of_other_kind(namesake: Namesake) -> Iterator[Finding]:
     )
 
 
-@rule("TJ606", "field-without-effect", severity=Severity.WARNING)
+@rule("TJ606", "field-without-effect", stage=Stage.RUN, severity=Severity.WARNING)
 def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """A field of the job has no effect with this runtime.
 
@@ -215,7 +215,7 @@ def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Findin
             )
 
 
-@rule("TJ607", "value-and-source", severity=Severity.WARNING)
+@rule("TJ607", "value-and-source", stage=Stage.RUN, severity=Severity.WARNING)
 def value_and_source(job: Build) -> Iterator[Finding]:
     """A variable has both a value and valueFrom, and the value has no effect.
 
@@ -230,7 +230,7 @@ def value_and_source(job: Build) -> Iterator[Finding]:
                 yield env.get("value").place.finding(message, help="keep one of them")
 
 
-@rule("TJ608", "curly-quotes", severity=Severity.WARNING, program="kubernetes")
+@rule("TJ608", "curly-quotes", stage=Stage.RUN, severity=Severity.WARNING, program="kubernetes")
 def curly_quotes(job: Build) -> Iterator[Finding]:
     """A value starts or ends with a curly quote, which becomes part of the value.
 
@@ -248,7 +248,7 @@ def curly_quotes(job: Build) -> Iterator[Finding]:
                 )
 
 
-@rule("TJ609", "overridden-path", severity=Severity.WARNING)
+@rule("TJ609", "overridden-path", stage=Stage.RUN, severity=Severity.WARNING)
 def overridden_path(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """An argument of torchtune sets a path that belongs to the runtime.
 
@@ -270,7 +270,7 @@ def overridden_path(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
             )
 
 
-@rule("TJ610", "torchrun-alone", severity=Severity.WARNING, program="torchrun")
+@rule("TJ610", "torchrun-alone", stage=Stage.RUN, severity=Severity.WARNING, program="torchrun")
 def torchrun_alone(job: BuiltJob) -> Iterator[Finding]:
     """The job has no spec.trainer, and its nodes do not find each other.
 
@@ -287,7 +287,7 @@ def torchrun_alone(job: BuiltJob) -> Iterator[Finding]:
             )
 
 
-@rule("TJ611", "old-env-name", severity=Severity.WARNING, program="kubernetes")
+@rule("TJ611", "old-env-name", stage=Stage.CREATE, severity=Severity.WARNING, program="kubernetes")
 def old_env_name(job: Build) -> Iterator[Finding]:
     """Servers up to Kubernetes 1.31 refuse the name of this environment variable.
 
@@ -306,7 +306,7 @@ def old_env_name(job: Build) -> Iterator[Finding]:
                 yield job.finding(name, message)
 
 
-@rule("TJ612", "root-forbidden", severity=Severity.WARNING, program="kubernetes")
+@rule("TJ612", "root-forbidden", stage=Stage.START, severity=Severity.WARNING, program="kubernetes")
 def root_forbidden(job: Build) -> Iterator[Finding]:
     """runAsNonRoot is set beside user 0, and the container never starts.
 
@@ -322,7 +322,7 @@ def root_forbidden(job: Build) -> Iterator[Finding]:
             yield job.finding(user, f"{container} cannot run as user 0 with runAsNonRoot", help="set another runAsUser")
 
 
-@rule("TJ613", "unreachable-first-node", severity=Severity.WARNING, program="kubernetes")
+@rule("TJ613", "unreachable-first-node", stage=Stage.START, severity=Severity.WARNING, program="kubernetes")
 def unreachable_first_node(job: BuiltJob) -> Iterator[Finding]:
     """The nodes wait for a first node at an address that does not exist.
 
@@ -353,7 +353,7 @@ def unreachable_first_node(job: BuiltJob) -> Iterator[Finding]:
             )
 
 
-@rule("TJ614", "several-launchers", severity=Severity.WARNING)
+@rule("TJ614", "several-launchers", stage=Stage.RUN, severity=Severity.WARNING)
 def several_launchers(job: BuiltJob) -> Iterator[Finding]:
     """The numNodes of an MPI runtime starts several launchers.
 

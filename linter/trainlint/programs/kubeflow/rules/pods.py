@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, did_you_mean, one_of, shortened
+from trainlint.findings import Finding, Stage, did_you_mean, one_of, shortened
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.build import Build, BuiltJob
 from trainlint.programs.kubeflow.built_pods import Pods
@@ -16,7 +16,7 @@ from trainlint.rule import rule
 # security and systems
 
 
-@rule("TJ538", "security-context", program="kubernetes")
+@rule("TJ538", "security-context", stage=Stage.CREATE, program="kubernetes")
 def security_context(job: Build) -> Iterator[Finding]:
     """The fields of a security context contradict each other.
 
@@ -61,7 +61,7 @@ def _profiles(job: Build, context: BuiltValue) -> Iterator[Finding]:
             yield job.finding(path, "localhostProfile must be a name without white space around it")
 
 
-@rule("TJ546", "pod-contradiction", program="kubernetes")
+@rule("TJ546", "pod-contradiction", stage=Stage.CREATE, program="kubernetes")
 def pod_contradiction(job: BuiltJob) -> Iterator[Finding]:
     """Two fields of a pod exclude each other, or a field cannot be set on the pods of a Job.
 
@@ -96,7 +96,7 @@ def pod_contradiction(job: BuiltJob) -> Iterator[Finding]:
                     yield job.finding(host, f"hostPort must be {own.number}, the containerPort, with hostNetwork")
 
 
-@rule("TJ547", "windows-pod", program="kubernetes")
+@rule("TJ547", "windows-pod", stage=Stage.CREATE, program="kubernetes")
 def windows_pod(job: BuiltJob) -> Iterator[Finding]:
     """A pod has fields of another operating system.
 
@@ -120,7 +120,7 @@ def windows_pod(job: BuiltJob) -> Iterator[Finding]:
             yield job.finding(part, f"{part.place.name} cannot be set with os.name: {system}", help="remove it")
 
 
-@rule("TJ545", "dns", program="kubernetes")
+@rule("TJ545", "dns", stage=Stage.CREATE, program="kubernetes")
 def dns(job: BuiltJob) -> Iterator[Finding]:
     """The pod's DNS has no name server, or too many.
 
@@ -155,7 +155,7 @@ def _owners(job: Build) -> Iterator[tuple[str, BuiltValue, Pods, str]]:
         yield "container", container.value, container.pods, str(container)
 
 
-@rule("TJ541", "number-out-of-range", program="kubernetes")
+@rule("TJ541", "number-out-of-range", stage=Stage.CREATE, program="kubernetes")
 def number_out_of_range(job: Build) -> Iterator[Finding]:
     """A number of a Job, pod or container is out of its range.
 
@@ -173,7 +173,7 @@ def number_out_of_range(job: Build) -> Iterator[Finding]:
                     yield job.finding(part, f"{_last(path)} of {name} must be {wanted}, not {part.number}")
 
 
-@rule("TJ542", "unsupported-word", program="kubernetes")
+@rule("TJ542", "unsupported-word", stage=Stage.CREATE, program="kubernetes")
 def unsupported_word(job: Build) -> Iterator[Finding]:
     """A field that takes one of a few words has another.
 
@@ -191,7 +191,7 @@ def unsupported_word(job: Build) -> Iterator[Finding]:
                     yield job.finding(part, message, help=did_you_mean(str(part), words))
 
 
-@rule("TJ543", "malformed-name", program="kubernetes")
+@rule("TJ543", "malformed-name", stage=Stage.CREATE, program="kubernetes")
 def malformed_name(job: Build) -> Iterator[Finding]:
     """A name, address or path of a pod is malformed.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, did_you_mean, shortened, some_of
+from trainlint.findings import Finding, Stage, did_you_mean, shortened, some_of
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.build import Build, BuiltJob
 from trainlint.programs.kubeflow.built_value import BuiltValue, repeated
@@ -16,7 +16,7 @@ from trainlint.rule import rule
 # labels
 
 
-@rule("TJ533", "label", program="kubernetes")
+@rule("TJ533", "label", stage=Stage.CREATE, program="kubernetes")
 def label(job: Build) -> Iterator[Finding]:
     """A label, an annotation or a nodeSelector is malformed.
 
@@ -64,7 +64,7 @@ def _annotations(job: Build, annotations: BuiltValue) -> Iterator[Finding]:
 # nodes
 
 
-@rule("TJ534", "toleration", program="kubernetes")
+@rule("TJ534", "toleration", stage=Stage.CREATE, program="kubernetes")
 def toleration(job: Build) -> Iterator[Finding]:
     """The fields of a toleration contradict each other.
 
@@ -90,7 +90,7 @@ def toleration(job: Build) -> Iterator[Finding]:
                 yield job.finding(effect, "tolerationSeconds needs effect: NoExecute")
 
 
-@rule("TJ535", "affinity", program="kubernetes")
+@rule("TJ535", "affinity", stage=Stage.CREATE, program="kubernetes")
 def affinity(job: Build) -> Iterator[Finding]:
     """An affinity has a malformed term.
 
@@ -186,7 +186,7 @@ def _label_keys(job: Build, owner: BuiltValue) -> Iterator[Finding]:
         taken.add(key or "")
 
 
-@rule("TJ536", "topology-spread", program="kubernetes")
+@rule("TJ536", "topology-spread", stage=Stage.CREATE, program="kubernetes")
 def topology_spread(job: BuiltJob) -> Iterator[Finding]:
     """A topologySpreadConstraint has no key, repeats another, or contradicts itself.
 
@@ -209,7 +209,7 @@ def topology_spread(job: BuiltJob) -> Iterator[Finding]:
             yield from _label_keys(job, part)
 
 
-@rule("TJ537", "scheduling-gate", program="kubernetes")
+@rule("TJ537", "scheduling-gate", stage=Stage.CREATE, program="kubernetes")
 def scheduling_gate(job: Build) -> Iterator[Finding]:
     """A scheduling gate is malformed, listed twice, or set beside nodeName.
 
@@ -225,7 +225,7 @@ def scheduling_gate(job: Build) -> Iterator[Finding]:
             yield job.finding(pods.spec.get("nodeName"), "a pod with scheduling gates must not have a nodeName")
 
 
-@rule("TJ549", "unknown-priority-class", program="kubernetes")
+@rule("TJ549", "unknown-priority-class", stage=Stage.CREATE, program="kubernetes")
 def unknown_priority_class(job: BuiltJob) -> Iterator[Finding]:
     """The pods name a priority class that the cluster does not have.
 

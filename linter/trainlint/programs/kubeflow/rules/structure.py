@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from trainlint.findings import Finding, did_you_mean, shortened, some_of
+from trainlint.findings import Finding, Stage, did_you_mean, shortened, some_of
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.crd_walk import Defect, DefectKind, dotted
 from trainlint.programs.kubeflow.facts.admission import MANAGERS, MOVED, OVERRIDES, POLICIES, TORCH_PROCESS_WORDS
@@ -27,7 +27,7 @@ _LARGEST_ANNOTATIONS = 256 * 1024
 # decoding and structure
 
 
-@rule("TJ001", "unknown-kind")
+@rule("TJ001", "unknown-kind", stage=Stage.ADMISSION)
 def unknown_kind(document: TrainerObject) -> Iterator[Finding]:
     """The version or kind of trainer.kubeflow.org is unknown.
 
@@ -48,7 +48,7 @@ def unknown_kind(document: TrainerObject) -> Iterator[Finding]:
         yield document.kind.finding(f"{GROUP} has no kind {document.kind}", help=hint)
 
 
-@rule("TJ011", "unknown-field")
+@rule("TJ011", "unknown-field", stage=Stage.ADMISSION)
 def unknown_field(manifest: Manifest, facts: KubeflowFacts) -> Iterator[Finding]:
     """The release does not have this field here.
 
@@ -96,7 +96,7 @@ def _where_instead(manifest: Manifest, defect: Defect, facts: KubeflowFacts, kno
     return f"allowed here: {some_of(known)}" if known else ""
 
 
-@rule("TJ012", "wrong-type")
+@rule("TJ012", "wrong-type", stage=Stage.ADMISSION)
 def wrong_type(manifest: Manifest) -> Iterator[Finding]:
     """A value has another type than its field.
 
@@ -121,7 +121,7 @@ def _unplaced(manifest: Manifest, defect: Defect) -> Iterator[Finding]:
         )
 
 
-@rule("TJ013", "required-field")
+@rule("TJ013", "required-field", stage=Stage.ADMISSION)
 def required_field(manifest: Manifest) -> Iterator[Finding]:
     """A required field is missing.
 
@@ -137,7 +137,7 @@ def required_field(manifest: Manifest) -> Iterator[Finding]:
         )
 
 
-@rule("TJ014", "out-of-bounds")
+@rule("TJ014", "out-of-bounds", stage=Stage.ADMISSION)
 def out_of_bounds(manifest: Manifest) -> Iterator[Finding]:
     """A number, string or list is smaller or larger than its field allows.
 
@@ -151,7 +151,7 @@ def out_of_bounds(manifest: Manifest) -> Iterator[Finding]:
         yield from _unplaced(manifest, defect)
 
 
-@rule("TJ015", "malformed-value")
+@rule("TJ015", "malformed-value", stage=Stage.ADMISSION)
 def malformed_value(manifest: Manifest) -> Iterator[Finding]:
     """A string does not match the format that its field requires: a quantity, a date and time, a pattern.
 
@@ -164,7 +164,7 @@ def malformed_value(manifest: Manifest) -> Iterator[Finding]:
         yield defect.field.finding(defect.message, help=defect.help, field=defect.dotted)
 
 
-@rule("TJ016", "value-not-allowed")
+@rule("TJ016", "value-not-allowed", stage=Stage.ADMISSION)
 def value_not_allowed(manifest: Manifest) -> Iterator[Finding]:
     """A field that takes one of a few words has another value.
 
@@ -174,7 +174,7 @@ def value_not_allowed(manifest: Manifest) -> Iterator[Finding]:
         yield defect.field.finding(defect.message, help=defect.help, field=defect.dotted)
 
 
-@rule("TJ017", "duplicate-entry")
+@rule("TJ017", "duplicate-entry", stage=Stage.ADMISSION)
 def duplicate_entry(manifest: Manifest) -> Iterator[Finding]:
     """Two entries of a list have the same key.
 
@@ -192,7 +192,7 @@ def duplicate_entry(manifest: Manifest) -> Iterator[Finding]:
 # metadata
 
 
-@rule("TJ021", "object-name")
+@rule("TJ021", "object-name", stage=Stage.ADMISSION)
 def object_name(manifest: Manifest) -> Iterator[Finding]:
     """The object's name is missing or malformed.
 
@@ -245,7 +245,7 @@ def _masked(start: str) -> str:
     return f"{start[:-2]}a" if len(start) > 1 and start.endswith("-") else start
 
 
-@rule("TJ022", "namespace-name")
+@rule("TJ022", "namespace-name", stage=Stage.ADMISSION)
 def namespace_name(manifest: Manifest) -> Iterator[Finding]:
     """The name of the namespace is malformed.
 
@@ -262,7 +262,7 @@ def namespace_name(manifest: Manifest) -> Iterator[Finding]:
         )
 
 
-@rule("TJ023", "label-or-annotation")
+@rule("TJ023", "label-or-annotation", stage=Stage.ADMISSION)
 def label_or_annotation(manifest: Manifest) -> Iterator[Finding]:
     """The key of a label or annotation, or the value of a label, is malformed.
 
@@ -296,7 +296,7 @@ _LABEL_HELP = "use at most 63 letters, digits, -, _ and ., with a letter or digi
 _KEY_HELP = "write NAME or PREFIX/NAME, such as example.com/team"
 
 
-@rule("TJ024", "owner-or-finalizer")
+@rule("TJ024", "owner-or-finalizer", stage=Stage.ADMISSION)
 def owner_or_finalizer(manifest: Manifest) -> Iterator[Finding]:
     """An owner reference or finalizer of the metadata is malformed.
 
@@ -334,7 +334,7 @@ def owner_or_finalizer(manifest: Manifest) -> Iterator[Finding]:
 # CEL rules
 
 
-@rule("TJ031", "managed-by")
+@rule("TJ031", "managed-by", stage=Stage.ADMISSION)
 def managed_by(manifest: Manifest) -> Iterator[Finding]:
     """managedBy names a manager that the Trainer does not know.
 
@@ -350,7 +350,7 @@ def managed_by(manifest: Manifest) -> Iterator[Finding]:
             )
 
 
-@rule("TJ032", "storage-uri")
+@rule("TJ032", "storage-uri", stage=Stage.ADMISSION)
 def storage_uri(manifest: Manifest) -> Iterator[Finding]:
     """storageUri is not a URI.
 
@@ -367,7 +367,7 @@ def storage_uri(manifest: Manifest) -> Iterator[Finding]:
             )
 
 
-@rule("TJ033", "several-policies")
+@rule("TJ033", "several-policies", stage=Stage.ADMISSION)
 def several_policies(manifest: Manifest) -> Iterator[Finding]:
     """A runtime has more than one ML policy.
 
@@ -384,7 +384,7 @@ def several_policies(manifest: Manifest) -> Iterator[Finding]:
             )
 
 
-@rule("TJ034", "policy-processes")
+@rule("TJ034", "policy-processes", stage=Stage.ADMISSION)
 def policy_processes(manifest: Manifest) -> Iterator[Finding]:
     """numProcPerNode of a runtime's policy is below 1 or an unknown word.
 
@@ -404,7 +404,7 @@ def policy_processes(manifest: Manifest) -> Iterator[Finding]:
                 )
 
 
-@rule("TJ035", "elastic-num-nodes")
+@rule("TJ035", "elastic-num-nodes", stage=Stage.ADMISSION)
 def elastic_num_nodes(manifest: Manifest) -> Iterator[Finding]:
     """A runtime sets numNodes beside an elastic torch policy.
 
@@ -422,7 +422,7 @@ def elastic_num_nodes(manifest: Manifest) -> Iterator[Finding]:
             )
 
 
-@rule("TJ036", "injected-node-container")
+@rule("TJ036", "injected-node-container", stage=Stage.ADMISSION)
 def injected_node_container(manifest: Manifest) -> Iterator[Finding]:
     """envInjection names the container `node`.
 
@@ -437,7 +437,7 @@ def injected_node_container(manifest: Manifest) -> Iterator[Finding]:
                 yield item.finding(message, help="remove node", field=injected.field_path)
 
 
-@rule("TJ037", "job-set-rule")
+@rule("TJ037", "job-set-rule", stage=Stage.ADMISSION)
 def job_set_rule(manifest: Manifest) -> Iterator[Finding]:
     """The JobSet template of a runtime breaks a CEL rule of JobSet.
 

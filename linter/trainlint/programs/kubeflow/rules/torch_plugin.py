@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from trainlint.findings import Finding, Severity, did_you_mean, some_of
+from trainlint.findings import Finding, Severity, Stage, did_you_mean, some_of
 from trainlint.programs.kubeflow.facts.release import (
     DORA_ARG,
     LORA_ARG,
@@ -39,7 +39,7 @@ def _runtime_names(models: Iterable[str]) -> list[str]:
     return sorted(f"torchtune-{model.replace('_', '.').replace('/', '-').lower()}" for model in models)
 
 
-@rule("TT101", "unsupported-model")
+@rule("TT101", "unsupported-model", stage=Stage.ADMISSION)
 def unsupported_model(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The torch plugin does not support the model.
 
@@ -62,7 +62,7 @@ def unsupported_model(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
         )
 
 
-@rule("TT102", "single-node-model")
+@rule("TT102", "single-node-model", stage=Stage.ADMISSION)
 def single_node_model(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """Only some models can train on several nodes.
 
@@ -82,7 +82,7 @@ def single_node_model(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
         )
 
 
-@rule("TT103", "qlora-unsupported-model")
+@rule("TT103", "qlora-unsupported-model", stage=Stage.ADMISSION)
 def qlora_unsupported_model(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """torchtune has no QLoRA config for the model.
 
@@ -101,7 +101,7 @@ def qlora_unsupported_model(job: TrainJob, facts: KubeflowFacts) -> Iterator[Fin
         )
 
 
-@rule("TT104", "qlora-several-devices")
+@rule("TT104", "qlora-several-devices", stage=Stage.ADMISSION)
 def qlora_several_devices(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """QLoRA of a small model needs a single device.
 
@@ -125,7 +125,7 @@ def qlora_several_devices(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findi
             yield field.finding(f"QLoRA of {job.torchtune_model} needs a single device ({field.name})", help=help)
 
 
-@rule("TT105", "lora-several-nodes")
+@rule("TT105", "lora-several-nodes", stage=Stage.ADMISSION)
 def lora_several_nodes(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """LoRA and QLoRA run on one node only.
 
@@ -143,7 +143,7 @@ def lora_several_nodes(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]
         )
 
 
-@rule("TT106", "immutable-config")
+@rule("TT106", "immutable-config", stage=Stage.ADMISSION)
 def immutable_config(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """An argument sets what belongs to the runtime.
 
@@ -164,7 +164,7 @@ def immutable_config(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
             )
 
 
-@rule("TT107", "reserved-env")
+@rule("TT107", "reserved-env", stage=Stage.ADMISSION)
 def reserved_env(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The job sets an environment variable of torchrun that the controller sets itself.
 
@@ -184,7 +184,7 @@ def reserved_env(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
                 )
 
 
-@rule("TT108", "num-proc-per-node-word")
+@rule("TT108", "num-proc-per-node-word", stage=Stage.ADMISSION)
 def num_proc_per_node_word(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """numProcPerNode is a string other than auto, cpu or gpu.
 
@@ -202,7 +202,7 @@ def num_proc_per_node_word(job: TrainJob, facts: KubeflowFacts) -> Iterator[Find
         )
 
 
-@rule("TT109", "num-nodes-missing")
+@rule("TT109", "num-nodes-missing", stage=Stage.ADMISSION)
 def num_nodes_missing(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """numNodes is missing, and the webhook of this release crashes.
 
@@ -218,7 +218,7 @@ def num_nodes_missing(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
         )
 
 
-@rule("TT201", "escaped-checks", severity=Severity.WARNING)
+@rule("TT201", "escaped-checks", stage=Stage.RUN, severity=Severity.WARNING)
 def escaped_checks(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The command starts torchtune without being exactly `tune run`, and skips checks that would refuse the job.
 
@@ -263,7 +263,7 @@ def _starts_tune(job: TrainJob) -> bool:
     )
 
 
-@rule("TT202", "unused-lora-arguments", severity=Severity.WARNING)
+@rule("TT202", "unused-lora-arguments", stage=Stage.RUN, severity=Severity.WARNING)
 def unused_lora_arguments(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The job asks for LoRA and will get a full fine-tune.
 
@@ -286,7 +286,7 @@ def unused_lora_arguments(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findi
         )
 
 
-@rule("TT203", "dora-switches-qlora-off", severity=Severity.WARNING)
+@rule("TT203", "dora-switches-qlora-off", stage=Stage.RUN, severity=Severity.WARNING)
 def dora_switches_qlora_off(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """DoRA switches the quantized base model off.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainlint.findings import Finding, Severity
+from trainlint.findings import Finding, Severity, Stage
 from trainlint.programs.kubeflow.build import Build, RuntimeAsIs
 from trainlint.programs.kubeflow.facts.release import KubeflowFacts
 from trainlint.programs.kubeflow.rules import containers, jobset, pods, scheduling, volumes
@@ -14,7 +14,7 @@ from trainlint.rule import rule, rules_of
 _MODULES = tuple(module.__name__ for module in (jobset, containers, volumes, scheduling, pods))
 
 
-@rule("TJ590", "unusable-runtime", severity=Severity.WARNING)
+@rule("TJ590", "unusable-runtime", stage=Stage.RUN, severity=Severity.WARNING)
 def unusable_runtime(runtime: RuntimeAsIs, facts: KubeflowFacts) -> Iterator[Finding]:
     """No job can start with this runtime as it is.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, did_you_mean, some_of
+from trainlint.findings import Finding, Stage, did_you_mean, some_of
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.build import Build, BuiltJob
 from trainlint.programs.kubeflow.built_pods import Container
@@ -14,7 +14,7 @@ from trainlint.programs.kubeflow.rules.containers import field_ref, resource_ref
 from trainlint.rule import rule
 
 
-@rule("TJ529", "mount-without-volume", program="kubernetes")
+@rule("TJ529", "mount-without-volume", stage=Stage.CREATE, program="kubernetes")
 def mount_without_volume(job: BuiltJob) -> Iterator[Finding]:
     """A container mounts a volume that its pod does not have.
 
@@ -49,7 +49,7 @@ def _claims(job: Build) -> set[str]:
     }
 
 
-@rule("TJ530", "mount-path", program="kubernetes")
+@rule("TJ530", "mount-path", stage=Stage.CREATE, program="kubernetes")
 def mount_path(job: BuiltJob) -> Iterator[Finding]:
     """A mount has no path, the path of another mount, or a subPath that leads out of its volume.
 
@@ -93,7 +93,7 @@ def _mount(job: Build, container: Container, mount: BuiltValue) -> Iterator[Find
             yield job.finding(recursive, "recursiveReadOnly and mountPropagation exclude each other")
 
 
-@rule("TJ531", "volume-source", program="kubernetes")
+@rule("TJ531", "volume-source", stage=Stage.CREATE, program="kubernetes")
 def volume_source(job: Build) -> Iterator[Finding]:
     """A volume has two sources, or a source that lacks a field.
 
@@ -204,7 +204,7 @@ def _claim(job: Build, volume: BuiltValue, spec: BuiltValue) -> Iterator[Finding
         yield job.finding(storage, f"the claim of volume {volume.name} must request more than {storage} of storage")
 
 
-@rule("TJ532", "volume-name", program="kubernetes")
+@rule("TJ532", "volume-name", stage=Stage.CREATE, program="kubernetes")
 def volume_name(job: Build) -> Iterator[Finding]:
     """A volume's name is empty or malformed.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from trainlint.findings import Finding, Severity, did_you_mean, one_of
+from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.facts.admission import (
     FLUX_INSTALLER,
@@ -33,7 +33,7 @@ _ENV_OF = {
 # the TrainJob's webhook
 
 
-@rule("TJ101", "runtime-not-found")
+@rule("TJ101", "runtime-not-found", stage=Stage.ADMISSION)
 def runtime_not_found(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The runtime that the job names does not exist.
 
@@ -67,7 +67,7 @@ def runtime_not_found(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
         )
 
 
-@rule("TJ102", "unsupported-runtime-kind")
+@rule("TJ102", "unsupported-runtime-kind", stage=Stage.ADMISSION)
 def unsupported_runtime_kind(job: TrainJob) -> Iterator[Finding]:
     """runtimeRef names an unknown group or kind of runtime.
 
@@ -89,7 +89,7 @@ def unsupported_runtime_kind(job: TrainJob) -> Iterator[Finding]:
         )
 
 
-@rule("TJ103", "deprecated-runtime", severity=Severity.WARNING)
+@rule("TJ103", "deprecated-runtime", stage=Stage.RUN, severity=Severity.WARNING)
 def deprecated_runtime(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The job's runtime is labelled as deprecated.
 
@@ -111,7 +111,7 @@ def _deprecated(runtime: Runtime, facts: KubeflowFacts) -> bool:
     return labelled and facts.support_label
 
 
-@rule("TJ111", "runtime-without-initializer")
+@rule("TJ111", "runtime-without-initializer", stage=Stage.ADMISSION)
 def runtime_without_initializer(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The job has an initializer, and its runtime has no job or container that runs it.
 
@@ -150,7 +150,7 @@ def _initializer_lacks(job: MergedJob | None, name: str, *, mounts: bool) -> str
     return ""
 
 
-@rule("TJ112", "patch-of-unknown-job")
+@rule("TJ112", "patch-of-unknown-job", stage=Stage.ADMISSION)
 def patch_of_unknown_job(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """An override or patch names a job that the runtime does not have.
 
@@ -168,7 +168,7 @@ def patch_of_unknown_job(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findin
             )
 
 
-@rule("TJ113", "job-overridden-twice")
+@rule("TJ113", "job-overridden-twice", stage=Stage.ADMISSION)
 def job_overridden_twice(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """Two overrides have the same target job.
 
@@ -192,7 +192,7 @@ def job_overridden_twice(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findin
             seen[name] = patch.job
 
 
-@rule("TJ114", "patched-env")
+@rule("TJ114", "patched-env", stage=Stage.ADMISSION)
 def patched_env(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """An override or patch sets env of a container whose env the Trainer sets.
 
@@ -214,7 +214,7 @@ def patched_env(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
                     )
 
 
-@rule("TJ115", "patch-manager")
+@rule("TJ115", "patch-manager", stage=Stage.ADMISSION)
 def patch_manager(job: TrainJob) -> Iterator[Finding]:
     """The manager of a runtime patch must have the form domain/path.
 
@@ -232,7 +232,7 @@ def patch_manager(job: TrainJob) -> Iterator[Finding]:
             )
 
 
-@rule("TJ116", "nameless-pull-secret")
+@rule("TJ116", "nameless-pull-secret", stage=Stage.ADMISSION)
 def nameless_pull_secret(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """A patch adds a pull secret without a name to pods that have pull secrets, and the webhook crashes on it.
 
@@ -254,7 +254,7 @@ def nameless_pull_secret(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findin
                 )
 
 
-@rule("TJ121", "injection-target-missing")
+@rule("TJ121", "injection-target-missing", stage=Stage.ADMISSION)
 def injection_target_missing(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The runtime's envInjection names a job or container that the runtime does not have.
 
@@ -286,7 +286,7 @@ def _lacks_container(job: MergedJob | None, name: str) -> bool:
     return all(containers is not None and name not in containers for containers in listed)
 
 
-@rule("TJ131", "mpi-num-proc-word")
+@rule("TJ131", "mpi-num-proc-word", stage=Stage.ADMISSION)
 def mpi_num_proc_word(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """numProcPerNode is a word where the runtime runs MPI, which needs a number.
 
@@ -299,7 +299,7 @@ def mpi_num_proc_word(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
         )
 
 
-@rule("TJ132", "mpi-launcher-missing")
+@rule("TJ132", "mpi-launcher-missing", stage=Stage.ADMISSION)
 def mpi_launcher_missing(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """Several MPI nodes with the launcher as a node need both the launcher and the node job.
 
@@ -318,7 +318,7 @@ def mpi_launcher_missing(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findin
         )
 
 
-@rule("TJ133", "mpi-reserved-env")
+@rule("TJ133", "mpi-reserved-env", stage=Stage.ADMISSION)
 def mpi_reserved_env(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The job sets an environment variable of Open MPI that the controller sets itself.
 
@@ -338,7 +338,7 @@ def _env_names(job: TrainJob, reserved: Collection[str]) -> Iterator[Value[str]]
             yield name
 
 
-@rule("TJ141", "xgboost-reserved-env")
+@rule("TJ141", "xgboost-reserved-env", stage=Stage.ADMISSION)
 def xgboost_reserved_env(job: TrainJob) -> Iterator[Finding]:
     """The job sets an environment variable of XGBoost's tracker that the controller sets itself.
 
@@ -350,7 +350,7 @@ def xgboost_reserved_env(job: TrainJob) -> Iterator[Finding]:
             yield name.finding(f"{name} is reserved: the controller sets it", help="remove it", field=entry.field_path)
 
 
-@rule("TJ151", "flux-processes")
+@rule("TJ151", "flux-processes", stage=Stage.ADMISSION)
 def flux_processes(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """numProcPerNode is below 1 on a Flux runtime.
 
@@ -363,7 +363,7 @@ def flux_processes(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
         )
 
 
-@rule("TJ152", "flux-installer")
+@rule("TJ152", "flux-installer", stage=Stage.ADMISSION)
 def flux_installer(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The pods of a Flux runtime have an init container called flux-installer.
 
@@ -385,7 +385,7 @@ def flux_installer(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
         return
 
 
-@rule("TJ161", "volcano-queue")
+@rule("TJ161", "volcano-queue", stage=Stage.ADMISSION)
 def volcano_queue(job: TrainJob) -> Iterator[Finding]:
     """The name of Volcano's queue is empty.
 
@@ -405,7 +405,7 @@ def volcano_queue(job: TrainJob) -> Iterator[Finding]:
         )
 
 
-@rule("TJ162", "volcano-priority-class")
+@rule("TJ162", "volcano-priority-class", stage=Stage.ADMISSION)
 def volcano_priority_class(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The priority class of the runtime's pods must exist in the cluster.
 
@@ -441,7 +441,7 @@ def _webhook_looks(runtime: Runtime, facts: KubeflowFacts) -> bool:
     return not (opted_out and facts.opt_out)
 
 
-@rule("TJ201", "runtime-replicas")
+@rule("TJ201", "runtime-replicas", stage=Stage.ADMISSION)
 def runtime_replicas(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Finding]:
     """The runtime job that runs a TrainJob's step must have exactly one replica.
 
@@ -461,7 +461,7 @@ def runtime_replicas(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Finding
             )
 
 
-@rule("TJ202", "runtime-container")
+@rule("TJ202", "runtime-container", stage=Stage.ADMISSION)
 def runtime_container(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Finding]:
     """A job of the runtime lacks the container that runs a TrainJob's step.
 
@@ -488,7 +488,7 @@ def runtime_container(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Findin
             )
 
 
-@rule("TJ203", "deprecated-runtime-manifest", severity=Severity.WARNING)
+@rule("TJ203", "deprecated-runtime-manifest", stage=Stage.RUN, severity=Severity.WARNING)
 def deprecated_runtime_manifest(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Finding]:
     """A ClusterTrainingRuntime is labelled as deprecated.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity
+from trainlint.findings import Finding, Severity, Stage
 from trainlint.programs.kubeflow.objects import TrainerObject
 from trainlint.reading.document import Mapping, Scalar, Sequence, target_of
 from trainlint.reading.scalars import Dialect, plain_value, value_of
@@ -28,7 +28,7 @@ def _fields(root: Field) -> Iterator[Field]:
             waiting.extend(child for child in children if child.is_mapping or child.is_sequence)
 
 
-@rule("YD001", "duplicate-key", severity=Severity.WARNING, program="trainlint")
+@rule("YD001", "duplicate-key", stage=Stage.RUN, severity=Severity.WARNING, program="trainlint")
 def duplicate_key(document: TrainerObject) -> Iterator[Finding]:
     """A mapping has a key twice, and the earlier value is lost.
 
@@ -47,7 +47,7 @@ def duplicate_key(document: TrainerObject) -> Iterator[Finding]:
             )
 
 
-@rule("YD002", "unreadable-value")
+@rule("YD002", "unreadable-value", stage=Stage.ADMISSION)
 def unreadable_value(document: TrainerObject) -> Iterator[Finding]:
     """Go's YAML reader refuses a tag, a key or a merge, and with it the whole document.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, did_you_mean, one_of, some_of
+from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, some_of
 from trainlint.programs.torchtune.command import TuneRun
 from trainlint.programs.torchtune.facts import TorchtuneFacts, unreleased_config, unreleased_recipe
 from trainlint.rule import rule
 
 
-@rule("TT401", "unknown-recipe")
+@rule("TT401", "unknown-recipe", stage=Stage.START)
 def unknown_recipe(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The recipe is neither registered nor a module of your own.
 
@@ -31,7 +31,7 @@ def unknown_recipe(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Finding]:
         )
 
 
-@rule("TT402", "unknown-recipe-config")
+@rule("TT402", "unknown-recipe-config", stage=Stage.START)
 def unknown_recipe_config(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The config is neither registered nor a file.
 
@@ -63,7 +63,7 @@ def unknown_recipe_config(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Findi
         )
 
 
-@rule("TT403", "config-of-another-recipe", severity=Severity.WARNING)
+@rule("TT403", "config-of-another-recipe", stage=Stage.RUN, severity=Severity.WARNING)
 def config_of_another_recipe(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The config is registered for another recipe.
 
@@ -82,7 +82,7 @@ def config_of_another_recipe(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Fi
         )
 
 
-@rule("TT404", "not-an-override")
+@rule("TT404", "not-an-override", stage=Stage.START)
 def not_an_override(run: TuneRun) -> Iterator[Finding]:
     """An argument of a recipe is not an override, and the run stops at it.
 
@@ -97,7 +97,7 @@ def not_an_override(run: TuneRun) -> Iterator[Finding]:
             yield override.arg.field.finding(override.refusal, help=override.help)
 
 
-@rule("TT405", "torchrun-options-for-one-device")
+@rule("TT405", "torchrun-options-for-one-device", stage=Stage.START)
 def torchrun_options_for_one_device(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Finding]:
     """torchrun's options are given to a recipe for a single device.
 
@@ -117,7 +117,7 @@ def torchrun_options_for_one_device(run: TuneRun, facts: TorchtuneFacts) -> Iter
             )
 
 
-@rule("TT406", "distributed-without-launcher", severity=Severity.WARNING)
+@rule("TT406", "distributed-without-launcher", stage=Stage.RUN, severity=Severity.WARNING)
 def distributed_without_launcher(run: TuneRun) -> Iterator[Finding]:
     """A recipe for several processes is started without torchrun.
 

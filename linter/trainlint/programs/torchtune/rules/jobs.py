@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, some_of
+from trainlint.findings import Finding, Stage, some_of
 from trainlint.programs.torchtune.facts import TorchtuneFacts
 from trainlint.programs.torchtune.program import Job
 from trainlint.rule import rule
 
 
-@rule("TT501", "config-not-shipped")
+@rule("TT501", "config-not-shipped", stage=Stage.START)
 def config_not_shipped(job: Job, facts: TorchtuneFacts) -> Iterator[Finding]:
     """Kubeflow Trainer starts the job with a config that torchtune does not have.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, did_you_mean, nearest, one_of, some_of
+from trainlint.findings import Finding, Severity, Stage, did_you_mean, nearest, one_of, some_of
 from trainlint.programs.torchtune.facts import (
     DATASET_PARAMETERS_GONE,
     DEVICES,
@@ -31,7 +31,7 @@ from trainlint.reading.values import Field
 from trainlint.rule import rule
 
 
-@rule("TT301", "unloadable-recipe-config")
+@rule("TT301", "unloadable-recipe-config", stage=Stage.LOAD)
 def unloadable_recipe_config(file: ConfigFile) -> Iterator[Finding]:
     """OmegaConf refuses to load this file, although it is YAML.
 
@@ -71,7 +71,7 @@ def _written_in(root: Field) -> Iterator[Field]:
             stack.extend(reversed([*field.entries(), *field.items()]))
 
 
-@rule("TT302", "unresolved-interpolation")
+@rule("TT302", "unresolved-interpolation", stage=Stage.LOAD)
 def unresolved_interpolation(settings: RecipeSettings) -> Iterator[Finding]:
     """A `${…}` names nothing, or a value is still missing.
 
@@ -90,7 +90,7 @@ def unresolved_interpolation(settings: RecipeSettings) -> Iterator[Finding]:
             yield node.field.finding(f"{node.name}: {problem.message}", help=problem.help)
 
 
-@rule("TT303", "unknown-component")
+@rule("TT303", "unknown-component", stage=Stage.LOAD)
 def unknown_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A `_component_` names nothing that can be imported.
 
@@ -162,7 +162,7 @@ def _severity(section: Node | None) -> Severity:
     return Severity.ERROR if top_level else Severity.WARNING
 
 
-@rule("TT304", "unknown-parameter")
+@rule("TT304", "unknown-parameter", stage=Stage.START)
 def unknown_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A section has a key that its component does not accept.
 
@@ -242,7 +242,7 @@ def _component(section: Node) -> str | None:
 _PACKAGES = ("torchtune", "torch.", "bitsandbytes.")
 
 
-@rule("TT305", "missing-parameter")
+@rule("TT305", "missing-parameter", stage=Stage.START)
 def missing_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A section lacks a parameter that its component requires.
 
@@ -270,7 +270,7 @@ def missing_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
                 )
 
 
-@rule("TT306", "missing-setting")
+@rule("TT306", "missing-setting", stage=Stage.START)
 def missing_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The recipe reads a setting that the config does not have.
 
@@ -306,7 +306,7 @@ def _is_misspelt(key: str, section: Node, facts: TorchtuneFacts) -> bool:
     return any(name != "_component_" and nearest(name, wanted) for name in foreign)
 
 
-@rule("TT307", "section-without-component")
+@rule("TT307", "section-without-component", stage=Stage.START)
 def section_without_component(settings: RecipeSettings) -> Iterator[Finding]:
     """A section that the recipe builds has no `_component_`.
 
@@ -332,7 +332,7 @@ def section_without_component(settings: RecipeSettings) -> Iterator[Finding]:
             )
 
 
-@rule("TT308", "unsupported-dtype")
+@rule("TT308", "unsupported-dtype", stage=Stage.START)
 def unsupported_dtype(settings: RecipeSettings) -> Iterator[Finding]:
     """The dtype is unknown, or the recipe does not train in it.
 
@@ -369,7 +369,7 @@ _DTYPE_WORDS = {
 }
 
 
-@rule("TT309", "activation-offloading")
+@rule("TT309", "activation-offloading", stage=Stage.START)
 def activation_offloading(settings: RecipeSettings) -> Iterator[Finding]:
     """Activation offloading is on without what it needs.
 
@@ -401,7 +401,7 @@ def activation_offloading(settings: RecipeSettings) -> Iterator[Finding]:
         )
 
 
-@rule("TT310", "optimizer-in-backward")
+@rule("TT310", "optimizer-in-backward", stage=Stage.START)
 def optimizer_in_backward(settings: RecipeSettings) -> Iterator[Finding]:
     """The optimizer steps in the backward pass, which excludes gradient accumulation and clipping.
 
@@ -431,7 +431,7 @@ def optimizer_in_backward(settings: RecipeSettings) -> Iterator[Finding]:
         )
 
 
-@rule("TT311", "tensor-parallel")
+@rule("TT311", "tensor-parallel", stage=Stage.START)
 def tensor_parallel(settings: RecipeSettings) -> Iterator[Finding]:
     """Tensor parallelism is on without what it needs.
 
@@ -467,7 +467,7 @@ def tensor_parallel(settings: RecipeSettings) -> Iterator[Finding]:
         )
 
 
-@rule("TT312", "unsupported-compile")
+@rule("TT312", "unsupported-compile", stage=Stage.START)
 def unsupported_compile(settings: RecipeSettings) -> Iterator[Finding]:
     """The recipe refuses to compile the model.
 
@@ -485,7 +485,7 @@ def unsupported_compile(settings: RecipeSettings) -> Iterator[Finding]:
         yield settings.refusal(compile, message="a model cannot be compiled on an NPU", help="set compile: False")
 
 
-@rule("TT313", "left-padding-collator")
+@rule("TT313", "left-padding-collator", stage=Stage.START)
 def left_padding_collator(settings: RecipeSettings) -> Iterator[Finding]:
     """The collate function pads on the left, which recipes that train refuse.
 
@@ -500,7 +500,7 @@ def left_padding_collator(settings: RecipeSettings) -> Iterator[Finding]:
         )
 
 
-@rule("TT314", "packed-dataset")
+@rule("TT314", "packed-dataset", stage=Stage.START)
 def packed_dataset(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A dataset is packed that cannot be.
 
@@ -528,7 +528,7 @@ def packed_dataset(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[
             )
 
 
-@rule("TT315", "unmatched-lora-target", severity=Severity.WARNING)
+@rule("TT315", "unmatched-lora-target", stage=Stage.RUN, severity=Severity.WARNING)
 def unmatched_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
     """A name in lora_attn_modules matches no layer and has no effect.
 
@@ -548,7 +548,7 @@ def unmatched_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
                 )
 
 
-@rule("TT316", "no-lora-target")
+@rule("TT316", "no-lora-target", stage=Stage.START)
 def no_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
     """lora_attn_modules is empty.
 
@@ -570,7 +570,7 @@ def _lora_targets(settings: RecipeSettings) -> Iterator[Node]:
             yield targets
 
 
-@rule("TT317", "lora-on-tied-output", severity=Severity.WARNING)
+@rule("TT317", "lora-on-tied-output", stage=Stage.RUN, severity=Severity.WARNING)
 def lora_on_tied_output(settings: RecipeSettings) -> Iterator[Finding]:
     """LoRA is put on an output layer that is the embedding itself.
 
@@ -589,7 +589,7 @@ def lora_on_tied_output(settings: RecipeSettings) -> Iterator[Finding]:
             )
 
 
-@rule("TT318", "ppo-batches")
+@rule("TT318", "ppo-batches", stage=Stage.START)
 def ppo_batches(settings: RecipeSettings) -> Iterator[Finding]:
     """The batch sizes of PPO are not multiples of one another.
 
@@ -617,7 +617,7 @@ def ppo_batches(settings: RecipeSettings) -> Iterator[Finding]:
         yield settings.refusal(steps, batch, message=message, help=f"set num_steps to {batch.value} or more")
 
 
-@rule("TT319", "quantizer-missing")
+@rule("TT319", "quantizer-missing", stage=Stage.START)
 def quantizer_missing(settings: RecipeSettings) -> Iterator[Finding]:
     """Quantization-aware training has no quantizer.
 
@@ -633,7 +633,7 @@ def quantizer_missing(settings: RecipeSettings) -> Iterator[Finding]:
         )
 
 
-@rule("TT320", "unknown-model-type")
+@rule("TT320", "unknown-model-type", stage=Stage.START)
 def unknown_model_type(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The checkpointer's model_type is unknown.
 
@@ -654,7 +654,7 @@ def unknown_model_type(settings: RecipeSettings, facts: TorchtuneFacts) -> Itera
             )
 
 
-@rule("TT321", "unread-setting", severity=Severity.WARNING)
+@rule("TT321", "unread-setting", stage=Stage.RUN, severity=Severity.WARNING)
 def unread_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A setting has no effect, because the recipe does not read it.
 
@@ -685,7 +685,7 @@ def _is_shipped(settings: RecipeSettings, key: str) -> bool:
     return not settings.root.entries[key].own
 
 
-@rule("TT322", "not-a-number")
+@rule("TT322", "not-a-number", stage=Stage.START)
 def not_a_number(settings: RecipeSettings) -> Iterator[Finding]:
     """A setting that recipes calculate with is not a number.
 
@@ -705,7 +705,7 @@ def not_a_number(settings: RecipeSettings) -> Iterator[Finding]:
             )
 
 
-@rule("TT323", "profiler-component")
+@rule("TT323", "profiler-component", stage=Stage.START)
 def profiler_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The profiler section names a component that recipes refuse.
 
@@ -724,7 +724,7 @@ def profiler_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Itera
         yield settings.refusal(component, message=message, help="write that, or remove the section")
 
 
-@rule("TT324", "config-as-a-key")
+@rule("TT324", "config-as-a-key", stage=Stage.START)
 def config_as_a_key(settings: RecipeSettings) -> Iterator[Finding]:
     """A config has a key `config`, which tune run uses itself.
 
@@ -739,7 +739,7 @@ def config_as_a_key(settings: RecipeSettings) -> Iterator[Finding]:
         yield node.field.finding("tune run refuses a config with a key config", help="rename the key", at_key=True)
 
 
-@rule("TT325", "unknown-device")
+@rule("TT325", "unknown-device", stage=Stage.START)
 def unknown_device(settings: RecipeSettings) -> Iterator[Finding]:
     """The device is not one that torch knows.
 
