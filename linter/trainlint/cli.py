@@ -95,9 +95,11 @@ def _selectors(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
 
 
 def _patterns(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    words = _words(ctx, param, values)
+    if not words:
+        return ()
     from trainlint.repository.patterns import PatternError, Patterns
 
-    words = _words(ctx, param, values)
     try:
         Patterns(words)
     except PatternError as error:

@@ -106,10 +106,12 @@ class Workspace:
         """The findings of rules, of each as many as the budget allows; an exception in one leaves the others alone."""
         for rule in rules:
             found = _run_rules([rule], views, program, release, facts)
-            with self.faults.of(document, rule.code):
+            try:
                 yield from islice(found, BUDGET.findings)
                 for further in islice(found, 1):
                     yield from self.own(_further(further))
+            except Exception as error:
+                self.faults.add(document, rule.code, error)
 
     def accepts(self, program: Program, subject: Subject, release: str) -> bool:
         """No rule of the subject's own program finds an error."""
@@ -396,21 +398,23 @@ class Faults:
 
     @contextmanager
     def of(self, document: Document, doing: str) -> Iterator[None]:
-        """An exception in trainlint ends the block and is kept; one that is meant for the user goes on."""
+        """An exception in trainlint ends the block and is kept."""
         try:
             yield
-        except (PathError, SettingsError):
-            raise
         except Exception as error:
-            from trainlint.faults import at_fault, is_debugged
-            from trainlint.own_rules import Fault
+            self.add(document, doing, error)
 
-            if is_debugged():
-                raise
-            line, column = document.text.position(document.root.start)
-            span = Span(document.path, line, column, line, column)
-            key = (document.path, document.index, at_fault(error))
-            self._found.setdefault(key, Fault(span, document.index, doing, at_fault(error)))
+    def add(self, document: Document, doing: str, error: Exception) -> None:
+        """Keep an exception; one that is meant for the user is raised again."""
+        from trainlint.faults import at_fault, is_debugged
+        from trainlint.own_rules import Fault
+
+        if isinstance(error, (PathError, SettingsError)) or is_debugged():
+            raise error
+        line, column = document.text.position(document.root.start)
+        span = Span(document.path, line, column, line, column)
+        key = (document.path, document.index, at_fault(error))
+        self._found.setdefault(key, Fault(span, document.index, doing, at_fault(error)))
 
 
 def _trouble(workspace: Workspace, source: Source) -> Iterator[Finding]:
