@@ -2,8 +2,8 @@
 
 Each round makes a small repository out of fixtures, mutated and made anew from the words in them, and runs trainlint on
 it in this process. Nothing may be raised, the steps stay in proportion, each place is inside its file, the formats
-parse, a second run and each file alone say the same, and fixes keep the shape of a file. A repository on which something
-fails is kept, and its folder is told.
+parse, a second run and each file alone say the same, and fixes keep the shape of a file. A repository that fails is
+kept, and its folder is told.
 """
 
 from __future__ import annotations
