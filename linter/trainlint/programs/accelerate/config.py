@@ -21,7 +21,7 @@ from trainlint.programs.accelerate.facts import (
     TRUE_WORDS,
     AccelerateFacts,
 )
-from trainlint.reading.scalars import Plain
+from trainlint.reading.scalars import Plain, whole_number
 from trainlint.reading.values import Absent, Field, Known, Unknown, Value, WrongType
 from trainlint.repository.invocations import Command, Flag, Invocation
 
@@ -53,6 +53,7 @@ class AccelerateConfig:
     def __init__(self, field: Field, launch: Launch | None = None) -> None:
         self.field = field
         self.launch = launch
+        self._by_full_name: dict[bool, dict[str, Field]] = {}
 
     def key(self, name: str) -> Field:
         """A top-level setting: the command line's flag, else the file's key."""
@@ -63,7 +64,8 @@ class AccelerateConfig:
         """A top-level setting that must be an integer; WrongType for anything that is not a Python int."""
         field = self.key(name)
         if field.document is not self.field.document:
-            return Known(field, int(field.written)) if field.written.isdigit() else Unknown(field)
+            given = whole_number(field.written)
+            return Unknown(field) if given is None else Known(field, given)
         return _python(field, lambda plain: plain if isinstance(plain, int) and not isinstance(plain, bool) else None)
 
     @property
@@ -142,12 +144,17 @@ class AccelerateConfig:
         flag = self.launch.flag(name) if self.launch and facts.flags_win_over_sections else None
         if flag is not None:
             return flag
-        section, found = self.fsdp_config, None
-        for entry in section.entries():
-            prefixed = STEM in entry.name if facts.prefix_anywhere else entry.name.startswith(STEM)
-            if name == (entry.name if prefixed else PREFIX + entry.name):
-                found = entry
-        return found or section.get(name)
+        return self._fsdp_settings(facts.prefix_anywhere).get(name) or self.fsdp_config.get(name)
+
+    def _fsdp_settings(self, prefix_anywhere: bool) -> dict[str, Field]:
+        """The entries of `fsdp_config` by their full names."""
+        if prefix_anywhere not in self._by_full_name:
+            found: dict[str, Field] = {}
+            for entry in self.fsdp_config.entries():
+                prefixed = STEM in entry.name if prefix_anywhere else entry.name.startswith(STEM)
+                found[entry.name if prefixed else PREFIX + entry.name] = entry
+            self._by_full_name[prefix_anywhere] = found
+        return self._by_full_name[prefix_anywhere]
 
 
 class ListedConfig:

@@ -163,7 +163,7 @@ def _script(config: AccelerateConfig, name: str, repository: Repository) -> Path
     return None
 
 
-_HOST = re.compile(r"(\S+)\s+slots=(\d+)")
+_HOST = re.compile(r"(\S+)\s+slots=(\d{1,250})")
 
 
 def _hosts(name: str, bases: Sequence[Path], repository: Repository) -> Hosts | None:

@@ -123,7 +123,7 @@ def _accumulation(steps: Field) -> Iterator[Finding]:
             "gradient_accumulation_steps must be an integer",
             help="write the number, or remove it" if steps.plain == "auto" else "write the number",
         )
-    elif number.below(1) or python_text(steps).known_and(lambda text: not text.isdigit()):
+    elif number.below(1) or python_text(steps).known_and(lambda text: not text.isdecimal()):
         # What is not all digits stays text in the DeepSpeed config.
         yield steps.finding(
             "gradient_accumulation_steps must be at least 1", help="write 1 or more", stage=Stage.PREPARE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,7 +25,7 @@ from trainlint.programs.accelerate.facts import (
     accelerate_facts,
 )
 from trainlint.reading.document import Document
-from trainlint.reading.scalars import Dialect
+from trainlint.reading.scalars import Dialect, whole_number
 from trainlint.reading.values import Absent, Field, Unknown, Value, WrongType
 from trainlint.repository.invocations import Invocation, named_file, repository_invocations
 from trainlint.training.fsdp import PREFETCHES, STATE_DICT_TYPES, STRATEGIES, WRAP_POLICIES, FsdpSetup
@@ -53,8 +53,9 @@ class _Enumeration:
         return python_text(field).map(self._canonical)
 
     def _canonical(self, text: str) -> str:
-        if text.isdigit() and 1 <= int(text) <= len(self.numbered):
-            return self.numbered[int(text) - 1]
+        number = whole_number(text)
+        if number is not None and 1 <= number <= len(self.numbered):
+            return self.numbered[number - 1]
         if not self.any_case:
             return text
         word = self.members.get(text.upper(), text.upper())
@@ -166,6 +167,29 @@ def _launches(surroundings: Surroundings) -> list[tuple[Invocation, AccelerateCo
     return surroundings.repository.once("accelerate launch", lambda: list(_find_launches(surroundings)))
 
 
+def _launches_of(surroundings: Surroundings, config: AccelerateConfig) -> list[Invocation]:
+    def found() -> dict[int, list[Invocation]]:
+        by_config: dict[int, list[Invocation]] = {}
+        for invocation, config in _launches(surroundings):
+            by_config.setdefault(id(config.field), []).append(invocation)
+        return by_config
+
+    return surroundings.repository.once("launches by config", found).get(id(config.field), [])
+
+
+def _differing(launches: Iterable[Launch]) -> Iterable[Launch]:
+    """The first of the launches that have the same words before their script."""
+    found: dict[object, Launch] = {}
+    for launch in launches:
+        invocation = launch.invocation
+        options = [(flag.name.text, *(value.text for value in flag.values)) for flag in invocation.flags]
+        hidden = [value.known is None for flag in invocation.flags for value in flag.values]
+        words = [word.text for word in invocation.before]
+        key = (*words, *options, *hidden, invocation.is_open, invocation.elsewhere, invocation.folder)
+        found.setdefault(key, launch)
+    return found.values()
+
+
 def _find_launches(surroundings: Surroundings) -> Iterator[tuple[Invocation, AccelerateConfig]]:
     from trainlint.repository.files import display_path
 
@@ -179,12 +203,18 @@ def _find_launches(surroundings: Surroundings) -> Iterator[tuple[Invocation, Acc
             yield invocation, config
 
 
-def launched_setups(surroundings: Surroundings) -> Iterator[tuple[Invocation, FsdpSetup]]:
-    """Every `accelerate launch` of the repository with its setup: the file's, changed by the flags.
+def launched_setups(
+    surroundings: Surroundings, wanted: Iterable[Invocation] | None = None
+) -> Iterator[tuple[Invocation, FsdpSetup]]:
+    """The wanted `accelerate launch` (else all) that name a config, with their setup: the file's, changed by the flags.
 
     For programs whose scripts such a command starts.
     """
-    for invocation, config in _launches(surroundings):
+    configs = dict(_launches(surroundings))
+    for invocation in configs if wanted is None else wanted:
+        config = configs.get(invocation)
+        if config is None:
+            continue
         setup = setup_as_checked(AccelerateConfig(config.field, Launch(invocation, config.field)), surroundings)
         if setup is not None:
             yield invocation, setup
@@ -217,21 +247,17 @@ class Accelerate(WheelProgram[AccelerateConfig | ListedConfig, AccelerateFacts])
 
     def alternatives(
         self, subject: AccelerateConfig | ListedConfig, surroundings: Surroundings, release: str
-    ) -> Sequence[Views]:
+    ) -> Iterable[Views]:
         """One alternative for each command line that uses the file; the file alone where there is none."""
         if not isinstance(subject, AccelerateConfig):
             return [[subject]]
         known = accelerate_facts(release)
-        launches = [
-            Launch(invocation, subject.field)
-            for invocation, config in _launches(surroundings)
-            if config.field is subject.field
-        ]
-        configs = [AccelerateConfig(subject.field, launch) for launch in launches] or [subject]
-        return [
+        launches = [Launch(invocation, subject.field) for invocation in _launches_of(surroundings, subject)]
+        configs = [AccelerateConfig(subject.field, launch) for launch in _differing(launches)] or [subject]
+        return (
             [config, fsdp_setup(config, known), *deepspeed_views(config, known, surroundings.repository), *launches]
             for config in configs
-        ]
+        )
 
     def facts(self, release: str) -> AccelerateFacts:
         """What one known release accepts."""

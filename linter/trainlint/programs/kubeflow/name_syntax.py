@@ -22,7 +22,7 @@ _KEY = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _HTTP_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 _OLD_ENV = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
-_LEADING_ZEROS = re.compile(r"(?<![\d:a-fA-F])0+(?=\d+(?:\.|$))(?=[\d.]*$)")
+_LEADING_ZEROS = re.compile(r"(?<![\d:a-fA-F])0{1,40}(?=\d{1,40}(?:\.|$))(?=[\d.]{0,80}$)")
 _SYSCTL = re.compile(r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?([./][a-z0-9]([-_a-z0-9]*[a-z0-9])?)*")
 
 
