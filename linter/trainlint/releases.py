@@ -7,6 +7,7 @@ one end, `..` for all releases, `0.76.1` for one release, and several spans join
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -116,8 +117,14 @@ def speaking_for(program: str, names: Iterable[str], version: str) -> InForce:
     if not asked:
         return InForce((), version, f"{version} is not a version of {program}: its release is not checked")
     same = [name for name in known if name[: len(asked)] == asked]
-    if same:
+    if same and not re.search(r"[.-]?dev\d*$", version):
         return InForce((known[max(same)],), known[max(same)])
+    if same:
+        # A development version is what became of the release before, on its way to the one that it names.
+        before = [name for name in known if name < min(same)]
+        speaking = (known[max(before)], known[min(same)]) if before else ()
+        older = f"{program} {version} is older than {known[min(known)]}, the oldest release that is known"
+        return InForce(speaking, version, "" if before else older)
     near = [name for name in known if name[:2] == asked[:2]]
     below = max((name for name in near or known if name < asked), default=None)
     above = min((name for name in near or known if name > asked), default=None)
