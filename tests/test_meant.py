@@ -137,3 +137,13 @@ def test_older_than_all(tmp_path: Path, files: dict[str, str], versions: tuple[s
     """The day of an image, and what an old package beside it shows; a commit alone may be of any time."""
     found = meant(tmp_path, files, known_releases("axolotl"))
     assert (found.versions, found.maybe_older) == (versions, maybe_older)
+
+
+def test_what_replaces_is_not_bounded(tmp_path: Path) -> None:
+    """TRL from its main branch, installed behind the project, brings the transformers that it needs."""
+    files = {
+        "requirements.txt": "trl==0.17.0\ntransformers==4.51.3\n",
+        "setup.sh": "pip install -r requirements.txt\npip install git+https://github.com/huggingface/trl\n",
+    }
+    known = known_releases("trl")
+    assert meant(tmp_path, files, known).versions == known.names

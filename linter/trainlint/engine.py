@@ -313,7 +313,9 @@ class Run:
             ordinary = frozenset(rule.code for rule in rules if rule.ordinary_elsewhere)
             unknown = target.how is How.UNKNOWN
             older = target.maybe_older
-            found = list(meant(target.versions, judge, all_must_agree=unknown, maybe_older=older, ordinary_elsewhere=ordinary))
+            found = list(
+                meant(target.versions, judge, all_must_agree=unknown, maybe_older=older, ordinary_elsewhere=ordinary)
+            )
         at = "" if target.how is How.NOT_STATED else target.origin
         yield from (replace(finding, stated=target.how.value, stated_at=at) for finding in found)
 
@@ -327,7 +329,9 @@ class Run:
             how = known.how if known.how is target.how else How.STATED
             self._targets[program.name] = Target(tuple(versions), ", ".join(origins), how)
         if not target.versions:
-            self._notice(f"{program.title} is older than all known releases by {target.origin}: its files are not checked")
+            self._notice(
+                f"{program.title} is older than all known releases by {target.origin}: its files are not checked"
+            )
         if target.how is How.NOT_STATED:
             first, last = minor(target.versions[0]), minor(target.versions[-1])
             self._notice(

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_OLDEST = "the oldest release that is known"
+
 
 @dataclass(frozen=True)
 class InForce:
@@ -122,9 +124,9 @@ def speaking_for(program: str, names: Iterable[str], version: str) -> InForce:
     if same:
         # A development version is what became of the release before, on its way to the one that it names.
         before = [name for name in known if name < min(same)]
-        speaking = (known[max(before)], known[min(same)]) if before else ()
-        older = f"{program} {version} is older than {known[min(known)]}, the oldest release that is known"
-        return InForce(speaking, version, "" if before else older)
+        if before:
+            return InForce((known[max(before)], known[min(same)]), version)
+        return InForce((), version, f"{program} {version} is older than {known[min(known)]}, {_OLDEST}")
     near = [name for name in known if name[:2] == asked[:2]]
     below = max((name for name in near or known if name < asked), default=None)
     above = min((name for name in near or known if name > asked), default=None)
@@ -133,7 +135,7 @@ def speaking_for(program: str, names: Iterable[str], version: str) -> InForce:
         notice = f"{program} {version} is newer than {newest}, the newest release that is known"
         return InForce((newest,), newest, notice)
     if below is None and not near:
-        notice = f"{program} {version} is older than {known[min(known)]}, the oldest release that is known"
+        notice = f"{program} {version} is older than {known[min(known)]}, {_OLDEST}"
         return InForce((), version, notice)
     speaking = tuple(known[name] for name in (below, above) if name is not None)
     return InForce(speaking, speaking[0] if len(speaking) == 1 else version)

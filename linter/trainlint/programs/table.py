@@ -47,6 +47,8 @@ class Program:
     """Other programs that give verdicts on its files, with their titles; they have no target of their own."""
     parts: Mapping[str, str] = field(default_factory=dict)
     """By the second step of a field's path: what a verdict on it refers to, such as `this job`."""
+    rival: str = ""
+    """Another program whose files look like these; the repository's code tells which of both reads them."""
     several_readers: bool = False
     """Several parsers may read its files, so a warning cannot say which one refuses."""
 
@@ -232,6 +234,7 @@ PROGRAMS: dict[str, Program] = {
             _ARGUMENTS,
             "names of training arguments",
             keys=frozenset({"model_name_or_path"}),
+            rival="trl",
             several_readers=True,
         ),
     )

@@ -6,17 +6,21 @@ Only files that contain the wanted bytes are parsed; files that cannot be parsed
 from __future__ import annotations
 
 import ast
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.repository import bounds
+from trainlint.repository.files import display_path
 
 if TYPE_CHECKING:
     from trainlint.repository.files import Repository
+
+T = TypeVar("T")
 
 MAX_BYTES = 1_000_000
 """Larger Python files are not read."""
@@ -55,6 +59,10 @@ class Module:
     """Keys that are stored in mappings or attributes."""
     read: frozenset[str]
     """Arguments that code reads by name: `args.beta`, `training_args.beta`, `self.config.beta`."""
+    parsers: frozenset[str]
+    """The argument parsers that are made: `TrlParser`, `HfArgumentParser`."""
+    filled: frozenset[str]
+    """The classes that are made of a mapping: `TrainingArguments(**settings)`."""
 
 
 class PythonCode:
@@ -63,6 +71,7 @@ class PythonCode:
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
         self._modules: dict[Path, Module | None] = {}
+        self._defined: dict[str, bool] = {}
 
     @cached_property
     def _texts(self) -> Sequence[tuple[Path, bytes]]:
@@ -78,6 +87,10 @@ class PythonCode:
                 total += len(data)
         return found
 
+    @cached_property
+    def _data(self) -> dict[Path, bytes]:
+        return dict(self._texts)
+
     def _holding(self, *needles: bytes) -> Iterator[tuple[Path, bytes]]:
         return ((file, data) for file, data in self._texts if all(needle in data for needle in needles))
 
@@ -86,6 +99,11 @@ class PythonCode:
 
         If any classes are passed to an argument parser, only they and their bases count.
         """
+        if name not in self._defined:
+            self._defined[name] = self._defines(name)
+        return self._defined[name]
+
+    def _defines(self, name: str) -> bool:
         needle = name.encode()
         fields: set[str] = set()
         for file, _ in self._holding(needle):
@@ -128,14 +146,43 @@ class PythonCode:
             _OMEGACONF.search(data) is not None and any(name in data for name in names) for _, data in self._texts
         )
 
+    def parsers_near(self, path: str) -> list[tuple[str, Path]]:
+        """The parsers of whole files that are made in Python files nearest to a file, with these files."""
+        found = [
+            (parser, file)
+            for file, _ in self._holding(b"Parser(")
+            if (module := self._module(file)) is not None
+            for parser in sorted(module.parsers)
+        ]
+        return _nearest(path, found, lambda one: one[1])
+
+    def filled_near(self, path: str, section: str) -> frozenset[str]:
+        """The classes, with their bases, that code makes of mappings where it names a section of a file.
+
+        Only the Python files nearest to the file count.
+        """
+        found = [
+            (module, file)
+            for quote in (b'"', b"'")
+            for file, _ in self._holding(b"**", quote + section.encode() + quote)
+            if (module := self._module(file)) is not None and module.filled
+        ]
+        names = {name for module, _ in _nearest(path, found, lambda one: one[1]) for name in module.filled}
+        return self._with_bases(names)
+
     @cached_property
     def _read_by_parsers(self) -> frozenset[str]:
         """The classes that argument parsers fill in, with their bases in the repository."""
-        bases: dict[str, set[str]] = {}
-        waiting: list[str] = []
+        parsed: set[str] = set()
         for file, _ in self._holding(b"Parser("):
             module = self._module(file)
-            waiting.extend(module.parsed if module is not None else ())
+            parsed.update(module.parsed if module is not None else ())
+        return self._with_bases(parsed)
+
+    def _with_bases(self, names: Iterable[str]) -> frozenset[str]:
+        """Classes with all their bases."""
+        waiting = list(names)
+        bases: dict[str, set[str]] = {}
         if not waiting:
             return frozenset()
         for file, _ in self._holding(b"class "):
@@ -152,8 +199,7 @@ class PythonCode:
 
     def _module(self, file: Path) -> Module | None:
         if file not in self._modules:
-            data = next(data for known, data in self._texts if known == file)
-            self._modules[file] = parse(data)
+            self._modules[file] = parse(self._data[file])
         return self._modules[file]
 
 
@@ -171,6 +217,17 @@ class OwnReader:
     def fills(self, key: str) -> bool:
         """Code may fill in this key, which the file lacks, before the file is used."""
         return self._code is not None and self._code.fills(key, self._path)
+
+    @cached_property
+    def parser(self) -> tuple[str, str]:
+        """The one parser of whole files that the nearest code uses, and a file with it; empty where there are more."""
+        found = self._code.parsers_near(self._path) if self._code is not None else []
+        names = {name for name, _ in found}
+        return (found[0][0], display_path(found[0][1])) if len(names) == 1 else ("", "")
+
+    def classes_of(self, section: str) -> frozenset[str]:
+        """The classes, with their bases, of which the nearest code that names a section makes any of a mapping."""
+        return self._code.filled_near(self._path, section) if self._code is not None else frozenset()
 
     def knows_word(self, word: str) -> bool:
         """The repository's code contains this word in quotes."""
@@ -203,15 +260,20 @@ def parse(data: bytes) -> Module | None:
     options: set[str] = set()
     stored: set[str] = set()
     read: set[str] = set()
+    parsers: set[str] = set()
+    filled: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             classes.append(Class(node.name, tuple(_last(base) for base in node.bases), _fields(node)))
         elif isinstance(node, ast.Call):
             name = _last(node.func)
+            if name[:1].isupper() and any(keyword.arg is None for keyword in node.keywords):
+                filled.add(name)
             if name in _OPTION_CALLS:
                 options.update(_flag(text) for text in _texts_of(node.args) if text.startswith("-") or "_" in text)
             elif _PARSER.search(name):
                 parsed.update(_class_names(node))
+                parsers.update({name} - {"ArgumentParser", "cli", "parse"})
             elif name in ("update", "dict", "merge", "setdefault"):
                 stored.update(keyword.arg for keyword in node.keywords if keyword.arg)
                 stored.update(_texts_of(node.args))
@@ -221,7 +283,18 @@ def parse(data: bytes) -> Module | None:
         elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             stored.update(key for target in targets for key in _stored(target))
-    return Module(tuple(classes), frozenset(parsed), frozenset(options), frozenset(stored), frozenset(read))
+    return Module(tuple(classes), *map(frozenset, (parsed, options, stored, read, parsers, filled)))
+
+
+def _nearest(path: str, found: Sequence[T], file_of: Callable[[T], Path]) -> list[T]:
+    """Those whose files have the longest way down from the root in common with a path."""
+    here = os.path.abspath(path)
+
+    def shared(one: T) -> int:
+        return len(os.path.commonpath([here, os.path.abspath(file_of(one))]))
+
+    most = max(map(shared, found), default=0)
+    return [one for one in found if shared(one) == most]
 
 
 def _fields(node: ast.ClassDef) -> frozenset[str]:

@@ -70,7 +70,9 @@ def target(repository: Repository, near: str, known: KnownReleases) -> Target:
         allowed = [name for name in known.names if found.allows(name)]
         if not allowed:
             return Target((_represented(found, known.names),), origin, How.STATED)
-    names, bound = _bounded(statements, near, known, allowed)
+    # What is installed behind the project brings its own companions.
+    replaces = any(statement.replaces for statement in found.statements)
+    names, bound = (allowed, "") if replaces else _bounded(statements, near, known, allowed)
     if found.how is How.UNKNOWN and names:
         names = _of_that_day(found, known, names)
     if not names:

@@ -26,11 +26,12 @@ from trainlint.reading.text import Text, Undecodable
 from trainlint.reading.values import Absent, Field, Known, Unknown, Value, WrongType
 from trainlint.repository.python_code import OwnReader, own_reader
 from trainlint.targets import How
-from trainlint.training.declarations import declarations
+from trainlint.training.declarations import Spec, declarations
 from trainlint.training.fsdp import STATE_DICT_TYPES, FsdpRun, FsdpSetup, Training, nothing
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
+    from trainlint.repository.files import Repository
 
 T = TypeVar("T")
 
@@ -43,6 +44,12 @@ SIGNS = frozenset(
     """.split()
 )
 """Arguments whose names other programs hardly use."""
+
+_CONFIGS = frozenset(
+    f"{trainer}Config"
+    for trainer in "SFT DPO GRPO KTO ORPO CPO RLOO Reward GKD PPO PPOv2 OnlineDPO PRM XPO BCO".split()
+)
+"""Classes of training arguments that TRL makes of these."""
 
 _SECTION_KEYS = 5
 _SECTION_SHARE = 0.8
@@ -120,6 +127,12 @@ class Arguments:
     def get(self, name: str) -> Field:
         """The field of an argument."""
         return self.field.get(name)
+
+    @cached_property
+    def given(self) -> list[tuple[str, Spec, Field]]:
+        """The arguments of this release that are written, each with what it must be."""
+        fields = self.facts.fields
+        return [(entry.name, fields[entry.name], entry) for entry in self.field.entries() if entry.name in fields]
 
     def own(self, name: str) -> Field:
         """The field of an argument that only some releases have; absent where this one does not."""
@@ -660,6 +673,16 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
     def recognise(self, document: Document) -> Sequence[ArgumentsFile]:
         """The training arguments in a document."""
         return arguments_in(document)
+
+    def against(self, subject: ArgumentsFile, repository: Repository) -> str:
+        """Of a section of a larger file: the nearest code that names it makes classes of mappings, but no arguments."""
+        if subject.whole:
+            return ""
+        section = str(subject.field.path[-1])
+        classes = own_reader(repository, subject.field.document.path).classes_of(section)
+        if not classes or any(name.endswith("TrainingArguments") or name in _CONFIGS for name in classes):
+            return ""
+        return f"code of the repository reads `{section}` itself"
 
     def alternatives(self, subject: ArgumentsFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The arguments, how they shard the model, and both together."""

@@ -403,9 +403,7 @@ class Script:
         if found is not None and found.length == len(text.partition(";")[0].rstrip()):
             self._state(found.package, found.meaning, word, marker=found.marker)
 
-    def _state(
-        self, package: str, meaning: Meaning, word: Word, form: Form | None = None, *, marker: str = ""
-    ) -> None:
+    def _state(self, package: str, meaning: Meaning, word: Word, form: Form | None = None, *, marker: str = "") -> None:
         place, replaces = self.place(word), self._replaces(package)
         self._found.append(
             self.page.statement(package, meaning, place, form or self.form, marker=marker, replaces=replaces)
