@@ -590,7 +590,8 @@ def _no_argument(entry: Field, arguments: Arguments) -> str:
 def duplicate_argument(arguments: Arguments) -> Iterator[Finding]:
     """An argument is given more than once, and only the last one counts.
 
-    An argument is a name that some release has. PyYAML keeps the last of several equal keys in a mapping, without a message.
+    An argument is a name that some release has. PyYAML keeps the last of several equal keys in a mapping, without a
+    message.
 
     Remove the others.
 
