@@ -29,6 +29,7 @@ from trainlint.repository.discover import (
     workspace_of,
 )
 from trainlint.repository.files import Repository, Source, display_path
+from trainlint.repository.generated import Generated
 from trainlint.rule import Rule, rules_of, selected
 from trainlint.settings import Overrides, Settings, SettingsError, read_settings
 from trainlint.suppressions import Suppressed
@@ -105,6 +106,8 @@ class Run:
         self._roots: dict[Path, Path] = {}
         self._targets: dict[str, Target] = {}
         self._notices: dict[str, None] = {}
+        self._generated = Generated()
+        self._left_alone: set[str] = set()
         self._crashed = False
         self._parsed = 0
         self._recognised = 0
@@ -116,7 +119,7 @@ class Run:
         discovered = 0
         for candidate, source in self._sources(paths, stdin):
             discovered += 1
-            if source.text is None:
+            if source.text is None or self._is_generated(candidate, source):
                 continue
             by_path: dict[str, list[Finding]] = {source.path: []}
             for finding in self._guarded(candidate, source):
@@ -132,6 +135,10 @@ class Run:
                     if reported:
                         texts[path] = text
                         findings.extend(reported)
+        if self._left_alone:
+            count = len(self._left_alone)
+            files, them = ("file is", "it") if count == 1 else ("files are", "them")
+            self._notice(f"{count} {files} not checked: .gitattributes marks {them} as generated")
         findings = sorted(_merge_duplicates(findings), key=lambda f: (f.span, f.rule, f.message))
         return Report(
             findings=tuple(fingerprinted(findings, texts, self._path_from_root, self._document_name)),
@@ -159,6 +166,9 @@ class Run:
 
         for candidate, source in self._sources(paths, None):
             if not source.marks:
+                continue
+            if self._is_generated(candidate, source):
+                yield ShownFile(source.path, (), (), "a .gitattributes file marks it as generated")
                 continue
             workspace = self._workspace(candidate.workspace)
             claims = workspace.recogniser.claims(source)
@@ -221,6 +231,14 @@ class Run:
                 if source.marks and workspace.recogniser.subjects(source):
                     found.append(Candidate(file, root, root, path))
         return found
+
+    def _is_generated(self, candidate: Candidate, source: Source) -> bool:
+        """The file could be a program's and is marked as generated; settings that name its program win."""
+        settings = self._workspace(candidate.workspace).settings
+        if not source.marks or settings.program_of(source.path) or candidate.file not in self._generated:
+            return False
+        self._left_alone.add(source.path)
+        return True
 
     def _limit(self, candidates: Sequence[Candidate]) -> None:
         """A named file outside any workspace is read together with its own folder only, not with folders below."""

@@ -37,8 +37,8 @@ class Program:
     """Top-level keys that show that a file belongs to this program."""
     strength: int = 0
     """The strength of its claim to a document, compared with other programs; see recognise.py."""
-    sure: bool | str = False
-    """The marker, or this narrower one, shows that a broken file belongs to this program."""
+    sure: bool | tuple[str, ...] = False
+    """The marker, or narrower ones of which each must match, shows that a broken file belongs to this program."""
     templates: tuple[str, ...] = ("{{", "{%", "${")
     """Text that shows that a file of this program is a template."""
     reads_commands: bool = False
@@ -59,7 +59,14 @@ class Program:
 
     def owns_broken(self, content: str) -> bool:
         """A file with this content belongs to this program, although it cannot be parsed."""
-        return self.sure if isinstance(self.sure, bool) else _compiled(self.sure).search(content) is not None
+        if isinstance(self.sure, bool):
+            return self.sure
+        return all(_compiled(pattern).search(content) is not None for pattern in self.sure)
+
+
+def _top(*keys: str) -> str:
+    """A pattern for one of some keys at the beginning of a line."""
+    return rf"(?m:^(?:{'|'.join(keys)})[ \t]*:)"
 
 
 def _kubeflow() -> ProgramModule[Any, Any]:
@@ -147,7 +154,7 @@ PROGRAMS: dict[str, Program] = {
             "`apiVersion: trainer.kubeflow.org/…`",
             keys=frozenset({"apiVersion"}),
             strength=4,
-            sure=True,
+            sure=(r"(?m:^[ \t-]*[\"']?apiVersion[\"']?[ \t]*:[ \t]*[\"']?trainer\.kubeflow\.org/)",),
             verdicts={"kubernetes": "Kubernetes", "torchrun": "torchrun"},
             parts={
                 **dict.fromkeys(("runtimeref", "trainer", "initializer"), "this job"),
@@ -176,7 +183,7 @@ PROGRAMS: dict[str, Program] = {
             r"\b_component_[\"']?[ \t]*:|\btune\W+run\b|\btorchtune-",
             "`_component_`, or a `tune run` command",
             strength=4,
-            sure=r"(?m:^[ \t-]*[\"']?_component_[\"']?[ \t]*:)",
+            sure=(r"(?m:^[ \t-]*[\"']?_component_[\"']?[ \t]*:)",),
             templates=("{{", "{%"),
             reads_commands=True,
         ),
@@ -190,6 +197,11 @@ PROGRAMS: dict[str, Program] = {
             "`base_model`, with datasets, an adapter or a batch size",
             keys=frozenset({"base_model", "base_model_config", "micro_batch_size"}),
             strength=3,
+            sure=(
+                _top("base_model"),
+                _top("datasets", "pretraining_dataset"),
+                _top("micro_batch_size", "sequence_len"),
+            ),
         ),
         Program(
             "soup",
@@ -212,6 +224,11 @@ PROGRAMS: dict[str, Program] = {
             "`model_name_or_path`, with `finetuning_type`, `stage` or `template`",
             keys=frozenset({"model_name_or_path", "cutoff_len", "finetuning_type", "stage"}),
             strength=2,
+            sure=(
+                _top("model_name_or_path"),
+                _top("finetuning_type", "cutoff_len"),
+                _top("stage", "template", "dataset"),
+            ),
         ),
         Program(
             "trl",

@@ -156,19 +156,22 @@ class PythonCode:
         ]
         return _nearest(path, found, lambda one: one[1])
 
-    def filled_near(self, path: str, section: str) -> frozenset[str]:
-        """The classes, with their bases, that code makes of mappings where it names a section of a file.
+    def made_of_section(self, path: str, section: str) -> frozenset[str] | None:
+        """What the nearest code that reads a section of a file makes of mappings: classes, with their bases.
 
-        Only the Python files nearest to the file count.
+        None if no code loads files, or makes a class of a mapping, and has the section's name in quotes.
         """
+        quoted = [quote + section.encode() + quote for quote in (b'"', b"'")]
         found = [
-            (module, file)
-            for quote in (b'"', b"'")
-            for file, _ in self._holding(b"**", quote + section.encode() + quote)
-            if (module := self._module(file)) is not None and module.filled
+            (file, data)
+            for file, data in self._texts
+            if any(name in data for name in quoted) and (b"(**" in data or b", **" in data or _LOADS.search(data))
         ]
-        names = {name for module, _ in _nearest(path, found, lambda one: one[1]) for name in module.filled}
-        return self._with_bases(names)
+        nearest = _nearest(path, found, lambda one: one[0])
+        modules = [module for file, _ in nearest if (module := self._module(file)) is not None]
+        made = {name for module in modules for name in module.filled}
+        made |= {"parse_dict" for _, data in nearest if b"parse_dict" in data}
+        return self._with_bases(made) if nearest else None
 
     @cached_property
     def _read_by_parsers(self) -> frozenset[str]:
@@ -225,9 +228,9 @@ class OwnReader:
         names = {name for name, _ in found}
         return (found[0][0], display_path(found[0][1])) if len(names) == 1 else ("", "")
 
-    def classes_of(self, section: str) -> frozenset[str]:
-        """The classes, with their bases, of which the nearest code that names a section makes any of a mapping."""
-        return self._code.filled_near(self._path, section) if self._code is not None else frozenset()
+    def made_of(self, section: str) -> frozenset[str] | None:
+        """The classes, with their bases, that the nearest code which reads a section makes of mappings."""
+        return self._code.made_of_section(self._path, section) if self._code is not None else None
 
     def knows_word(self, word: str) -> bool:
         """The repository's code contains this word in quotes."""

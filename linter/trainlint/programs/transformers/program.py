@@ -45,11 +45,13 @@ SIGNS = frozenset(
 )
 """Arguments whose names other programs hardly use."""
 
-_CONFIGS = frozenset(
+_CONFIGS = frozenset(("parse_dict",)).union(
     f"{trainer}Config"
     for trainer in "SFT DPO GRPO KTO ORPO CPO RLOO Reward GKD PPO PPOv2 OnlineDPO PRM XPO BCO".split()
 )
-"""Classes of training arguments that TRL makes of these."""
+"""What makes training arguments of a mapping: TRL's classes, and a method of HfArgumentParser."""
+
+_JOB_KEYS = frozenset("command entry_point entrypoint executable program script training_script".split())
 
 _SECTION_KEYS = 5
 _SECTION_SHARE = 0.8
@@ -78,9 +80,14 @@ def arguments_in(document: Document) -> list[ArgumentsFile]:
     keys = {entry.name for entry in root.entries()}
     if _is_arguments(root, keys):
         return [ArgumentsFile(root, True)]
-    inner = [child for child in root.entries() if child.is_mapping]
-    inner += [child for section in inner for child in section.entries() if child.is_mapping]
+    inner = [child for part in [root] if not _is_job(part) for child in part.entries() if child.is_mapping]
+    inner += [child for part in inner if not _is_job(part) for child in part.entries() if child.is_mapping]
     return [ArgumentsFile(section, False) for section in inner if _is_section(section)]
+
+
+def _is_job(field: Field) -> bool:
+    """The mapping describes a job: its sections reach a script as words of a command line."""
+    return any(entry.name in _JOB_KEYS for entry in field.entries())
 
 
 def _is_arguments(field: Field, keys: set[str]) -> bool:
@@ -675,12 +682,12 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
         return arguments_in(document)
 
     def against(self, subject: ArgumentsFile, repository: Repository) -> str:
-        """Of a section of a larger file: the nearest code that names it makes classes of mappings, but no arguments."""
+        """Of a section of a larger file: the nearest code that reads it does not make training arguments of it."""
         if subject.whole:
             return ""
         section = str(subject.field.path[-1])
-        classes = own_reader(repository, subject.field.document.path).classes_of(section)
-        if not classes or any(name.endswith("TrainingArguments") or name in _CONFIGS for name in classes):
+        made = own_reader(repository, subject.field.document.path).made_of(section)
+        if made is None or any(name.endswith("TrainingArguments") or name in _CONFIGS for name in made):
             return ""
         return f"code of the repository reads `{section}` itself"
 
