@@ -91,7 +91,10 @@ def entries_of(mapping: Mapping, dialect: Dialect) -> dict[str, Entry]:
             continue
         name = _key_name(key, dialect)
         before = entries.get(name) if name in own else None
-        duplicates = [*before.duplicates, before.key] if before else []
+        duplicates: list[Node] = []
+        if before is not None:
+            duplicates = before.duplicates
+            duplicates.append(before.key)
         own.add(name)
         entries[name] = Entry(name, key, value, None, duplicates)
     mapping.cache[dialect] = entries
@@ -410,6 +413,7 @@ class Field:
             help=details.get("help", ""),
             severity=details.get("severity"),
             stage=details.get("stage"),
+            within=details.get("within") or "",
             program=details.get("program", ""),
             related=self.related + details.get("related", ()),
             fix=details.get("fix"),

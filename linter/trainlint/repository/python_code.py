@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
+from trainlint.budget import BUDGET
 from trainlint.repository import bounds
 from trainlint.repository.files import display_path
 
@@ -22,12 +23,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MAX_BYTES = 1_000_000
-"""Larger Python files are not read."""
 MAX_TOTAL = 64_000_000
 """All Python files together that are kept in memory."""
 
-_PARSER = re.compile(r"(?:\w+Arguments?|\w*Arg|Trl|Hf\w*|H4)Parser$|ArgumentParser$|^(?:cli|parse)$")
 _HOLDERS = re.compile(r"(?:^|_)(?:args|arguments|config|cfg|conf|hparams)$")
 _OPTION_CALLS = frozenset({"add_argument", "option", "Option", "DEFINE_string", "DEFINE_integer", "DEFINE_float"})
 _OMEGACONF = re.compile(rb"\bOmegaConf\.(?:load|create|unsafe_merge|merge)\b|@hydra\.main\b|\bhydra\.compose\b")
@@ -82,7 +80,7 @@ class PythonCode:
                 data = bounds.read(self._repository.root, file)
             except OSError:
                 continue
-            if len(data) <= MAX_BYTES and total + len(data) <= MAX_TOTAL:
+            if len(data) <= BUDGET.code and total + len(data) <= MAX_TOTAL:
                 found.append((file, data))
                 total += len(data)
         return found
@@ -202,7 +200,9 @@ class PythonCode:
 
     def _module(self, file: Path) -> Module | None:
         if file not in self._modules:
-            self._modules[file] = parse(self._data[file])
+            self._modules[file] = None
+            with self._repository.companion(display_path(file)):
+                self._modules[file] = parse(self._data[file])
         return self._modules[file]
 
 
@@ -274,7 +274,7 @@ def parse(data: bytes) -> Module | None:
                 filled.add(name)
             if name in _OPTION_CALLS:
                 options.update(_flag(text) for text in _texts_of(node.args) if text.startswith("-") or "_" in text)
-            elif _PARSER.search(name):
+            elif _is_parser(name):
                 parsed.update(_class_names(node))
                 parsers.update({name} - {"ArgumentParser", "cli", "parse"})
             elif name in ("update", "dict", "merge", "setdefault"):
@@ -298,6 +298,14 @@ def _nearest(path: str, found: Sequence[T], file_of: Callable[[T], Path]) -> lis
 
     most = max(map(shared, found), default=0)
     return [one for one in found if shared(one) == most]
+
+
+def _is_parser(name: str) -> bool:
+    """A class or function that reads arguments: `HfArgumentParser`, `TrlParser`, `parse`."""
+    kind = name.removesuffix("Parser")
+    return name in ("cli", "parse") or (
+        kind != name and (kind.endswith(("Argument", "Arguments", "Arg", "Trl", "H4")) or "Hf" in kind)
+    )
 
 
 def _fields(node: ast.ClassDef) -> frozenset[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -64,11 +65,13 @@ _COMMANDS = (
 _READMES = (".md", ".markdown", ".rst", ".mdx", ".qmd")
 _CLUSTER = (
     "kustomization.yaml", "kustomization.yml", "chart.yaml", "helmfile.yaml", "trainjobs.yaml", "trainingruntimes.yaml",
-    "crd.yaml", "crds.yaml", ".sh", "makefile", "go.mod",
+    "crd.yaml", "crds.yaml", ".sh", "makefile", "go.mod", "kind.yaml", "kind.yml", "kind-config.yaml", "k3d.yaml",
 )  # fmt: skip
 """Files that say what a cluster runs; a cluster is the whole repository's, wherever they lie."""
 
 TRAINER = "kubeflow-trainer"
+SERVER = "kubernetes"
+"""The cluster's API server."""
 Listing: TypeAlias = Callable[[Sequence[str]], Iterable[Path]]
 """The files whose names end in one of some texts."""
 _SURE = frozenset((Form.LOCK, Form.REQUIREMENTS, Form.CONSTRAINTS, Form.PROJECT, Form.ENVIRONMENT, Form.VENDORED))
@@ -129,9 +132,17 @@ class Statements:
     it.
     """
 
-    def __init__(self, root: Path, listing: Listing | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        listing: Listing | None = None,
+        note: Callable[[str], None] = lambda notice: None,
+        companion: Callable[[str], AbstractContextManager[None]] = lambda path: nullcontext(),
+    ) -> None:
         self.root = Path(os.path.abspath(root))
         self._listing = listing or (lambda suffixes: files_below(self.root, suffixes))
+        self._note = note
+        self._companion = companion
         self.unreadable: dict[Unreadable, None] = {}
         """Files that state releases by their names and cannot be read, among those that were asked."""
         self._readings: dict[tuple[str, str], Reading] = {}
@@ -222,13 +233,13 @@ class Statements:
                 yield from self._followed(path, package, level)
 
     def _below(self, level: str, package: str) -> Iterator[Statement]:
-        """Copies of the source further in; of the Trainer, whatever says what the cluster runs."""
+        """Copies of the source further in; of the Trainer and the API server, whatever says what the cluster runs."""
         for path, home in self._sources(package):
             if _is_below(home, level):
                 yield from self._version(path, package, home)
         for path in self._files((".gitmodules",), level):
             yield from self._statements(path, package)
-        if package == TRAINER:
+        if package in (TRAINER, SERVER):
             for folder, paths in self._listed(_CLUSTER).items():
                 if folder == level or _is_below(folder, level):
                     for path in paths:
@@ -372,11 +383,14 @@ class Statements:
             asked = Packages([package]) if group else self._known
             reading = Reading()
             if data is not None:
-                reading = statements_of(path, data, asked, form=form, package=version_of, home=home)
                 shown = display_path(self.root / path)
-                reading = _shown(reading, shown)
+                with self._companion(shown):
+                    reading = statements_of(path, data, asked, form=form, package=version_of, home=home)
+                    reading = _shown(reading, shown)
             if reading.unreadable is not None:
                 self.unreadable[reading.unreadable] = None
+                span = reading.unreadable.span
+                self._note(f"{span.path}:{span.line}: {reading.unreadable.reason}; the releases in it are not known")
             self._readings[key] = reading
         return self._readings[key]
 
@@ -477,7 +491,12 @@ def statements_in(repository: Repository) -> Statements:
     def made() -> Statements:
         root = Path(os.path.abspath(repository.root))
         top = repository_root(root) if repository.whole else root
-        return Statements(top, repository.files_named if top == root else None)
+        if top == root:
+            return Statements(top, repository.files_named, repository.note, repository.companion)
+        # Workspaces within one git repository look at the same files.
+        return repository.run.once(
+            ("statements", top), lambda: Statements(top, None, repository.note, repository.companion)
+        )
 
     return repository.once("statements", made)
 

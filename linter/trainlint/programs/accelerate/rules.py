@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, some_of
+from trainlint.programs.accelerate.config import AccelerateConfig, Launch, ListedConfig, switch, truthy
 from trainlint.programs.accelerate.facts import (
     PARALLELISM,
     PREFIX,
@@ -13,12 +14,14 @@ from trainlint.programs.accelerate.facts import (
     AccelerateFacts,
     read_by,
 )
-from trainlint.programs.accelerate.program import AccelerateConfig, Launch, ListedConfig, fsdp_setup, switch, truthy
+from trainlint.programs.accelerate.program import fsdp_setup
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 
 _WORKERS = ("torchrun", "deepspeed", "single")
-"""The launchers that check precision and compilation before they start anything."""
+"""The launchers that check the precision before they start anything."""
+_COMPILING = ("torchrun", "single")
+"""The launchers that pass the settings of torch.compile on."""
 
 
 @rule("FS100", "accelerate-file-is-a-list", stage=Stage.LOAD)
@@ -206,7 +209,7 @@ def _unreadable_count(config: AccelerateConfig, field: Field) -> Iterator[Findin
     if config.launcher == "single":
         readable = isinstance(field.plain, (bool, int, float)) and not field.is_sequence
     else:
-        readable = not several and text.known_and(lambda word: word.isdigit() or word in TORCHRUN_WORDS)
+        readable = not several and text.known_and(lambda word: word.isdecimal() or word in TORCHRUN_WORDS)
     if not readable:
         word = text.is_(*TORCHRUN_WORDS)
         yield field.finding(
@@ -234,7 +237,7 @@ def machine_count(config: AccelerateConfig) -> Iterator[Finding]:
         counts = isinstance(plain, (bool, int, float)) and (config.launcher == "single" or plain <= 1)
         if machines.is_sequence or machines.is_mapping or not counts:
             yield machines.finding("num_machines must be an integer", help="write the number without quotes")
-    number = rank.written.lstrip("-").isdigit() if not (rank.is_sequence or rank.is_mapping) else False
+    number = rank.written.lstrip("-").isdecimal() if not (rank.is_sequence or rank.is_mapping) else False
     if (
         config.launcher == "torchrun"
         and config.machines.above(1)
@@ -317,7 +320,7 @@ def dynamo(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding
 
     Source: accelerate, utils.DynamoBackend and TorchDynamoPlugin.
     """
-    if config.launcher not in _WORKERS:
+    if config.launcher not in _COMPILING:
         return
     legacy = config.field.get("dynamo_backend")
     section = config.field.get("dynamo_config")
@@ -465,7 +468,7 @@ def _unread(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[tuple[
 def _sections_in_use(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[tuple[str, str]]:
     if config.launcher == "torchrun" and "parallelism_config" in facts.sections:
         yield "parallelism_config", ""
-    if config.launcher in _WORKERS:
+    if config.launcher in _COMPILING:
         yield "dynamo_config", "dynamo_" if facts.dynamo_prefix_optional else ""
     if config.launcher == "deepspeed":
         yield "deepspeed_config", ""
@@ -606,19 +609,25 @@ def _repeated(mapping: Field, prefix: str, left_out: Collection[str] = ()) -> It
         last[name] = entry
 
 
-@rule("FS121", "port-as-text", stage=Stage.RUN, severity=Severity.WARNING)
+@rule("FS121", "port-as-text", stage=Stage.START)
 def port_as_text(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """main_process_port is text.
 
-    Before it starts anything the first machine checks whether the port is free (since 0.21), which fails for text.
-    Digits are text when they are in quotes, or begin with 0 and contain an 8 or 9.
+    Before it starts anything the launcher asks whether the port is free (since 0.21, from 0.28 on only on the first
+    machine), which raises for text. Digits are text when they are in quotes, or begin with 0 and contain an 8 or 9.
 
-    Source: accelerate, utils.is_port_in_use.
+    Source: accelerate, utils.is_port_in_use and utils/launch.py.
     """
     field = config.field.get("main_process_port")
     asked = facts.port_is_asked_for and config.launcher in ("torchrun", "deepspeed")
-    if asked and field.text().known is not None:
-        yield field.finding(f'main_process_port "{field.written}" is text', help="write the number without quotes")
+    rank = config.number("machine_rank")
+    elsewhere = facts.port_is_asked_for_by_first and config.machines.above(1) and rank.known != 0 and rank.given
+    if asked and not elsewhere and field.text().known is not None:
+        yield field.finding(
+            f'main_process_port "{field.written}" is text',
+            help="write the number without quotes",
+            severity=Severity.ERROR if config.launcher == "deepspeed" else Severity.WARNING,
+        )
 
 
 @rule("FS122", "several-machines-without-address", stage=Stage.START)

@@ -27,7 +27,7 @@ from trainlint.programs.trl.facts import FSDP_PROFILES, GOES_WITH, TRAINERS, tra
 from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Known
-from trainlint.repository.invocations import Command, names_document, repository_invocations
+from trainlint.repository.invocations import Command, Invocation, invocations_naming
 from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
@@ -89,23 +89,28 @@ def _started(
     own = arguments.get("accelerate_config").text().known
     if own:
         yield from ((setup, set()) for setup in _profile(own, subject, surroundings))
-    for invocation in repository_invocations(surroundings.repository, COMMAND):
-        name, config = invocation.flag("--config").known, invocation.flag("--accelerate_config").known
-        if name and config and names_document(surroundings.repository, invocation, name, subject.field.document):
+    for invocation in invocations_naming(surroundings.repository, subject.field.document, COMMAND, _config_of):
+        config = invocation.flag("--accelerate_config").known
+        if config:
             given = flag_names(flag.name.text for flag in invocation.flags)
             yield from ((setup, given) for setup in _profile(config, subject, surroundings))
+
+
+def _config_of(invocation: Invocation) -> list[str | None]:
+    return [invocation.flag("--config").known]
 
 
 def _profile(name: str, subject: ArgumentsFile, surroundings: Surroundings) -> Iterator[FsdpSetup]:
     """The setup of an accelerate config, named by its path or, if TRL ships it, by its name."""
     from trainlint.programs.accelerate import program as accelerate
+    from trainlint.programs.accelerate.config import AccelerateConfig
     from trainlint.programs.accelerate.facts import accelerate_facts
     from trainlint.repository.files import display_path
 
     if name in FSDP_PROFILES:
         data = {"distributed_type": "FSDP", "fsdp_config": FSDP_PROFILES[name]}
         document = of_data(f"{name}.yaml of TRL", data)
-        config = accelerate.AccelerateConfig(Field.root(document, Dialect.PYYAML))
+        config = AccelerateConfig(Field.root(document, Dialect.PYYAML))
         yield accelerate.fsdp_setup(config, accelerate_facts(declarations("accelerate").newest))
     holder = Path(subject.field.document.path).absolute().parent
     paths = {
@@ -113,7 +118,7 @@ def _profile(name: str, subject: ArgumentsFile, surroundings: Surroundings) -> I
         for base in (surroundings.repository.root, holder)
         if (file := surroundings.repository.find(base / name))
     }
-    for theirs in surroundings.subjects("accelerate", accelerate.AccelerateConfig):
+    for theirs in surroundings.subjects("accelerate", AccelerateConfig):
         if theirs.field.document.path in paths:
             setup = accelerate.setup_as_checked(theirs, surroundings)
             if setup is not None:

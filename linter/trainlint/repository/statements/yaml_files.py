@@ -11,7 +11,7 @@ from trainlint.reading.document import Document, Mapping, Node, Scalar, Sequence
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
 from trainlint.repository.shell import ShellText, exec_word
-from trainlint.repository.statements import kubeflow
+from trainlint.repository.statements import kubeflow, kubernetes
 from trainlint.repository.statements.commands import INSTALLS, Script
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
 from trainlint.repository.statements.origins import images_in, of_image
@@ -163,6 +163,11 @@ class _Reader:
                 yield self._state(*found, tag, Form.IMAGE)
         if kubeflow.NAME in self.page.packages:
             yield from self._chart(node)
+        servers = _value(node, "kubeVersion")
+        if servers is not None and kubernetes.NAME in self.page.packages:
+            meaning = kubernetes.of_chart(servers.value)
+            if meaning is not None:
+                yield self._state(kubernetes.NAME, meaning, servers, Form.MANIFEST)
 
     def _chart(self, node: Mapping) -> Iterator[Found]:
         """A Helm dependency, the chart itself, and what Argo CD, Flux and helmfile deploy."""
@@ -197,9 +202,7 @@ class _Reader:
             entries = _child(metadata, part)
             for key in ("app.kubernetes.io/version", "helm.sh/chart"):
                 label = _value(entries, key) if isinstance(entries, Mapping) else None
-                version = (
-                    re.fullmatch(r"(?:kubeflow-trainer-)?v?(\d+\.\d+\.\d+[\w.-]*)", label.value) if label else None
-                )
+                version = re.fullmatch(r"(?:kubeflow-trainer-)?v?(\d+\.\d+\.\d[\w.-]*)", label.value) if label else None
                 if label is not None and version is not None:
                     yield self._state(kubeflow.NAME, exact(version[1]), label, Form.MANIFEST)
                     return
@@ -246,11 +249,14 @@ def _walk(root: Node | None) -> Iterator[_Place]:
 
 
 def _child(node: Node | None, key: str) -> Node | None:
-    if isinstance(node, Mapping):
-        for name, value in node.pairs:
-            if isinstance(name, Scalar) and name.value == key:
-                return value
-    return None
+    if not isinstance(node, Mapping):
+        return None
+    written = node.cache.get("written")
+    if not isinstance(written, dict):
+        pairs = reversed(node.pairs)
+        written = node.cache["written"] = {name.value: value for name, value in pairs if isinstance(name, Scalar)}
+    found: Node | None = written.get(key)
+    return found
 
 
 def _value(node: Node | None, key: str) -> Scalar | None:
