@@ -35,14 +35,13 @@ class Generated:
     def _marks_in(self, folder: Path, root: Path) -> list[tuple[Excluder, bool]]:
         if folder not in self._marks:
             self._marks[folder] = []
-            if os.path.isfile(folder / ".gitattributes"):
-                try:
-                    lines = read(root, folder / ".gitattributes").decode("utf-8", "replace").splitlines()
-                except (OSError, ValueError):
-                    return []
-                self._marks[folder] = [
-                    (Excluder([pattern], folder), marked) for line in lines for pattern, marked in _of_line(line)
-                ]
+            try:
+                lines = read(root, folder / ".gitattributes").decode("utf-8", "replace").splitlines()
+            except (OSError, ValueError):
+                return []
+            self._marks[folder] = [
+                (Excluder([pattern], folder), marked) for line in lines for pattern, marked in _of_line(line)
+            ]
         return self._marks[folder]
 
 
