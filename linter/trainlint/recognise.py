@@ -49,6 +49,7 @@ STRANGERS: dict[str, tuple[Sign, ...]] = {
         Sign(frozenset({"model", "dataset"}), unless=frozenset({"model_name_or_path"})),
     ),
     "example scripts of accelerate": (Sign(frozenset({"checkpointing_steps"})), Sign(frozenset({"with_tracking"}))),
+    "verifiers": (Sign(frozenset({"async_generation_timeout"})), Sign(frozenset({"num_batches_ahead"}))),
     "Hydra": (Sign(frozenset({"hydra"})),),
     "other trainers": (Sign(frozenset({"trainer_type"})),),
 }
@@ -129,7 +130,21 @@ class Recogniser:
             claims = [replace(claim, lost=reason) if claim.subject.owns_document else claim for claim in claims]
         elif not any(claim.subject.owns_document for claim in claims):
             claims.extend(self._named(document, programs))
-        yield from claims
+        for claim in claims:
+            yield from [claim] if claim.lost or not claim.subject.owns_document else self._by_code(claim, document)
+
+    def _by_code(self, claim: Claim, document: Document) -> Iterator[Claim]:
+        """A claim, that of the rival to which the repository's code hands the document, or a lost one."""
+        rival = PROGRAMS.get(claim.program.rival)
+        if rival is not None and claim.subject.field.node is document.root:
+            module = rival.load()
+            evidence = module.reader_in_code(document, self.repository)
+            if evidence:
+                yield replace(claim, lost=evidence)
+                for subject in module.adopt(document):
+                    yield Claim(rival, subject, evidence)
+                return
+        yield replace(claim, lost=claim.program.load().against(claim.subject, self.repository))
 
     def _named(self, document: Document, programs: Iterable[Program]) -> Iterator[Claim]:
         """The claims of programs to which a command in the repository passes this document."""

@@ -89,6 +89,8 @@ def _claim(owned: Owned) -> str:
 
 def _release(target: Target) -> str:
     versions = target.versions
+    if not versions:
+        return f"release older than all known ones, by {target.origin}; not checked"
     span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
     if target.how is How.CHOSEN:
         return f"release {', '.join(versions)}, chosen by {target.origin}"

@@ -34,6 +34,7 @@ def meant(
     judge: Callable[[str, frozenset[str] | None], list[Finding]],
     *,
     all_must_agree: bool,
+    maybe_older: bool = False,
     ordinary_elsewhere: frozenset[str],
 ) -> Iterator[Finding]:
     """The findings of the newest of these releases, one of which is in use; weaker where the others lack them.
@@ -41,25 +42,33 @@ def meant(
     `judge` gives the findings of a release, or only those of the rules whose codes it gets. An error stays an error if
     every release refuses. If only some do, it becomes a warning that names them, or is dropped: for rules that are
     `ordinary_elsewhere`, because the other releases accept the setting as an ordinary one, and if `all_must_agree`.
+    With `maybe_older`, one that is not known may be in use: nothing is an error then.
     """
     if not releases:
         return
     newest = judge(releases[-1], None)
     if not newest:
         return
-    fired = frozenset(finding.rule for finding in newest)
-    others = {release: _levels(judge(release, fired)) for release in releases[-2::-1]}
-    for finding in newest:
+    dropped = {finding.rule for finding in newest if all_must_agree or finding.rule in ordinary_elsewhere}
+    left = newest
+    others: dict[str, dict[Place, Severity]] = {}
+    # The oldest release differs most from the newest: what it lacks need not be looked for in the others.
+    for release in dict.fromkeys((*releases[:1], *releases[-2:0:-1])):
+        if release == releases[-1] or not left:
+            continue
+        others[release] = _levels(judge(release, frozenset(finding.rule for finding in left)))
+        left = [f for f in left if f.rule not in dropped or (f.rule, f.span) in others[release]]
+    for finding in left:
         place = (finding.rule, finding.span)
         agreeing = [release for release in releases[:-1] if place in others[release]] + [releases[-1]]
         levels = [finding.level, *(others[release][place] for release in agreeing[:-1])]
         level = min(levels, key=lambda one: one.rank)
         if len(agreeing) < len(releases):
-            if all_must_agree or finding.rule in ordinary_elsewhere:
-                continue
             finding = _weakened(replace(finding, severity=level))
         else:
             finding = replace(finding, severity=level)
+        if maybe_older:
+            finding = _weakened(finding)
         yield replace(finding, program_versions=tuple(agreeing), releases=_words(agreeing, releases))
 
 

@@ -50,8 +50,8 @@ class Program:
     """Top-level keys that show that a file belongs to this program."""
     strength: int = 0
     """The strength of its claim to a document, compared with other programs; see recognise.py."""
-    sure: bool | str = False
-    """The marker, or this narrower one, shows that a broken file belongs to this program."""
+    sure: bool | tuple[str, ...] = False
+    """The marker, or narrower ones of which each must match, shows that a broken file belongs to this program."""
     templates: tuple[str, ...] = ("{{", "{%", "${")
     """Text that shows that a file of this program is a template."""
     reads_commands: bool = False
@@ -60,6 +60,8 @@ class Program:
     """Other programs that give verdicts on its files."""
     parts: Mapping[str, str] = field(default_factory=dict)
     """By the second step of a field's path: what a verdict on it refers to, such as `this job`."""
+    rival: str = ""
+    """Another program whose files look like these; the repository's code tells which of both reads them."""
     several_readers: bool = False
     """Several parsers may read its files, so a warning cannot say which one refuses."""
 
@@ -70,7 +72,14 @@ class Program:
 
     def owns_broken(self, content: str) -> bool:
         """A file with this content belongs to this program, although it cannot be parsed."""
-        return self.sure if isinstance(self.sure, bool) else _compiled(self.sure).search(content) is not None
+        if isinstance(self.sure, bool):
+            return self.sure
+        return all(_compiled(pattern).search(content) is not None for pattern in self.sure)
+
+
+def _top(*keys: str) -> str:
+    """A pattern for one of some keys at the beginning of a line."""
+    return rf"(?m:^(?:{'|'.join(keys)})[ \t]*:)"
 
 
 def _kubeflow() -> ProgramModule[Any, Any]:
@@ -163,7 +172,7 @@ PROGRAMS: dict[str, Program] = {
             "`apiVersion: trainer.kubeflow.org/…`",
             keys=frozenset({"apiVersion"}),
             strength=4,
-            sure=True,
+            sure=(r"(?m:^[ \t-]*[\"']?apiVersion[\"']?[ \t]*:[ \t]*[\"']?trainer\.kubeflow\.org/)",),
             verdicts={
                 "kubernetes": Verdict("Kubernetes", _SERVERS, _SERVERS[2:]),
                 "torchrun": Verdict("torchrun"),
@@ -200,7 +209,7 @@ PROGRAMS: dict[str, Program] = {
             r"\b_component_[\"']?[ \t]*:|\btune\W+run\b|\btorchtune-",
             "`_component_`, or a `tune run` command",
             strength=4,
-            sure=r"(?m:^[ \t-]*[\"']?_component_[\"']?[ \t]*:)",
+            sure=(r"(?m:^[ \t-]*[\"']?_component_[\"']?[ \t]*:)",),
             templates=("{{", "{%"),
             reads_commands=True,
         ),
@@ -214,6 +223,11 @@ PROGRAMS: dict[str, Program] = {
             "`base_model`, with datasets, an adapter or a batch size",
             keys=frozenset({"base_model", "base_model_config", "micro_batch_size"}),
             strength=3,
+            sure=(
+                _top("base_model"),
+                _top("datasets", "pretraining_dataset"),
+                _top("micro_batch_size", "sequence_len"),
+            ),
         ),
         Program(
             "soup",
@@ -236,6 +250,11 @@ PROGRAMS: dict[str, Program] = {
             "`model_name_or_path`, with `finetuning_type`, `stage` or `template`",
             keys=frozenset({"model_name_or_path", "cutoff_len", "finetuning_type", "stage"}),
             strength=2,
+            sure=(
+                _top("model_name_or_path"),
+                _top("finetuning_type", "cutoff_len"),
+                _top("stage", "template", "dataset"),
+            ),
         ),
         Program(
             "trl",
@@ -258,6 +277,7 @@ PROGRAMS: dict[str, Program] = {
             _ARGUMENTS,
             "names of training arguments",
             keys=frozenset({"model_name_or_path"}),
+            rival="trl",
             several_readers=True,
         ),
     )

@@ -43,6 +43,8 @@ _BESIDE = frozenset(
 )
 """Folders whose files speak for the folder that holds them; any other may hold a project of its own."""
 
+_CI = frozenset((".circleci", ".github", ".gitlab", "ci", "test", "tests"))
+
 _DOCKERFILES = tuple(
     f"dockerfile.{kind}" for kind in "base cpu cuda dev gpu nvidia prod rocm runpod train trainer training".split()
 )
@@ -152,12 +154,29 @@ class Statements:
 
     def stated(self, near: str | Path, package: str) -> Stated:
         """The release of a package that counts for a file."""
-        folder = os.path.relpath(os.path.dirname(os.path.abspath(near)), self.root).replace(os.sep, "/")
-        folder = "" if folder == "." or folder.startswith("..") else folder
+        folder = self._folder_of(near)
         key = folder, package
         if key not in self._stated:
             self._stated[key] = self._choose(folder, package)
         return self._stated[key]
+
+    def _folder_of(self, near: str | Path) -> str:
+        folder = os.path.relpath(os.path.dirname(os.path.abspath(near)), self.root).replace(os.sep, "/")
+        return "" if folder == "." or folder.startswith("..") else folder
+
+    def is_together(self, found: Stated, near: str | Path, package: str) -> bool:
+        """What was found of a package speaks for the environment in which a file's program gets another package.
+
+        A copy of a source below a folder further up belongs to a project of its own where the file's project has
+        statements of the other package itself.
+        """
+        folder = self._folder_of(near)
+        homes = [s.home for s in found.statements if s.form in (Form.VENDORED, Form.SUBMODULE)]
+        if all(folder == home or _is_below(folder, home) for home in homes):
+            return True
+        own = [posixpath.dirname(self._relative(s.span.path)) for s in self.stated(near, package).statements]
+        above = {level for level in _levels(folder) for home in homes if home == level or _is_below(home, level)}
+        return not any(home != level and _is_below(home, level) for home in own for level in above)
 
     def _choose(self, folder: str, package: str) -> Stated:
         others: list[Statement] = []
@@ -169,6 +188,8 @@ class Statements:
                     # A variant of the requirements yields to requirements further up, and to nothing else.
                     continue
                 counted = self._counted(list(group(level, package)), others)
+                if group == self._at and counted:
+                    counted = self._replaced(counted, level, others)
                 if any(not _is_variant(statement) for statement in counted):
                     return Stated(package, tuple(counted), (*others, *variants))
                 variants = variants or counted
@@ -177,6 +198,16 @@ class Statements:
             if counted and not variants:
                 return Stated(package, tuple(counted), tuple(others))
         return Stated(package, tuple(variants), tuple(others))
+
+    def _replaced(self, counted: list[Statement], level: str, others: list[Statement]) -> list[Statement]:
+        """The statements of commands that install the package anew behind the project; else what was counted."""
+        scripts = [path for path in self._files(_COMMANDS, level) if not path.endswith(".py") and not _is_ci(path)]
+        found = [s for path in scripts for s in self._statements(path, counted[0].package) if s.replaces]
+        anew = [s for s in found if s.kind is not Kind.RANGE or not any(_satisfies(one, s) for one in counted)]
+        kept = self._counted(anew, others)
+        if kept:
+            others.extend(statement for statement in counted if statement not in others)
+        return kept or counted
 
     # what stands at one level
 
@@ -291,6 +322,8 @@ class Statements:
                 found.setdefault(home, []).extend(paths)
                 while home and _is_beside(posixpath.basename(home).lower()):
                     home = posixpath.dirname(home)
+                    if folder.endswith(".egg-info") and posixpath.basename(home) == "src":
+                        home = posixpath.dirname(home)
                     found.setdefault(home, []).extend(paths)
             self._levelled[suffixes] = found
         return self._levelled[suffixes].get(level, [])
@@ -407,6 +440,16 @@ def _without_what_is_locked(found: Sequence[Statement]) -> list[Statement]:
             continue
         kept.append(statement)
     return kept
+
+
+def _satisfies(statement: Statement, wanted: Statement) -> bool:
+    """What is installed by one statement may satisfy another, so that pip leaves it alone."""
+    return statement.kind is not Kind.EXACT or allows(wanted, statement.specifier)
+
+
+def _is_ci(path: str) -> bool:
+    """A script that only tests the project; it may install what nobody trains with."""
+    return bool(_CI.intersection(path.split("/")[:-1]))
 
 
 def _is_variant(statement: Statement) -> bool:

@@ -95,6 +95,8 @@ class Declarations:
         self._tables: dict[str, dict[str, History]] = data["tables"]  # type: ignore[assignment]
         self._fields: dict[tuple[str, str], dict[str, Spec]] = {}
         self._keys: dict[tuple[str, str], frozenset[str]] = {}
+        self._ever: dict[str, frozenset[str]] = {}
+        self._spans: dict[tuple[str, str], ReleaseSpan] = {}
         self._holding: dict[str, frozenset[str]] = {}
 
     @property
@@ -137,7 +139,11 @@ class Declarations:
 
     def keys_of_any(self, table: str, releases: Iterable[str] | None = None) -> frozenset[str]:
         """The names that a table has in at least one of these releases, or in any."""
-        return frozenset().union(*(self.keys(table, release) for release in releases or self.names))
+        if releases is None:
+            if table not in self._ever:
+                self._ever[table] = frozenset().union(*(self.keys(table, release) for release in self.names))
+            return self._ever[table]
+        return frozenset().union(*(self.keys(table, release) for release in releases))
 
     def keys_of_all(self, table: str, releases: Iterable[str]) -> frozenset[str]:
         """The names that a table has in each of these releases."""
@@ -146,6 +152,12 @@ class Declarations:
 
     def span(self, table: str, name: str) -> ReleaseSpan:
         """The releases whose table has the name, first to last; open at the oldest and the newest known."""
+        key = table, name
+        if key not in self._spans:
+            self._spans[key] = self._span(table, name)
+        return self._spans[key]
+
+    def _span(self, table: str, name: str) -> ReleaseSpan:
         having = [release for release in self.names if name in self.keys(table, release)]
         if not having:
             raise KeyError(name)

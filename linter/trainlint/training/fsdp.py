@@ -109,6 +109,8 @@ class FsdpFacts:
     """With a wrap policy by size: a min_num_params that is not an integer."""
     unsynced_ram_loading: Mapping[int, Severity] = field(default_factory=dict)
     """By FSDP version: RAM-efficient loading without synchronised module states."""
+    sync_checked_at_launch: bool = False
+    """The launcher refuses the same, also where both are only defaults."""
     checkpointing_without_wrap: Severity | None = None
     """Under FSDP2: activation checkpointing without a wrap policy."""
     checkpoint_offload_alone: Severity | None = None

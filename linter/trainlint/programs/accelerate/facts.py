@@ -235,6 +235,7 @@ def _fsdp_facts(facts: AccelerateFacts) -> FsdpFacts:
         hybrid_on_one_machine=ignored,
         section_not_used=ignored,
         deepspeed_beside=ignored,
+        sync_checked_at_launch=_reads(known, PREFIX + "cpu_ram_efficient_loading", release),
     )
 
 

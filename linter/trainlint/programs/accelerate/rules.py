@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, some_of
 from trainlint.programs.accelerate.config import AccelerateConfig, Launch, ListedConfig, switch, truthy
@@ -448,16 +448,21 @@ def unread_section_key(config: AccelerateConfig, facts: AccelerateFacts) -> Iter
 
     Source: accelerate, commands/launch.py.
     """
+    for name, entry in _unread(config, facts):
+        known = facts.sections[name]
+        full = name + "_" + entry.name
+        help = f"write {full}" if full in known else did_you_mean(entry.name, known) or "remove it"
+        yield entry.finding(f"{entry.name} is not read from {name}", help=help, at_key=True)
+
+
+def _unread(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[tuple[str, Field]]:
+    """The keys of sections that are not read, each with its section."""
     for name, prefix in _sections_in_use(config, facts):
+        known = facts.sections[name]
         for entry in config.field.get(name).entries():
-            known = facts.sections[name]
-            if entry.name in known or prefix + entry.name in known:
-                continue
-            if name == "deepspeed_config" and entry.name in facts.launch_options:
-                continue
-            full = name + "_" + entry.name
-            help = f"write {full}" if full in known else did_you_mean(entry.name, known) or "remove it"
-            yield entry.finding(f"{entry.name} is not read from {name}", help=help, at_key=True)
+            option = name == "deepspeed_config" and entry.name in facts.launch_options
+            if entry.name not in known and prefix + entry.name not in known and not option:
+                yield name, entry
 
 
 def _sections_in_use(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[tuple[str, str]]:
@@ -573,7 +578,7 @@ def flag_only_setting(config: AccelerateConfig) -> Iterator[Finding]:
 
 
 @rule("FS120", "duplicate-accelerate-key", stage=Stage.RUN, severity=Severity.WARNING)
-def duplicate_accelerate_key(config: AccelerateConfig) -> Iterator[Finding]:
+def duplicate_accelerate_key(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """A setting is given twice, and only the last one counts.
 
     PyYAML keeps the last of several equal keys without a message. In `fsdp_config` a key with the prefix and the same
@@ -582,17 +587,19 @@ def duplicate_accelerate_key(config: AccelerateConfig) -> Iterator[Finding]:
     Source: PyYAML's safe loader; accelerate, commands/launch.py.
     """
     yield from _repeated(config.field, "")
-    for entry in config.field.entries():
-        yield from _repeated(entry, PREFIX if entry.name == "fsdp_config" else "")
+    unread = {(section, entry.name) for section, entry in _unread(config, facts)}
+    for section in config.field.entries():
+        left_out = {name for where, name in unread if where == section.name}
+        yield from _repeated(section, PREFIX if section.name == "fsdp_config" else "", left_out)
 
 
-def _repeated(mapping: Field, prefix: str) -> Iterator[Finding]:
+def _repeated(mapping: Field, prefix: str, left_out: Collection[str] = ()) -> Iterator[Finding]:
     last: dict[str, Field] = {}
     for entry in mapping.entries():
         name = entry.name if entry.name.startswith(prefix) else prefix + entry.name
         before = last.get(name)
         earlier = entry.earlier_keys or (before.relate("the same setting is here") if before else ())
-        if earlier:
+        if earlier and entry.name not in left_out:
             yield entry.finding(
                 f"{entry.name} is given twice: only this one counts",
                 help="remove one of them",

@@ -48,18 +48,20 @@ def axolotl_value(config: AxolotlConfig) -> Iterator[Finding]:
     for name, spec in config.fields.items():
         for key in (name, *spec.aliases):
             if name not in config.read_apart and not spec.converted:
-                yield from _refused(refusals(config.field.get(key), spec, config.schema))
-    yield from _refused(_datasets(config))
+                yield from _refused(refusals(config.field.get(key), spec, config.schema), config)
+    yield from _refused(_datasets(config), config)
     for name in NOT_EMPTY:
         field = config.field.get(name)
         if name in config.fields and field.is_sequence and not field.items():
             yield field.finding(f"{name} must not be empty", help="add an item, or remove it", at_key=True)
-    yield from _refused(_fsdp_config(config))
+    yield from _refused(_fsdp_config(config), config)
 
 
-def _refused(found: Iterable[Refusal]) -> Iterator[Finding]:
+def _refused(found: Iterable[Refusal], config: AxolotlConfig) -> Iterator[Finding]:
     for refusal in found:
         place = refusal.place
+        if place.is_null and config.reader.fills(place.name):
+            continue  # Code fills in what is left empty.
         if refusal.missing:
             yield place.finding(f"{refusal.wanted} is missing", help=f"add {refusal.wanted}", at_key=True)
             continue
@@ -258,6 +260,7 @@ def axolotl_unread_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[F
         for entry in config.field.entries():
             if (
                 entry.name not in read
+                and not entry.is_null
                 and not entry.name.startswith(("_", "x-"))
                 and not config.reader.defines(entry.name)
             ):

@@ -559,6 +559,15 @@ def _from_words(args: list[Arg], place: Field, surroundings: Surroundings, relea
     return run
 
 
+_IMAGE = re.compile(r"(?:^|/)kubeflow/trainer/torchtune-trainer(?:[:@]|$)")
+
+
+def _is_in_image(invocation: Invocation) -> bool:
+    """The container of a command has Kubeflow's own image, as in the runtimes that a release ships."""
+    image = invocation.owner.get("image").text().known if invocation.owner is not None else None
+    return image is not None and _IMAGE.search(image) is not None
+
+
 class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts]):
     """The program torchtune: its configs, and the commands and jobs that start it."""
 
@@ -590,7 +599,9 @@ class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts
 
     def default_target(self, subject: TorchtuneSubject, surroundings: Surroundings) -> Target:
         """For a job the release in the image of its runtime, else the pinned one, else the newest."""
-        if isinstance(subject, JobRun) or (isinstance(subject, Invocation) and _is_a_jobs(subject)):
+        if isinstance(subject, JobRun) or (
+            isinstance(subject, Invocation) and (_is_a_jobs(subject) or _is_in_image(subject))
+        ):
             return Target((KUBEFLOW_IMAGE,), "the image of Kubeflow Trainer", How.STATED)
         return target(surroundings.repository, _path(subject), _KNOWN)
 

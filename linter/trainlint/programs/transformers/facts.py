@@ -366,6 +366,13 @@ class ArgumentFacts:
         """The keys of accelerator_config."""
         return _ACCELERATOR_KEYS | set(names_within(_LATER_ACCELERATOR_KEYS, self.release))
 
+    def is_ever(self, name: str) -> bool:
+        """Some release has this argument."""
+        known = ((declarations(program), tables) for program, tables in self.tables.items())
+        return name in self.fields or any(
+            name in declared.keys_of_any(table) for declared, tables in known for table in tables
+        )
+
     def other_releases(self, name: str) -> str | None:
         """In words, which other releases have an argument; None where none does."""
         for program, tables in self.tables.items():

@@ -27,11 +27,12 @@ from trainlint.reading.text import Text, Undecodable
 from trainlint.reading.values import Absent, Field, Known, Unknown, Value, WrongType
 from trainlint.repository.python_code import OwnReader, own_reader
 from trainlint.targets import How
-from trainlint.training.declarations import declarations
+from trainlint.training.declarations import Spec, declarations
 from trainlint.training.fsdp import STATE_DICT_TYPES, FsdpRun, FsdpSetup, Training, nothing
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
+    from trainlint.repository.files import Repository
     from trainlint.repository.invocations import Invocation
 
 T = TypeVar("T")
@@ -45,6 +46,14 @@ SIGNS = frozenset(
     """.split()
 )
 """Arguments whose names other programs hardly use."""
+
+_CONFIGS = frozenset(("parse_dict",)).union(
+    f"{trainer}Config"
+    for trainer in "SFT DPO GRPO KTO ORPO CPO RLOO Reward GKD PPO PPOv2 OnlineDPO PRM XPO BCO".split()
+)
+"""What makes training arguments of a mapping: TRL's classes, and a method of HfArgumentParser."""
+
+_JOB_KEYS = frozenset("command entry_point entrypoint executable program script training_script".split())
 
 _SECTION_KEYS = 5
 _SECTION_SHARE = 0.8
@@ -73,9 +82,14 @@ def arguments_in(document: Document) -> list[ArgumentsFile]:
     keys = {entry.name for entry in root.entries()}
     if _is_arguments(root, keys):
         return [ArgumentsFile(root, True)]
-    inner = [child for child in root.entries() if child.is_mapping]
-    inner += [child for section in inner for child in section.entries() if child.is_mapping]
+    inner = [child for part in [root] if not _is_job(part) for child in part.entries() if child.is_mapping]
+    inner += [child for part in inner if not _is_job(part) for child in part.entries() if child.is_mapping]
     return [ArgumentsFile(section, False) for section in inner if _is_section(section)]
+
+
+def _is_job(field: Field) -> bool:
+    """The mapping describes a job: its sections reach a script as words of a command line."""
+    return any(entry.name in _JOB_KEYS for entry in field.entries())
 
 
 def _is_arguments(field: Field, keys: set[str]) -> bool:
@@ -122,6 +136,12 @@ class Arguments:
     def get(self, name: str) -> Field:
         """The field of an argument."""
         return self.field.get(name)
+
+    @cached_property
+    def given(self) -> list[tuple[str, Spec, Field]]:
+        """The arguments of this release that are written, each with what it must be."""
+        fields = self.facts.fields
+        return [(entry.name, fields[entry.name], entry) for entry in self.field.entries() if entry.name in fields]
 
     def own(self, name: str) -> Field:
         """The field of an argument that only some releases have; absent where this one does not."""
@@ -671,6 +691,16 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
     def recognise(self, document: Document) -> Sequence[ArgumentsFile]:
         """The training arguments in a document."""
         return arguments_in(document)
+
+    def against(self, subject: ArgumentsFile, repository: Repository) -> str:
+        """Of a section of a larger file: the nearest code that reads it does not make training arguments of it."""
+        if subject.whole:
+            return ""
+        section = str(subject.field.path[-1])
+        made = own_reader(repository, subject.field.document.path).made_of(section)
+        if made is None or any(name.endswith("TrainingArguments") or name in _CONFIGS for name in made):
+            return ""
+        return f"code of the repository reads `{section}` itself"
 
     def alternatives(self, subject: ArgumentsFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The arguments, how they shard the model, and both together."""

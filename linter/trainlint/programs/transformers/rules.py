@@ -143,9 +143,8 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
     Source: transformers 4.31 to 5.24, HfArgumentParser.parse_yaml_file; TRL 0.8 to 1.16, TrlParser; PyYAML's resolver.
     """
     converts = arguments.facts.converts
-    for name, argument in arguments.facts.fields.items():
+    for name, argument, field in arguments.given:
         kind = _kind(argument)
-        field = arguments.get(name)
         text = field.text().known
         if kind not in ("int", "float") or text is None or not arguments.whole or arguments.reader.uses_omegaconf:
             continue
@@ -213,8 +212,7 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
 
     Source: transformers 4.31 to 5.24, HfArgumentParser.parse_yaml_file and string_to_bool.
     """
-    for name, argument in arguments.facts.fields.items():
-        field = arguments.get(name)
+    for name, argument, field in arguments.given:
         text = field.text().known
         if _kind(argument) != "bool" or not text or not arguments.whole:
             continue
@@ -245,9 +243,8 @@ def wrong_number(arguments: Arguments) -> Iterator[Finding]:
 
     Source: transformers 4.31 to 5.24, HfArgumentParser; TRL 0.8 to 1.16, TrlParser.
     """
-    for name, argument in arguments.facts.fields.items():
+    for name, argument, field in arguments.given:
         kind = _kind(argument)
-        field = arguments.get(name)
         if kind is None or field.is_absent or field.is_unknown:
             continue
         if field.is_mapping or field.is_sequence:
@@ -593,7 +590,8 @@ def _no_argument(entry: Field, arguments: Arguments) -> str:
 def duplicate_argument(arguments: Arguments) -> Iterator[Finding]:
     """An argument is given more than once, and only the last one counts.
 
-    PyYAML keeps the last of several equal keys in a mapping, without a message.
+    An argument is a name that some release has. PyYAML keeps the last of several equal keys in a mapping, without a
+    message.
 
     Remove the others.
 
@@ -602,7 +600,7 @@ def duplicate_argument(arguments: Arguments) -> Iterator[Finding]:
     for entry in arguments.field.entries():
         if entry.dialect is not Dialect.PYYAML:
             continue
-        if entry.entry and entry.entry.duplicates and entry.name in arguments.facts.fields:
+        if entry.entry and entry.entry.duplicates and arguments.facts.is_ever(entry.name):
             times = len(entry.entry.duplicates) + 1
             message = f"{entry.name} is given {times} times: only the last one counts"
             yield arguments.warned(entry, message, help="keep one of them", at_key=True)

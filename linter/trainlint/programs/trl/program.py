@@ -34,6 +34,7 @@ from trainlint.training.fsdp import FsdpSetup, Training, nothing
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
+    from trainlint.repository.files import Repository
 
 COMMAND = Command("trl", tuple(("trl", word.replace("_", "-")) for word in TRAINERS), r"\btrl\b")
 
@@ -153,6 +154,11 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
     def adopt(self, document: Document) -> Sequence[ArgumentsFile]:
         """A file of arguments, whatever they are."""
         return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True)]
+
+    def reader_in_code(self, document: Document, repository: Repository) -> str:
+        """The nearest Python code reads whole files with TrlParser alone."""
+        parser, place = own_reader(repository, document.path).parser
+        return f"{parser} in {place}" if parser == "TrlParser" else ""
 
     def recognise(self, document: Document) -> Sequence[ArgumentsFile]:
         """Training arguments that name a model and a dataset as TRL does, or have two arguments that only TRL has."""

@@ -61,6 +61,7 @@ _BY_NAME: dict[str, tuple[Form, str, str]] = {
     "pipfile": (Form.PROJECT, "projects", "read_pipfile"),
     "pixi.toml": (Form.PROJECT, "projects", "read_pixi"),
     "uv.toml": (Form.PROJECT, "projects", "read_uv"),
+    "requires.txt": (Form.PROJECT, "requirements", "read_requires"),
     "metadata": (Form.VENDORED, "vendored", "read_metadata"),
     "pkg-info": (Form.VENDORED, "vendored", "read_metadata"),
     ".gitmodules": (Form.SUBMODULE, "vendored", "read_submodules"),
