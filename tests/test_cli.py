@@ -170,7 +170,7 @@ def test_closed_standard_input(bad: Path, monkeypatch: pytest.MonkeyPatch) -> No
     [
         (PermissionError(13, "Permission denied", "closed/x.yaml"), "trainlint: closed/x.yaml: Permission denied\n"),
         (FileNotFoundError(2, "No such file or directory"), "the current folder: No such file or directory"),
-        (KeyError("x"), "internal error at test_cli.py"),
+        (KeyError("x"), "internal error, please report it: KeyError at test_cli.py"),
     ],
 )
 @pytest.mark.parametrize("command", ["check", "resolve"])
@@ -196,7 +196,8 @@ def test_a_baseline_of_a_run_that_went_wrong(bad: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("trainlint.programs.kubeflow.program.KubeflowTrainer.recognise", fail)
     result = run("--baseline", "known.json", "--write-baseline")
     assert result.exit_code == 2
-    assert "bad.yaml: not completely checked" in result.stderr
+    assert "bad.yaml: internal error in recognition: KeyError at test_cli.py" in result.stderr
+    assert "holds 0 findings" in result.stderr
 
 
 def test_standard_input(bad: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import trainlint
 from trainlint.catalogue import parse_target
 from trainlint.engine import lint
+from trainlint.findings import Severity
 from trainlint.programs.kubeflow.objects import TrainJob
 from trainlint.report import Report
 from trainlint.settings import Overrides
@@ -172,13 +174,13 @@ def test_trouble_stops_one_file_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize("hostile", ["[" * 10_000, "{" * 10_000, "- " * 5_000], ids=["brackets", "braces", "dashes"])
 def test_hostile_files_end_with_a_finding(tmp_path: Path, hostile: str) -> None:
     write(tmp_path, deep=f"# trainer.kubeflow.org\n{hostile}\n")
-    assert found(lint([tmp_path])) == [("deep.yaml", 2, "TL001")]
+    assert found(lint([tmp_path])) == [("deep.yaml", 2, "TL003")]
 
 
 def test_an_alias_bomb_ends_with_a_finding(tmp_path: Path) -> None:
     levels = "".join(f"  l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 20))
     write(tmp_path, bomb=job() + f"extra:\n  l0: &l0 x\n{levels}")
-    assert [rule for _, _, rule in found(lint([tmp_path]))] == ["TL001"]
+    assert [rule for _, _, rule in found(lint([tmp_path]))] == ["TL003"]
 
 
 def test_settings_of_each_workspace(tmp_path: Path) -> None:
@@ -251,23 +253,29 @@ def test_a_name_that_no_file_can_have(tmp_path: Path, line: str) -> None:
     assert report.files.recognised >= 2
 
 
-def test_a_fault_of_ours_is_one_line_and_the_other_files_are_checked(
+def test_a_fault_of_ours_is_one_finding_and_all_else_is_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(job: TrainJob) -> bool:
         if job.name.is_("broken"):
-            raise KeyError("x")
+            raise KeyError("what the file holds")
         return True
 
     monkeypatch.delenv("TRAINLINT_DEBUG", raising=False)
     monkeypatch.setattr(TrainJob, "runs_tune", property(fail))
-    write(tmp_path, a=job().replace("{name: tune}", "{name: broken}"), b=job())
+    broken = job().replace("{name: tune}", "{name: broken}").replace("runtimeRef:", "unknown: 1\n  runtimeRef:")
+    write(tmp_path, a=f"{job()}---\n{broken}", b=job())
     report = lint([tmp_path], newest())
-    assert found(report) == [("b.yaml", 6, "TT102")]
     assert report.crashed
-    (notice,) = report.notices
-    assert "a.yaml: not completely checked: internal error at test_engine.py" in notice
-    assert "\n" not in notice
+    assert found(report) == [
+        ("a.yaml", 6, "TT102"),
+        ("a.yaml", 8, "TL004"),
+        ("a.yaml", 12, "TJ011"),
+        ("b.yaml", 6, "TT102"),
+    ]
+    (fault,) = (finding for finding in report.findings if finding.rule == "TL004")
+    assert re.fullmatch(r"internal error in TT\d+: KeyError at test_engine\.py:\d+", fault.message)
+    assert (fault.document, fault.level) == (1, Severity.ERROR)
 
 
 def test_the_public_function(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from cases import FIXTURES, Case, cases, judged
+from cases import FIXTURES, WITHOUT, Case, cases, judged
 from trainlint.catalogue import all_rules, find_rule
 
 RULES = {rule.code: rule for rule in all_rules()}
@@ -58,6 +58,8 @@ def _reports() -> str:
 def test_every_text_is_shown(module: str) -> None:
     """What a rule can say stands in a snapshot, so that no word of it changes unnoticed."""
     tree = ast.parse(inspect.getsource(sys.modules[module]))
+    left_out = {RULES[code].check.__name__ for code in WITHOUT}
+    tree.body = [node for node in tree.body if not (isinstance(node, ast.FunctionDef) and node.name in left_out)]
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     said = {
         node.value
@@ -83,6 +85,9 @@ def test_rule_is_whole(code: str) -> None:
     assert re.search(r"^Source: ", rule.documentation, re.MULTILINE), "the docstring names its source"
     assert find_rule(rule.name) is rule
     folder = FIXTURES / code
+    if code in WITHOUT:
+        assert not folder.exists()
+        return
     assert [(folder / name).is_dir() for name in ("bad", "good")] in ([True, True], [False, False]), "of one kind"
     for name in ("bad", "good"):
         assert (folder / name).is_dir() != (folder / f"{name}.yaml").is_file(), f"fixtures/{code}/{name}"

@@ -11,7 +11,7 @@ import trainlint
 
 PACKAGE = Path(trainlint.__file__).parent
 FLOORS = (
-    ("findings", "releases"),
+    ("budget", "faults", "findings", "releases"),
     ("rule", "targets"),
     ("reading",),
     ("repository",),

@@ -23,6 +23,8 @@ from trainlint.targets import How, Target
 
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"
+WITHOUT = frozenset(("TL004",))
+"""Rules that no file is known to bring about."""
 EXPECTATIONS = "expect.txt"
 _COMMENT = re.compile(rb"[ \t]*#[ \t]*expect:[^\r\n]*")
 _INLINE = re.compile(r"#\s*expect:\s*(.+)$")

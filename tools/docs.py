@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from cases import FIXTURES, ROOT, Case, cases
+from cases import FIXTURES, ROOT, WITHOUT, Case, cases
 from trainlint.catalogue import FAMILIES, all_rules
 from trainlint.findings import Severity, Stage
 from trainlint.rule import Rule
@@ -69,7 +69,7 @@ def _severity(rule: Rule) -> str:
 @cache
 def _levels() -> dict[str, set[str]]:
     """The severities of each rule's findings in all snapshots."""
-    levels: dict[str, set[str]] = {}
+    levels = {rule.code: {rule.severity.value} for rule in all_rules() if rule.code in WITHOUT}
     for case in cases("bad"):
         for level, code in _HEADER.findall(case.kept):
             levels.setdefault(code, set()).add(level)
@@ -79,6 +79,8 @@ def _levels() -> dict[str, set[str]]:
 def _page(rule: Rule) -> str:
     lines = [f"# {rule.code} {rule.name}", "", f"Severity: {_severity(rule)}. {_STAGES[rule.stage]}", ""]
     lines += [rule.documentation, ""]
+    if rule.code in WITHOUT:
+        return "\n".join(lines)
     bad, good = _example(rule, "bad"), _example(rule, "good")
     lines += ["## Example", ""]
     asked = bad.overrides()

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainlint.engine import Run, fault
+from trainlint.engine import Run
+from trainlint.faults import fault
 from trainlint.findings import Severity
 from trainlint.reports import FORMATS, RenderOptions, render, without_secrets
 from trainlint.reports.escape import visible

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from trainlint.findings import nearest
 from trainlint.programs.table import PROGRAMS, TARGETS, VERDICT_ONLY
@@ -22,6 +23,7 @@ FAMILIES = {
 """The families of codes, by the letters that they begin with."""
 
 
+@cache
 def all_rules() -> list[Rule]:
     """Every rule, by code; this imports all rule sets."""
     return rules_of({OWN_RULES, *(module for program in PROGRAMS.values() for module in program.rules)})
@@ -29,8 +31,12 @@ def all_rules() -> list[Rule]:
 
 def find_rule(word: str) -> Rule | None:
     """The rule with this code or name, in any case."""
-    folded = word.lower()
-    return next((r for r in all_rules() if folded in (r.code.lower(), r.name)), None)
+    return _by_word().get(word.lower())
+
+
+@cache
+def _by_word() -> dict[str, Rule]:
+    return {word: rule for rule in all_rules() for word in (rule.code.lower(), rule.name)}
 
 
 def nearest_rule(word: str) -> str | None:

@@ -27,6 +27,10 @@ _SEVERITIES = [severity.value for severity in Severity]
 _RUNTIMES_HELP = "A runtime that is not in the repository is a note (open, the default) or an error (closed)."
 
 
+_ROUNDS = 10
+"""Fixes that overlap are applied one after another, in so many rounds."""
+
+
 class _DefaultsToCheck(click.Group):
     """`trainlint` and `trainlint PATH` mean `trainlint check`."""
 
@@ -49,14 +53,12 @@ class _DefaultsToCheck(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except Exception as error:
-            import os
+            from trainlint.faults import fault, is_debugged
 
-            if os.environ.get("TRAINLINT_DEBUG"):
+            if is_debugged():
                 raise
             if isinstance(error, OSError):
                 _stop(f"{error.filename or 'the current folder'}: {error.strerror}")
-            from trainlint.engine import fault
-
             _stop(fault(error))
 
 
@@ -89,6 +91,19 @@ def _selectors(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
     for word in words:
         if problem := selector_problem(word):
             raise click.BadParameter(problem)
+    return words
+
+
+def _patterns(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    words = _words(ctx, param, values)
+    if not words:
+        return ()
+    from trainlint.repository.patterns import PatternError, Patterns
+
+    try:
+        Patterns(words)
+    except PatternError as error:
+        raise click.BadParameter(str(error)) from None
     return words
 
 
@@ -136,7 +151,7 @@ def _stages(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> t
     callback=_stages,
     help="Report only what shows at this stage of a job.",
 )
-@click.option("--exclude", multiple=True, callback=_words, metavar="PATTERNS", help="Do not check these files.")
+@click.option("--exclude", multiple=True, callback=_patterns, metavar="PATTERNS", help="Do not check these files.")
 @click.option("--force-exclude", is_flag=True, help="Exclude files even when they are named.")
 @click.option("--runtimes", type=click.Choice(RUNTIMES), help=_RUNTIMES_HELP)
 @click.option(
@@ -219,7 +234,10 @@ def check(
         run = Run(overrides)
         settings = run.settings_for([*named, *([stdin[0]] if stdin else [])])
         report = run.lint(named, stdin)
-        if fix and _fix(report):
+        failed: dict[str, str] = {}
+        for _ in range(_ROUNDS if fix else 0):
+            if not _fix(report, failed):
+                break
             report = Run(overrides).lint(named)
         if baseline is not None and not write_baseline:
             from trainlint import baseline as known
@@ -228,13 +246,15 @@ def check(
     except (PathError, SettingsError) as error:
         _stop(str(error))
     told = report if show_values else without_secrets(report)
-    for notice in told.notices:
+    for notice in [*told.notices, *failed.values()]:
         _say(notice)
     if write_baseline:
+        for fault in (finding for finding in told.findings if finding.rule == "TL004"):
+            _say(f"{fault.path}: {fault.message}")
         _write_baseline(report, baseline)
-        sys.exit(2 if report.crashed else 0)
+        sys.exit(2 if report.crashed or failed else 0)
     _write(told, settings, output, color, show_suppressed, show_values)
-    if report.crashed:
+    if report.crashed or failed:
         sys.exit(2)
     if report.fails(settings.fail_on) and not exit_zero:
         sys.exit(1)
@@ -265,13 +285,14 @@ def _write_baseline(report: Report, file: Path | None) -> None:
     _say(f"{file} holds {count} finding{'' if count == 1 else 's'}")
 
 
-def _fix(report: Report) -> int:
+def _fix(report: Report, failed: dict[str, str]) -> int:
+    """Fix what can be fixed at once; the files that cannot be written are told in `failed`."""
     from trainlint import fixes
 
-    try:
-        count = fixes.apply(report)
-    except OSError as error:
-        _stop(f"{error.filename}: cannot be changed: {error.strerror}")
+    def tell(error: OSError) -> None:
+        failed[str(error.filename)] = f"{error.filename}: cannot be changed: {error.strerror}"
+
+    count = fixes.apply(report, tell)
     if count:
         _say(f"fixed {count} finding{'' if count == 1 else 's'}")
     return count

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainlint.budget import BUDGET
 from trainlint.catalogue import OWN_RULES, VOCABULARY, all_rules, find_rule, nearest_rule
-from trainlint.findings import Finding, Severity
+from trainlint.findings import Finding, Severity, Span
 from trainlint.fingerprints import document_name, fingerprinted
 from trainlint.programs import Subject, Surroundings, Views
 from trainlint.programs.table import PROGRAMS, VERDICTS, Program
@@ -28,7 +30,7 @@ from trainlint.repository.discover import (
     settings_file,
     workspace_of,
 )
-from trainlint.repository.files import Repository, Source, display_path
+from trainlint.repository.files import Repository, Shared, Source, display_path
 from trainlint.repository.stated import statements_in
 from trainlint.rule import Rule, rules_of, selected
 from trainlint.settings import Overrides, Settings, SettingsError, read_settings
@@ -37,6 +39,8 @@ from trainlint.targets import How, Target
 from trainlint.weighing import chosen, differing, meant, within
 
 if TYPE_CHECKING:
+    from trainlint.own_rules import Excess, Fault
+    from trainlint.reading.document import Document
     from trainlint.releases import InForce
     from trainlint.show_files import ShownFile
 
@@ -56,10 +60,11 @@ def lint(paths: Sequence[Path], overrides: Overrides | None = None, stdin: tuple
 class Workspace:
     """One workspace of a run: its settings, its files, what is recognised in them."""
 
-    def __init__(self, root: Path, settings: Settings) -> None:
+    def __init__(self, root: Path, settings: Settings, run: Shared | None = None) -> None:
         self.settings = settings
-        self.repository = Repository(root, Excluder(settings.exclude, settings.base or root), marks)
-        self.recogniser = Recogniser(self.repository, settings.program_of)
+        self.faults = Faults()
+        self.repository = Repository(root, Excluder(settings.exclude, settings.base or root), marks, run)
+        self.recogniser = Recogniser(self.repository, settings.program_of, self.faults.of)
         self.surroundings = Surroundings(
             self.repository,
             replace(settings.cluster, closed=settings.runtimes == "closed"),
@@ -94,12 +99,34 @@ class Workspace:
         """The findings in one known release that hold in every alternative of the subject."""
         module = program.load()
         facts = module.facts(release)
-        return _common_to_all(
-            [
-                list(_run_rules(rules, views, program.name, release, facts))
-                for views in module.alternatives(subject, self.surroundings, release)
-            ]
-        )
+        common: list[Finding] = []
+        for number, views in enumerate(module.alternatives(subject, self.surroundings, release)):
+            found = list(self._judged(rules, views, program.name, release, facts, subject.field.document))
+            common = _common_to_all([common, found]) if number else found
+            if not common:
+                break
+            # The next alternative can only confirm what is left.
+            fired = {finding.rule for finding in common}
+            rules = [rule for rule in rules if rule.code in fired]
+        return common
+
+    def own(self, view: object, program: str = "trainlint") -> Iterator[Finding]:
+        """The findings of trainlint's own rules on a view of theirs."""
+        rules = selected(rules_of([OWN_RULES]), self.settings.select, self.settings.ignore)
+        return _run_rules(rules, [view], program)
+
+    def _judged(
+        self, rules: Iterable[Rule], views: Views, program: str, release: str, facts: object, document: Document
+    ) -> Iterator[Finding]:
+        """The findings of rules, of each as many as the budget allows; an exception in one leaves the others alone."""
+        for rule in rules:
+            found = _run_rules([rule], views, program, release, facts)
+            try:
+                yield from islice(found, BUDGET.findings)
+                for further in islice(found, 1):
+                    yield from self.own(_further(further))
+            except Exception as error:
+                self.faults.add(document, rule.code, error)
 
     def accepts(self, program: Program, subject: Subject, release: str) -> bool:
         """No rule of the subject's own program finds an error."""
@@ -117,10 +144,10 @@ class Run:
     def __init__(self, overrides: Overrides) -> None:
         self.overrides = overrides
         self._workspaces: dict[Path, Workspace] = {}
+        self._shared = Shared()
         self._roots: dict[Path, Path] = {}
         self._targets: dict[str, Target] = {}
         self._notices: dict[str, None] = {}
-        self._crashed = False
         self._parsed = 0
         self._recognised = 0
 
@@ -134,7 +161,7 @@ class Run:
             if source.text is None:
                 continue
             by_path: dict[str, list[Finding]] = {source.path: []}
-            for finding in self._guarded(candidate, source):
+            for finding in self._findings(candidate, source):
                 by_path.setdefault(finding.path, []).append(finding)
             repository = self._workspace(candidate.workspace).repository
             for path, found in by_path.items():
@@ -147,6 +174,13 @@ class Run:
                     if reported:
                         texts[path] = text
                         findings.extend(reported)
+        for workspace in self._workspaces.values():
+            for fault in workspace.faults.found:
+                path = fault.span.path
+                texts.setdefault(path, workspace.repository.text_of(path) or Text(""))
+                findings.extend(_run_rules(rules_of([OWN_RULES]), [fault], "trainlint"))
+            for notice in sorted(workspace.repository.notices):
+                self._notice(notice)
         findings = sorted(_merge_duplicates(findings), key=lambda f: (f.span, f.rule, f.message))
         return Report(
             findings=tuple(fingerprinted(findings, texts, self._path_from_root, self._document_name)),
@@ -154,7 +188,7 @@ class Run:
             targets=self._targets,
             notices=tuple(self._notices),
             texts=texts,
-            crashed=self._crashed,
+            crashed=any(one.faults.found or one.repository.has_faults for one in self._workspaces.values()),
         )
 
     def subjects(self, paths: Sequence[Path], program: str) -> Iterator[tuple[Surroundings, Subject, InForce]]:
@@ -252,43 +286,24 @@ class Run:
 
     def _workspace(self, root: Path) -> Workspace:
         if root not in self._workspaces:
-            self._workspaces[root] = Workspace(root, self.settings_of(root))
+            self._workspaces[root] = Workspace(root, self.settings_of(root), self._shared)
         return self._workspaces[root]
 
-    def _guarded(self, candidate: Candidate, source: Source) -> Iterator[Finding]:
-        """The findings of a file; an exception in trainlint ends the check of this file, not the run."""
-        try:
-            self._parsed += bool(source.documents or source.trouble)
-            self._recognised += bool(self._workspace(candidate.workspace).recogniser.subjects(source))
-            yield from self._findings(candidate, source)
-        except (PathError, SettingsError):
-            raise
-        except Exception as error:
-            if os.environ.get("TRAINLINT_DEBUG"):
-                raise
-            self._crashed = True
-            self._notice(f"{source.path}: not completely checked: {fault(error)}")
-
     def _findings(self, candidate: Candidate, source: Source) -> Iterator[Finding]:
+        """The findings of a file; an exception in trainlint ends the check of a subject, not that of the others."""
         workspace = self._workspace(candidate.workspace)
         stages = workspace.settings.stages
-        verdicts = (self._verdicts(workspace, *owned) for owned in workspace.recogniser.subjects(source))
-        for finding in chain(self._trouble(workspace, source), *verdicts):
+        self._parsed += bool(source.documents or source.trouble)
+        subjects = workspace.recogniser.subjects(source)
+        self._recognised += bool(subjects)
+        verdicts = (self._guarded(workspace, *owned) for owned in subjects)
+        for finding in chain(_trouble(workspace, source), *verdicts):
             if not stages or finding.stage in stages:
                 yield finding
 
-    def _trouble(self, workspace: Workspace, source: Source) -> Iterator[Finding]:
-        trouble, text = source.trouble, source.text
-        owner = owner_of_broken(source) if trouble is not None else None
-        if trouble is None or text is None or owner is None:
-            return
-        from trainlint.own_rules import BrokenFile
-
-        end = len(text.line(trouble.line)) + 1 if trouble.line <= text.line_count else trouble.column
-        templated = trouble.cause == "size" or (trouble.cause == "syntax" and is_templated(source))
-        file = BrokenFile(source.path, trouble, min(end, trouble.column + 1), templated)
-        rules = selected(rules_of([OWN_RULES]), workspace.settings.select, workspace.settings.ignore)
-        yield from _run_rules(rules, [file], "trainlint" if templated else owner.name)
+    def _guarded(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[Finding]:
+        with workspace.faults.of(subject.field.document, program.name):
+            yield from self._verdicts(workspace, program, subject)
 
     def _unused(self, candidate: Candidate, path: str, comments: Suppressed) -> Iterator[Finding]:
         """Findings on comments that suppress nothing, except those that name rules which this run leaves out."""
@@ -299,9 +314,9 @@ class Run:
         from trainlint.own_rules import UnusedSuppression
 
         looked_for = list(selected(all_rules(), settings.select, settings.ignore))
-        left_out = [rule for rule in all_rules() if rule not in looked_for]
-        for suppression, words in idle:
-            kept = tuple(w for w in words if not any(w.upper() == r.code or w.lower() == r.name for r in left_out))
+        left_out = set(all_rules()).difference(looked_for)
+        for suppression, words in islice(idle, BUDGET.findings):
+            kept = tuple(word for word in words[: BUDGET.findings] if find_rule(word) not in left_out)
             if words and not kept:
                 continue
             unknown = {word: nearest_rule(word) for word in kept if find_rule(word) is None}
@@ -401,14 +416,62 @@ def _merge_duplicates(findings: Sequence[Finding]) -> list[Finding]:
     return list(found.values())
 
 
-def fault(error: Exception) -> str:
-    """One line on an exception in trainlint itself: what, and where in its code."""
-    import traceback
+class Faults:
+    """The exceptions in trainlint itself, each of which the user sees as one finding."""
 
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    what = " ".join(str(error).split()) or type(error).__name__
-    place = f"{Path(frame.filename).name}:{frame.lineno}"
-    return f"internal error at {place}, please report it: {type(error).__name__}: {what}"
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, int, str], Fault] = {}
+
+    @property
+    def found(self) -> list[Fault]:
+        """All of them, each once for a document."""
+        return list(self._found.values())
+
+    @contextmanager
+    def of(self, document: Document, doing: str) -> Iterator[None]:
+        """An exception in trainlint ends the block and is kept."""
+        try:
+            yield
+        except Exception as error:
+            self.add(document, doing, error)
+
+    def add(self, document: Document, doing: str, error: Exception) -> None:
+        """Keep an exception; one that is meant for the user is raised again."""
+        from trainlint.faults import at_fault, is_debugged
+        from trainlint.own_rules import Fault
+
+        if isinstance(error, (PathError, SettingsError)) or is_debugged():
+            raise error
+        line, column = document.text.position(document.root.start)
+        span = Span(document.path, line, column, line, column)
+        key = (document.path, document.index, at_fault(error))
+        self._found.setdefault(key, Fault(span, document.index, doing, at_fault(error)))
+
+
+def _trouble(workspace: Workspace, source: Source) -> Iterator[Finding]:
+    """The finding on a file that could not be read to its end."""
+    trouble, text = source.trouble, source.text
+    owner = owner_of_broken(source) if trouble is not None else None
+    if trouble is None or text is None:
+        return
+    from trainlint.own_rules import BrokenFile, Excess
+
+    line_end = len(text.line(trouble.line)) + 1 if trouble.line <= text.line_count else trouble.column
+    end = max(trouble.column, min(line_end, trouble.column + 1))
+    span = Span(source.path, trouble.line, trouble.column, trouble.line, end)
+    if trouble.cause == "budget":
+        yield from workspace.own(Excess(span, trouble.document, trouble.message, trouble.help))
+    elif owner is not None:
+        templated = trouble.cause == "syntax" and is_templated(source)
+        yield from workspace.own(BrokenFile(span, trouble, templated), "trainlint" if templated else owner.name)
+
+
+def _further(finding: Finding) -> Excess:
+    """The place of the first finding of a rule that the budget leaves out."""
+    from trainlint.own_rules import Excess
+
+    message = f"further findings of {finding.rule} are not shown: there are more than {BUDGET.findings}"
+    return Excess(finding.span, finding.document, message, "fix those that are shown, and run trainlint again")
 
 
 def _run_rules(

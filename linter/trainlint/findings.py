@@ -6,7 +6,10 @@ import dataclasses
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypedDict
+
+from trainlint.budget import BUDGET
 
 
 class Severity(enum.Enum):
@@ -146,6 +149,8 @@ class Finding:
         """This finding with its rule, its program, its release, a severity and a stage."""
         return replace(
             self,
+            message=shortened(self.message, BUDGET.message),
+            help=shortened(self.help, BUDGET.message),
             rule=rule,
             name=name,
             severity=self.severity or severity,
@@ -180,11 +185,47 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:
     """The known word most like this one, or None when none is near; case does not count."""
-    from difflib import get_close_matches
+    return _nearest(word.lower(), known if isinstance(known, frozenset) else frozenset(map(str, known)), cutoff)
 
-    by_folded = {str(candidate).lower(): str(candidate) for candidate in known}
-    matches = get_close_matches(word.lower(), list(by_folded), n=1, cutoff=cutoff)
-    return by_folded[matches[0]] if matches else None
+
+@lru_cache(maxsize=2**10)
+def _nearest(word: str, known: frozenset[str], cutoff: float) -> str | None:
+    """The nearest word; those are compared first that can be nearest by their length and letters, and few others."""
+    if len(word) > BUDGET.likened:
+        return None
+    hopes: list[tuple[float, str, str]] = []
+    for length, words in _by_length(known).items():
+        both = len(word) + length
+        if both and 2 * min(len(word), length) / both >= cutoff:
+            hopes += [(2 * common_letters(word, folded) / both, folded, other) for folded, other in words]
+    best: tuple[float, str, str | None] = (cutoff, "", None)
+    for hope, folded, other in sorted(hopes, reverse=True):
+        if hope < best[0]:
+            break
+        best = max(best, (_likeness(word, folded), folded, other), key=lambda one: one[:2])
+    return best[2]
+
+
+@lru_cache(maxsize=2**6)
+def _by_length(known: frozenset[str]) -> dict[int, list[tuple[str, str]]]:
+    """Words by their length, each in lower case and as it is."""
+    found: dict[int, list[tuple[str, str]]] = {}
+    for other in sorted(known):
+        found.setdefault(len(other), []).append((other.lower(), other))
+    return found
+
+
+@lru_cache(maxsize=2**16)
+def common_letters(word: str, other: str) -> int:
+    """How many letters two words have in common, in any order."""
+    return sum(min(word.count(letter), other.count(letter)) for letter in set(word))
+
+
+@lru_cache(maxsize=2**14)
+def _likeness(word: str, other: str) -> float:
+    from difflib import SequenceMatcher
+
+    return SequenceMatcher(None, other, word).ratio()
 
 
 def some_of(words: Iterable[object], limit: int = 5) -> str:

@@ -5,34 +5,47 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from trainlint.findings import Edit, Finding
 from trainlint.report import Report
-from trainlint.repository.bounds import inside
+from trainlint.repository.bounds import inside, read
 from trainlint.repository.discover import workspace_of
 
 
-def apply(report: Report) -> int:
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def apply(report: Report, on_failure: Callable[[OSError], None] = _raise) -> int:
     """Apply the safe fixes of the active findings; returns the number of fixed findings.
 
-    A fix that overlaps an earlier one is left for the next run. Raises OSError when a file cannot be written, which
-    then stays unchanged.
+    A fix that overlaps an earlier one is left for the next round, and so is what the same file has under another name.
+    A file that cannot be written, or has changed since it was read, stays as it is and is told; the others are fixed.
     """
     by_file: dict[str, list[Finding]] = {}
     for finding in report.active:
         if finding.fix is not None and finding.fix.safe and finding.fix.edits:
             by_file.setdefault(finding.path, []).append(finding)
     fixed = 0
+    written: set[str] = set()
     for path, findings in by_file.items():
         text = report.texts[path]
         edits, count = _compatible(finding.fix.edits for finding in findings if finding.fix)
         content = text.content
         for edit in sorted(edits, key=lambda e: e.start, reverse=True):
             content = content[: edit.start] + edit.replacement + content[edit.end :]
-        _replace(Path(path), text.encoded(content))
-        fixed += count
+        real = os.path.realpath(path)
+        if content == text.content or real in written:
+            continue
+        try:
+            _replace(Path(path), text.encoded(text.content), text.encoded(content))
+        except OSError as error:
+            on_failure(error)
+        else:
+            written.add(real)
+            fixed += count
     return fixed
 
 
@@ -52,18 +65,35 @@ def _touch(one: Edit, other: Edit) -> bool:
     return (one.start < other.end and other.start < one.end) or one.start == other.start
 
 
-def _replace(file: Path, data: bytes) -> None:
-    """Replace a file's content, through a link within the workspace if it is one; the mode stays."""
+def _replace(file: Path, known: bytes, data: bytes) -> None:
+    """Replace a file's content, through a link within the workspace if it is one; mode and owner stay.
+
+    Raises OSError for a file that has other content than what is known of it, is read-only, or has other hard links.
+    """
     folder = Path(os.path.abspath(file)).parent
-    real = inside(workspace_of(folder, folder), file)
+    workspace = workspace_of(folder, folder)
+    real = inside(workspace, file)
     if real is None:
         raise OSError(errno.EXDEV, "a link that leads out of the workspace", str(file))
     target = Path(real)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    before = target.stat()
+    if before.st_nlink > 1:
+        raise OSError(errno.EMLINK, "it has other hard links, which would keep the old content", str(file))
+    if not os.access(target, os.W_OK):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(file))
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(file)) from None
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
-        os.chmod(name, target.stat().st_mode & 0o7777)
+        made = os.stat(name)
+        if (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
+            os.chown(name, before.st_uid, before.st_gid)
+        os.chmod(name, before.st_mode & 0o7777)
+        if read(workspace, target) != known:
+            raise OSError(errno.EBUSY, "it has changed since it was read", str(file))
         os.replace(name, target)
     except BaseException:
         os.unlink(name)

@@ -15,17 +15,15 @@ from trainlint.suppressions import Suppression
 class BrokenFile:
     """A file with the marker of a known program that could not be read to its end."""
 
-    path: str
+    span: Span
     trouble: Trouble
-    end_column: int
     templated: bool
     """The file is a template, which is filled in before a program reads it."""
 
     def finding(self, message: str, help: str, severity: Severity | None = None) -> Finding:
         """A finding at the place where reading stopped."""
-        at = self.trouble
-        span = Span(self.path, at.line, at.column, at.line, max(self.end_column, at.column))
-        return Finding(message, span, at.document, "", "", help=help, severity=severity)
+        help = self.trouble.help or help
+        return Finding(message, self.span, self.trouble.document, "", "", help=help, severity=severity)
 
 
 @rule("TL001", "unparsable-file", stage=Stage.LOAD)
@@ -40,11 +38,64 @@ def unparsable_file(file: BrokenFile) -> Iterator[Finding]:
     """
     trouble = file.trouble
     if file.templated:
-        message, help = f"the file is not checked: {trouble.message}", trouble.help or "lint the rendered file"
-        yield file.finding(message, help, severity=Severity.NOTE)
+        yield file.finding(f"the file is not checked: {trouble.message}", "lint the rendered file", Severity.NOTE)
     else:
-        message = f"the file is not valid YAML: {trouble.message}"
-        yield file.finding(message, trouble.help or "fix the syntax here or just above")
+        yield file.finding(f"the file is not valid YAML: {trouble.message}", "fix the syntax here or just above")
+
+
+@dataclass(frozen=True)
+class Excess:
+    """A place at which a file goes beyond the budget, and what it has too much of."""
+
+    span: Span
+    document: int
+    message: str
+    help: str
+
+
+@rule("TL003", "beyond-budget", stage=Stage.LOAD, severity=Severity.NOTE)
+def beyond_budget(excess: Excess) -> Iterator[Finding]:
+    """A file is so large, or so deeply nested, that it is checked only up to this place.
+
+    No file may take the check from the others, so each has a budget. It is counted in steps and not in seconds, and is
+    the same on every machine. A file is checked up to 10 MB, 500,000 lines and 250,000 keys and values; a document up
+    to 50,000 of them, with its aliases written out, and 100 levels; a value up to 1,000,000 characters, a key up to
+    1,000, a number up to 250 digits. Of one rule 500 findings are shown for each object or config.
+
+    The documents before the place are checked. What the program makes of the file is not known.
+
+    Split the file. If nobody trains with it, exclude it in the settings.
+
+    Source: trainlint's own bounds.
+    """
+    yield Finding(excess.message, excess.span, excess.document, "", "", help=excess.help)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An exception in trainlint itself: the document that it was looking at, what it did, and where it failed."""
+
+    span: Span
+    document: int
+    doing: str
+    error: str
+
+
+@rule("TL004", "internal-error", stage=Stage.RUN)
+def internal_error(fault: Fault) -> Iterator[Finding]:
+    """trainlint itself failed on this file, and did not check all of it.
+
+    This is a mistake in trainlint, and the exit code is 2. All other files, and all other rules for this file, are
+    checked as usual.
+
+    Please report it with the line that this finding shows, and the version (`trainlint --version`): neither has
+    anything of the file's contents. A file with which it happens helps most.
+
+    Source: trainlint itself.
+    """
+    message = f"internal error in {fault.doing}: {fault.error}"
+    help = "report this line and the version of trainlint"
+    yield Finding(message, fault.span, fault.document, "", "", help=help)
 
 
 @dataclass(frozen=True)

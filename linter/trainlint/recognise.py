@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -77,18 +78,26 @@ class Claim:
 class Recogniser:
     """The subjects in one repository's files; each document is recognised once."""
 
-    def __init__(self, repository: Repository, program_of: Callable[[str], str | None] = lambda path: None) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        program_of: Callable[[str], str | None] = lambda path: None,
+        guard: Callable[[Document, str], AbstractContextManager[None]] = lambda document, doing: nullcontext(),
+    ) -> None:
         self.repository = repository
         self._program_of = program_of
+        self._guard = guard
         self._claims: dict[str, list[Claim]] = {}
         self._of_program: dict[str, list[Subject]] = {}
 
     def claims(self, source: Source) -> list[Claim]:
         """The claims of all programs to a file, document by document."""
         if source.path not in self._claims:
-            self._claims[source.path] = [
-                claim for document in source.documents for claim in self._document_claims(document, source)
-            ]
+            found: list[Claim] = []
+            for document in source.documents:
+                with self._guard(document, "recognition"):
+                    found.extend(self._document_claims(document, source))
+            self._claims[source.path] = found
         return self._claims[source.path]
 
     def subjects(self, source: Source) -> Recognised:
@@ -124,18 +133,16 @@ class Recogniser:
 
     def _named(self, document: Document, programs: Iterable[Program]) -> Iterator[Claim]:
         """The claims of programs to which a command in the repository passes this document."""
-        from trainlint.repository.invocations import names_document, repository_invocations
+        from trainlint.repository.invocations import invocations_naming
 
         for program in programs:
             module = program.load()
             for reader in module.readers:
-                for invocation in repository_invocations(self.repository, reader.command):
-                    name = reader.file(invocation)
-                    if name and names_document(self.repository, invocation, name, document):
-                        place = f"{invocation.document.path}:{invocation.field.span.line}"
-                        for subject in module.adopt(document):
-                            yield Claim(program, subject, f"{invocation.name} reads it ({place})")
-                        return
+                for invocation in invocations_naming(self.repository, document, reader.command, reader.files):
+                    place = f"{invocation.document.path}:{invocation.field.span.line}"
+                    for subject in module.adopt(document):
+                        yield Claim(program, subject, f"{invocation.name} reads it ({place})")
+                    return
 
 
 def marks(content: str) -> tuple[str, ...]:

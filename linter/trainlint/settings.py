@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from trainlint.budget import BUDGET
 from trainlint.findings import Severity, Stage, did_you_mean
 from trainlint.reports import FORMATS
 from trainlint.repository.discover import Excluder
@@ -18,6 +19,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+_LONGEST = 500
+"""Characters of a message on a setting."""
 RUNTIMES = ("open", "closed")
 
 
@@ -121,12 +124,19 @@ def read_settings(file: Path, known: Vocabulary) -> Settings:
     Raises SettingsError with file and line for unknown keys, bad values, invalid TOML or an unreadable file.
     """
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        with open(file, "rb") as stream:
+            content = stream.read(BUDGET.settings + 1)
+        if len(content) > BUDGET.settings:
+            raise SettingsError(f"{file}: cannot be read: it is larger than {BUDGET.settings:,} bytes")
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
         data: object = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file}: cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{file}: not valid TOML: {error}") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise SettingsError(f"{file}: not valid TOML: {said}") from None
+    except ValueError:
+        raise SettingsError(f"{file}: not valid TOML: a number that is too long") from None
     table = data
     if file.name == "pyproject.toml":
         for key in ("tool", "trainlint"):
@@ -152,14 +162,26 @@ class _Reader:
         return Settings(**values)  # type: ignore[arg-type]
 
     def _error(self, key: str, problem: str, hint: str = "") -> SettingsError:
-        match = re.search(rf"^\s*\[?[\w.\s\"'-]*\b{re.escape(key)}\b", self.text, re.MULTILINE)
-        line = self.text.count("\n", 0, match.end()) + 1 if match else 1
-        return SettingsError(f"{self.file}:{line}: {problem}{f', {hint}' if hint else ''}")
+        """An error at the line of a key: the first that has it before an equals sign or in a header."""
+        heads = (line.partition("#")[0].partition("=")[0] for line in self.text.splitlines())
+        line = next((number for number, head in enumerate(heads, 1) if key in re.split(r"[^\w-]+", head)), 1)
+        shown = problem if len(problem) <= _LONGEST else f"{problem[:_LONGEST]}…"
+        return SettingsError(f"{self.file}:{line}: {shown}{f', {hint}' if hint else ''}")
 
     def words(self, key: str, value: object) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self._error(key, f"{key!r} must be a list of strings")
         return tuple(value)
+
+    def patterns(self, key: str, value: object) -> tuple[str, ...]:
+        from trainlint.repository.patterns import PatternError, Patterns
+
+        words = self.words(key, value)
+        try:
+            Patterns(words)
+        except PatternError as error:
+            raise self._error(key, f"{key!r}: {error}") from None
+        return words
 
     def selectors(self, key: str, value: object) -> tuple[str, ...]:
         words = self.words(key, value)
@@ -203,7 +225,7 @@ class _Reader:
             if name not in ("paths", "targets", "program"):
                 hint = did_you_mean(name, ("paths", "targets", "program"))
                 raise self._error(name, f"unknown setting {name!r} of an override", hint)
-        paths = self.words("paths", item.get("paths"))
+        paths = self.patterns("paths", item.get("paths"))
         if not paths:
             raise self._error(key, "an override needs paths")
         program = item.get("program")
@@ -231,7 +253,7 @@ class _Reader:
 _KEYS: Mapping[str, Callable[[_Reader, str, object], object]] = {
     "select": _Reader.selectors,
     "ignore": _Reader.selectors,
-    "exclude": _Reader.words,
+    "exclude": _Reader.patterns,
     "targets": _Reader.targets,
     "runtimes": _Reader.runtimes,
     "fail-on": _Reader.fail_on,

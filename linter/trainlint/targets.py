@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from trainlint.findings import did_you_mean
+from trainlint.findings import did_you_mean, shortened
 
 
 class TargetError(ValueError):
@@ -77,6 +77,8 @@ def parse_target(
         hint = did_you_mean(program, programs)
         raise TargetError(f"unknown program {program!r}{f', {hint}' if hint else ''}; known: {', '.join(programs)}")
     for version in versions:
-        if not re.fullmatch(r"\d+(\.\d+){0,3}([-.]?(a|b|rc|dev|post|alpha|beta)[-.]?\d*)?", version):
-            raise TargetError(f"{version!r} is not a version of {program}")
+        if len(version) > 100 or not re.fullmatch(
+            r"\d+(\.\d+){0,3}([-.]?(a|b|rc|dev|post|alpha|beta)[-.]?\d*)?", version
+        ):
+            raise TargetError(f"{shortened(version)!r} is not a version of {program}")
     return {program: Target(tuple(dict.fromkeys(versions)), origin)}

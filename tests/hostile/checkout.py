@@ -6,9 +6,12 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from cProfile import Profile
 from pathlib import Path
 
 import trainlint
+from trainlint.report import Report
 
 JOB = """\
 apiVersion: trainer.kubeflow.org/v1alpha1
@@ -17,6 +20,31 @@ metadata: {name: a}
 spec:
   runtimeRef: {name: torch-distributed}
   trainer: {numNodez: 1}
+"""
+ACCELERATE = """\
+compute_environment: LOCAL_MACHINE
+distributed_type: FSDP
+num_processes: 2
+fsdp_config:
+  fsdp_version: 1
+"""
+ARGUMENTS = "model_name_or_path: x\nper_device_train_batch_size: 1\nnum_train_epochs: 1\noutput_dir: x\n"
+AXOLOTL = "base_model: x\ndatasets: [{path: a, type: alpaca}]\nmicro_batch_size: 1\nadapter: lora\n"
+SOUP = "base: x\ntask: sft\ndata: {train: a}\ntraining: {epochs: 1}\n"
+RECIPE = "model:\n  _component_: torchtune.models.llama3.llama3_8b\n"
+RUNTIME = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: NAME}
+spec:
+  mlPolicy: {numNodes: 1, torch: {}}
+  template:
+    spec:
+      replicatedJobs:
+      - name: node
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+          spec: {template: {spec: {containers: [{name: node, image: i}]}}}
 """
 
 _PACKAGE = str(Path(trainlint.__file__).parent.parent)
@@ -44,3 +72,28 @@ def check(*arguments: str, cwd: Path, env: dict[str, str] | None = None) -> subp
         errors="surrogateescape",
         check=False,
     )
+
+
+def steps(run: Callable[[], object]) -> int:
+    """How many calls a function makes, those into C included: the same on every machine."""
+    counter = Profile(builtins=True)
+    counter.runcall(run)
+    return sum(entry.callcount + entry.reccallcount for entry in counter.getstats())
+
+
+def build(folder: Path, files: dict[str, str | bytes]) -> Path:
+    """A workspace with these files."""
+    (folder / ".git").mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
+    return folder
+
+
+def codes(report: Report) -> dict[str, set[str]]:
+    """The rules with a finding, by the name of the file."""
+    found: dict[str, set[str]] = {}
+    for finding in report.findings:
+        found.setdefault(Path(finding.path).name, set()).add(finding.rule)
+    return found

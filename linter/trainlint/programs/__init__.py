@@ -5,7 +5,7 @@ The table of programs is in table.py, which imports the programs; they import th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
@@ -40,7 +40,7 @@ F = TypeVar("F")
 Kind = TypeVar("Kind")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FileReader:
     """A command that hands a file to a program: as the value of an option, or as a word of its own."""
 
@@ -48,12 +48,12 @@ class FileReader:
     option: str = ""
     suffixes: tuple[str, ...] = (".yaml", ".yml")
 
-    def file(self, invocation: Invocation) -> str | None:
+    def files(self, invocation: Invocation) -> Sequence[str | None]:
         """The name of the file that an invocation of the command hands over."""
         if self.option:
-            return invocation.flag(self.option).known
+            return [invocation.flag(self.option).known]
         words = (word.known or "" for word in invocation.words)
-        return next((word for word in words if word.endswith(self.suffixes)), None)
+        return [next((word for word in words if word.endswith(self.suffixes)), None)]
 
 
 class ProgramModule(Generic[S, F]):
@@ -73,11 +73,12 @@ class ProgramModule(Generic[S, F]):
         """A document that is known to be this program's file, whatever it looks like."""
         return self.recognise(document)
 
-    def alternatives(self, subject: S, surroundings: Surroundings, release: str) -> Sequence[Views]:
+    def alternatives(self, subject: S, surroundings: Surroundings, release: str) -> Iterable[Views]:
         """The views that the rules look at, with those from other files, which `surroundings` gives.
 
         There are several alternatives where the repository does not say which definition counts (overlays, several
-        commands with one config). Only findings that all alternatives have are reported.
+        commands with one config). Only findings that all alternatives have are reported, so the later ones may not be
+        asked for.
         """
         raise NotImplementedError
 

@@ -285,8 +285,9 @@ def _compiled(marker: str) -> re.Pattern[str]:
 
 def marked(content: str) -> list[Program]:
     """The programs whose marker is in a text."""
-    return [
-        program
-        for program in PROGRAMS.values()
-        if any(word in content for word in program.words) and program.pattern.search(content)
-    ]
+    found: dict[str, bool] = {}
+    for program in PROGRAMS.values():
+        if program.marker not in found:
+            likely = any(word in content for word in program.words)
+            found[program.marker] = likely and program.pattern.search(content) is not None
+    return [program for program in PROGRAMS.values() if found[program.marker]]

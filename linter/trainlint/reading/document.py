@@ -6,18 +6,19 @@ nesting, loses the place of an alias, and refuses a reused anchor that Go accept
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Protocol, TypeAlias
 
+from trainlint.budget import BUDGET, has_long_number
 from trainlint.reading.text import Text
 
 _COLON_IN_FLOW = "found unexpected ':'"
 """What the C parser says of `{image: org/train:1}`, which PyYAML and Go's reader take."""
 MAX_READ_AGAIN = 500_000
 """Characters up to which a file is read again by the parser in Python, which takes it too."""
-MAX_DEPTH = 500
-MAX_EXPANDED_NODES = 1_000_000
+_NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FxX_:.+-]*")
 
 Node: TypeAlias = "Scalar | Sequence | Mapping | Alias"
 
@@ -64,9 +65,9 @@ class Scalar:
 
 
 class Sequence:
-    """A sequence of nodes."""
+    """A sequence of nodes; `weight` counts the values in it, `height` its levels, both with aliases written out."""
 
-    __slots__ = ("anchor", "end", "flow", "items", "start", "tag", "weight")
+    __slots__ = ("anchor", "end", "flow", "height", "items", "start", "tag", "weight")
 
     def __init__(self, tag: str | None, start: int, flow: bool, anchor: str | None) -> None:
         self.items: list[Node] = []
@@ -76,12 +77,13 @@ class Sequence:
         self.flow = flow
         self.anchor = anchor
         self.weight = 1
+        self.height = 1
 
 
 class Mapping:
     """A mapping as written: pairs in order, with duplicate and merge keys."""
 
-    __slots__ = ("anchor", "cache", "end", "flow", "pairs", "start", "tag", "weight")
+    __slots__ = ("anchor", "cache", "end", "flow", "height", "pairs", "start", "tag", "weight")
 
     def __init__(self, tag: str | None, start: int, flow: bool, anchor: str | None) -> None:
         self.pairs: list[tuple[Node, Node]] = []
@@ -91,6 +93,7 @@ class Mapping:
         self.flow = flow
         self.anchor = anchor
         self.weight = 1
+        self.height = 1
         self.cache: dict[object, object] = {}
 
 
@@ -120,13 +123,20 @@ class Document:
 
 
 class Unparsable(ValueError):
-    """The YAML is broken, too deep or has an alias without an anchor, at the character `index`; `help`: what to do."""
+    """The YAML is broken or has an alias without an anchor, at the character `index`; `help`: what to do."""
 
     def __init__(self, message: str, index: int, document: int, help: str = "") -> None:
         super().__init__(message)
         self.index = index
         self.document = document
         self.help = help
+
+
+class BeyondBudget(Unparsable):
+    """The file has more of something than trainlint reads; a program may well read it."""
+
+    def __init__(self, message: str, index: int, document: int, help: str = "split it") -> None:
+        super().__init__(message, index, document, f"{help}, or exclude the file in the settings")
 
 
 def target_of(node: Node) -> Scalar | Sequence | Mapping:
@@ -181,6 +191,7 @@ class _Composer:
         self.text = text
         self.pure = pure
         self.count = 0
+        self.has_long_values = False
 
     def documents(self) -> Iterator[Document]:
         from ruamel.yaml.events import (
@@ -197,9 +208,12 @@ class _Composer:
         stack: list[tuple[Sequence | Mapping, list[Node]]] = []
         anchors: dict[str, Scalar | Sequence | Mapping] = {}
         reused: list[tuple[int, int]] = []
-        last = 0
+        last = values = 0
         for event in self._events():
             start: int = event.start_mark.index
+            values += 1
+            if values > BUDGET.values:
+                raise BeyondBudget(f"it has more than {BUDGET.values:,} values", start, self.count)
             end: int = event.end_mark.index
             node: Node
             if isinstance(event, ScalarEvent):
@@ -216,9 +230,7 @@ class _Composer:
                     raise Unparsable(message, start, self.count, "write the value instead of the alias")
                 node = Alias(event.anchor, target, start, end)
             elif isinstance(event, (MappingStartEvent, SequenceStartEvent)):
-                if len(stack) >= MAX_DEPTH:
-                    message = f"it is nested more than {MAX_DEPTH} levels deep"
-                    raise Unparsable(message, start, self.count, "nest less deeply")
+                self._deepen(len(stack) + 1, start)
                 make = Mapping if isinstance(event, MappingStartEvent) else Sequence
                 container = make(event.tag, self._skip_properties(event, start), bool(event.flow_style), event.anchor)
                 self._name(event.anchor, container, anchors, reused, start)
@@ -227,9 +239,11 @@ class _Composer:
             elif isinstance(event, (MappingEndEvent, SequenceEndEvent)):
                 container, children = stack.pop()
                 container.end = end if container.flow else max(last, container.start)
-                self._weigh(container, children)
+                self._weigh(container, children, len(stack))
                 if isinstance(container, Mapping):
                     container.pairs = list(zip(children[::2], children[1::2], strict=True))
+                    if self.has_long_values:
+                        self._measure_keys(children[::2])
                 else:
                     container.items = children
                 node = container
@@ -248,13 +262,25 @@ class _Composer:
             else:
                 root = node
 
-    def _weigh(self, container: Sequence | Mapping, children: list[Node]) -> None:
+    def _weigh(self, container: Sequence | Mapping, children: list[Node], depth: int) -> None:
         for child in children:
             target = target_of(child)
-            container.weight += 1 if isinstance(target, Scalar) else target.weight
-            if container.weight > MAX_EXPANDED_NODES and isinstance(child, Alias):
-                message = f"its aliases expand to more than {MAX_EXPANDED_NODES:,} values"
-                raise Unparsable(message, child.start, self.count, "use fewer aliases")
+            if isinstance(target, Scalar):
+                container.weight += 1
+                continue
+            container.weight += target.weight
+            container.height = max(container.height, target.height + 1)
+            if isinstance(child, Alias):
+                self._deepen(depth + container.height, child.start)
+            if container.weight > BUDGET.expanded:
+                message = f"a document has more than {BUDGET.expanded:,} values, with its aliases written out"
+                raise BeyondBudget(message, child.start, self.count, "use fewer aliases")
+
+    def _deepen(self, depth: int, index: int) -> None:
+        if depth > BUDGET.depth:
+            raise BeyondBudget(
+                f"it is nested more than {BUDGET.depth} levels deep", index, self.count, "nest less deeply"
+            )
 
     def _events(self) -> Iterator[_Event]:
         from ruamel.yaml.error import MarkedYAMLError
@@ -276,6 +302,9 @@ class _Composer:
         return Unparsable(" ".join(reason.split()), min(index, len(self.text.content)), self.count)
 
     def _scalar(self, event: _Event, start: int, end: int) -> Scalar:
+        if len(event.value) > BUDGET.digits:
+            self.has_long_values = True
+            self._measure(event, start)
         content = self.text.content
         style = event.style if event.style in ("'", '"', "|", ">") else ""
         content_start = self._skip_properties(event, start)
@@ -285,6 +314,20 @@ class _Composer:
         elif style == "" and not event.value:
             end = start
         return Scalar(event.value, style, event.tag, start, end, event.anchor)
+
+    def _measure(self, event: _Event, start: int) -> None:
+        """A long scalar is within the budget, as a number and as a text."""
+        if len(event.value) > BUDGET.scalar:
+            raise BeyondBudget(f"a value has more than {BUDGET.scalar:,} characters", start, self.count)
+        plain = not event.style and _NUMBER.fullmatch(event.value)
+        if plain or has_long_number(event.value):
+            raise BeyondBudget(f"a number has more than {BUDGET.digits:,} digits", start, self.count)
+
+    def _measure_keys(self, keys: list[Node]) -> None:
+        for key in keys:
+            target = target_of(key)
+            if isinstance(target, Scalar) and len(target.value) > BUDGET.key:
+                raise BeyondBudget(f"a key has more than {BUDGET.key:,} characters", key.start, self.count)
 
     def _skip_properties(self, event: _Event, start: int) -> int:
         """The start of a node's content, behind its anchor and tag, where its event begins."""

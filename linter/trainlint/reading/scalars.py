@@ -11,6 +11,7 @@ import enum
 import math
 import re
 
+from trainlint.budget import BUDGET
 from trainlint.reading.document import Scalar
 
 Plain = bool | int | float | str | None
@@ -39,6 +40,11 @@ def value_of(scalar: Scalar, dialect: Dialect) -> Plain:
     if scalar.style or tag is not None:
         return scalar.value
     return plain_value(scalar.value, dialect)
+
+
+def whole_number(text: str) -> int | None:
+    """The number that digits spell; None for other text, and for more of them than a number may have."""
+    return int(text) if text.isdecimal() and len(text) <= BUDGET.digits else None
 
 
 def plain_value(text: str, dialect: Dialect) -> Plain:

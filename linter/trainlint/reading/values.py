@@ -91,7 +91,10 @@ def entries_of(mapping: Mapping, dialect: Dialect) -> dict[str, Entry]:
             continue
         name = _key_name(key, dialect)
         before = entries.get(name) if name in own else None
-        duplicates = [*before.duplicates, before.key] if before else []
+        duplicates: list[Node] = []
+        if before is not None:
+            duplicates = before.duplicates
+            duplicates.append(before.key)
         own.add(name)
         entries[name] = Entry(name, key, value, None, duplicates)
     mapping.cache[dialect] = entries

@@ -51,7 +51,7 @@ def as_json(document: object) -> str:
 
 def as_xml(document: str) -> str:
     """An XML document without text that a CI system reads as a command; parsed, it is unchanged."""
-    return re.sub(r"(?m)^(\s*):(?=:)", r"\1&#58;", _COMMAND.sub("&#35;", document))
+    return re.sub(r"(?m)^([^\S\n]*):(?=:)", r"\1&#58;", _COMMAND.sub("&#35;", document))
 
 
 def columns(text: str) -> int:

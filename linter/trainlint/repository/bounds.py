@@ -11,7 +11,9 @@ import os
 import stat
 from pathlib import Path
 
-MAX_BYTES = 20_000_000
+from trainlint.budget import BUDGET
+
+MAX_BYTES = BUDGET.bytes
 _KERNEL = tuple(os.path.join(os.sep, name, "") for name in ("dev", "proc", "sys"))
 _MAX_LINKS = 40
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)

@@ -7,14 +7,16 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainlint.budget import BUDGET
 from trainlint.repository import git
 from trainlint.repository.bounds import Bounds, PathError, inside, leads_out, read
 
 if TYPE_CHECKING:
-    from pathspec.gitignore import GitIgnoreSpec
+    from trainlint.repository.patterns import Patterns
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -22,6 +24,7 @@ else:
     import tomli as tomllib
 
 SUFFIXES = (".yaml", ".yml")
+_TABLE = re.compile(rb"^[ \t]*\[[ \t]*tool[ \t]*\.[ \t]*trainlint\b", re.MULTILINE)
 FILE_NAMES = ("trainlint.toml", "pyproject.toml")
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", ".tox", ".nox"})
 
@@ -74,13 +77,13 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
                 yield Candidate(file, workspaces.of(Path(os.path.dirname(key)), top), start, path)
 
 
-def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> Iterator[Path]:
+def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES, answers: git.Answers | None = None) -> Iterator[Path]:
     """The files below a folder with one of these suffixes, in the order of their paths, without links that lead out.
 
     Raises PathError where git refuses.
     """
     # Not `:(icase)`: with it git lists nothing in a folder without tracked files.
-    listed = git.listed(folder, [f"*{_in_any_case(suffix)}" for suffix in suffixes])
+    listed = git.listed(folder, [f"*{_in_any_case(suffix)}" for suffix in suffixes], answers)
     yield from _kept(folder, sorted(_walk(folder, suffixes) if listed is None else listed))
 
 
@@ -127,11 +130,13 @@ def _has_table(project: Path) -> bool:
         data = read(repository_root(project.parent), project)
         if b"trainlint" not in data:
             return False
+        if len(data) > BUDGET.settings:
+            return _TABLE.search(data) is not None
         tool = tomllib.loads(data.decode("utf-8-sig")).get("tool")
     except OSError:
         return False
-    except ValueError:
-        return re.search(rb"^\s*\[\s*tool\s*\.\s*trainlint\b", data, re.MULTILINE) is not None
+    except (ValueError, RecursionError):
+        return _TABLE.search(data) is not None
     return isinstance(tool, dict) and "trainlint" in tool
 
 
@@ -189,19 +194,21 @@ class Excluder:
 
     def __init__(self, patterns: Sequence[str], base: Path) -> None:
         self.base = Path(os.path.abspath(base))
-        self.patterns = patterns
-        self._spec: GitIgnoreSpec | None = None
+        self.patterns = tuple(patterns)
 
     def excludes(self, path: Path, *, folder: bool = False) -> bool:
         """A pattern matches the file (or folder), or a folder above it."""
         if not self.patterns:
             return False
-        if self._spec is None:
-            from pathspec.gitignore import GitIgnoreSpec
-
-            self._spec = GitIgnoreSpec.from_lines(self.patterns)
         try:
             relative = Path(os.path.abspath(path)).relative_to(self.base).as_posix()
         except ValueError:
             return False
-        return self._spec.match_file(f"{relative}/" if folder else relative)
+        return _patterns(self.patterns).match(f"{relative}/" if folder else relative)
+
+
+@lru_cache
+def _patterns(written: tuple[str, ...]) -> Patterns:
+    from trainlint.repository.patterns import Patterns
+
+    return Patterns(written)

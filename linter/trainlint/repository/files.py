@@ -6,19 +6,23 @@ import errno
 import os
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast
 
+from trainlint.budget import BUDGET
 from trainlint.reading.text import Text, Undecodable, decode
-from trainlint.repository.bounds import MAX_BYTES, Bounds, read
+from trainlint.repository.bounds import MAX_BYTES, Bounds, PathError, read
 from trainlint.repository.discover import SUFFIXES, Excluder, files_below, files_in
+from trainlint.repository.git import Answers
 
 if TYPE_CHECKING:
     from trainlint.reading.document import Document
 
 T = TypeVar("T")
+Cause: TypeAlias = Literal["syntax", "encoding", "budget"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Trouble:
     line: int
     column: int
     document: int
-    cause: Literal["syntax", "encoding", "size"] = "syntax"
+    cause: Cause = "syntax"
     help: str = ""
 
 
@@ -50,7 +54,7 @@ class Source:
     @cached_property
     def documents(self) -> list[Document]:
         """The documents before the first that cannot be read."""
-        from trainlint.reading.document import Unparsable, documents
+        from trainlint.reading.document import BeyondBudget, Unparsable, documents
 
         found: list[Document] = []
         if self.text is None or self._trouble is not None:
@@ -59,7 +63,8 @@ class Source:
             found.extend(documents(self.path, self.text))
         except Unparsable as error:
             line, column = self.text.position(error.index)
-            self._trouble = Trouble(str(error), line, column, error.document, help=error.help)
+            cause: Cause = "budget" if isinstance(error, BeyondBudget) else "syntax"
+            self._trouble = Trouble(str(error), line, column, error.document, cause, error.help)
         return found
 
     @property
@@ -70,6 +75,8 @@ class Source:
 
 
 _UNMARKED = Source("", None)
+_HEAD = 10_000
+"""Characters of a file beyond the budget, by which its program is recognised."""
 
 
 def display_path(file: Path) -> str:
@@ -86,7 +93,7 @@ Marks = Callable[[str], Collection[str]]
 def load(file: Path, data: bytes, marks: Marks) -> Source:
     """Read a file; one without a mark is only searched for marks."""
     text: Text | None = None
-    content = data.decode("latin-1")
+    content = (data if len(data) <= MAX_BYTES else data[:_HEAD]).decode("latin-1")
     if b"\0" in data[:4]:
         try:
             text = decode(data)
@@ -98,10 +105,9 @@ def load(file: Path, data: bytes, marks: Marks) -> Source:
         return _UNMARKED
     path = display_path(file)
     if len(data) > MAX_BYTES:
-        message = f"it is larger than {MAX_BYTES // 1_000_000} MB"
-        return Source(
-            path, Text(""), found, Trouble(message, 1, 1, 0, "size", "split it, or exclude it in the settings")
-        )
+        return Source(path, Text(content[:_HEAD]), found, _beyond(f"it is larger than {MAX_BYTES // 1_000_000} MB"))
+    if data.count(b"\n") + data.count(b"\r") > BUDGET.lines:
+        return Source(path, Text(content[:_HEAD]), found, _beyond(f"it has more than {BUDGET.lines:,} lines"))
     try:
         return Source(path, text or decode(data), found)
     except Undecodable as error:
@@ -109,21 +115,14 @@ def load(file: Path, data: bytes, marks: Marks) -> Source:
         return Source(path, Text(data.decode("utf-8", "replace")), found, trouble)
 
 
-class Repository:
-    """The files of one workspace, each read once."""
+def _beyond(message: str) -> Trouble:
+    return Trouble(message, 1, 1, 0, "budget", "split it, or exclude the file in the settings")
 
-    def __init__(self, root: Path, exclude: Excluder, marks: Marks) -> None:
-        self.root = root
-        self.exclude = exclude
-        self.whole = True
-        """All files below the root belong to it, else only those in the root itself."""
-        self._marks = marks
-        self._bounds = Bounds(root)
-        self._named: dict[str, Path] = {}
-        self._sources: dict[str, Source] = {}
-        self._unmarked: dict[str, Source] = {}
-        self._scripts: dict[str, Document] = {}
-        self._listed: dict[tuple[str, ...], list[Path]] = {}
+
+class Shared:
+    """What is made once, by key: for one workspace, or for all of a run."""
+
+    def __init__(self) -> None:
         self._made: dict[Hashable, object] = {}
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
@@ -131,6 +130,52 @@ class Repository:
         if key not in self._made:
             self._made[key] = make()
         return cast("T", self._made[key])
+
+
+class Repository:
+    """The files of one workspace, each read once."""
+
+    def __init__(self, root: Path, exclude: Excluder, marks: Marks, run: Shared | None = None) -> None:
+        self.root = root
+        self.exclude = exclude
+        self.whole = True
+        """All files below the root belong to it, else only those in the root itself."""
+        self.run = run or Shared()
+        self._marks = marks
+        self._bounds = Bounds(root)
+        self._named: dict[str, Path] = {}
+        self._sources: dict[str, Source] = {}
+        self._unmarked: dict[str, Source] = {}
+        self._scripts: dict[str, Document] = {}
+        self._listed: dict[tuple[str, ...], list[Path]] = {}
+        self._own = Shared()
+        self.has_faults = False
+        """An exception in trainlint itself has ended the reading of a file that another one needs."""
+        self.notices: dict[str, None] = {}
+        """What is said of files that others need and that cannot be read: what they hold is not known."""
+
+    def note(self, notice: str) -> None:
+        """Say once what is not known of a file that another one needs."""
+        self.notices[notice] = None
+
+    @contextmanager
+    def companion(self, path: str) -> Iterator[None]:
+        """An exception in trainlint ends the block and is told: what the file holds is not known."""
+        try:
+            yield
+        except PathError:
+            raise
+        except Exception as error:
+            from trainlint.faults import at_fault, is_debugged
+
+            if is_debugged():
+                raise
+            self.has_faults = True
+            self.note(f"{path}: internal error, please report it: {at_fault(error)}; what the file holds is not known")
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The result of `make`, which is called once for each key."""
+        return self._own.once(key, make)
 
     def source(self, file: Path) -> Source:
         """One file of the workspace.
@@ -260,7 +305,8 @@ class Repository:
         """All files of the workspace whose names have one of these endings (scripts, requirements)."""
         key = tuple(suffixes)
         if key not in self._listed:
-            found = files_below(self.root, key) if self.whole else files_in(self.root, key)
+            answers = self.run.once("git", Answers)
+            found = files_below(self.root, key, answers) if self.whole else files_in(self.root, key)
             self._listed[key] = [file for file in found if not self.exclude.excludes(file)]
         return self._listed[key]
 

@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from trainlint.budget import BUDGET
 from trainlint.repository.bounds import PathError
 
 _SETTINGS = (
@@ -41,16 +42,46 @@ _KEPT = re.compile(r"GIT_CONFIG_(?:GLOBAL|SYSTEM|COUNT|KEY_\d+|VALUE_\d+|PARAMET
 
 PATIENCE = 3
 """Seconds after which trainlint looks for a reason why git waits."""
+_MANY_STARS = 4
 LIMIT = 600
 """Seconds after which git is stopped."""
 
 
-def listed(folder: Path, patterns: Sequence[str]) -> list[Path] | None:
+class Answers:
+    """What git has said in one run. Of a tree of which a second folder is asked for, all is listed at once."""
+
+    def __init__(self) -> None:
+        self._asked: set[tuple[Path, tuple[str, ...]]] = set()
+        self._whole: dict[tuple[Path, tuple[str, ...]], list[str] | None] = {}
+        self._not_ignored: set[Path] = set()
+
+    def names(self, git: str, root: Path, below: str, patterns: Sequence[str]) -> list[str] | None:
+        """The files of a work tree that are below a folder, as paths from the root; None if there is no repository."""
+        key = root, tuple(patterns)
+        if key not in self._asked:
+            self._asked.add(key)
+            return _listing(git, root, "" if below == "." else f"./{_literally(below)}/", patterns)
+        if key not in self._whole:
+            self._whole[key] = _listing(git, root, "", patterns)
+        whole = self._whole[key]
+        return whole if whole is None or below == "." else [name for name in whole if name.startswith(f"{below}/")]
+
+    def ignores(self, git: str, root: Path, below: str, found: Sequence[str]) -> bool:
+        """Git ignores a folder, of which these files were found."""
+        folder = root / below
+        if found or folder in self._not_ignored or below == ".":
+            self._not_ignored.add(folder)
+            return False
+        return _ignores(git, root, below)
+
+
+def listed(folder: Path, patterns: Sequence[str], answers: Answers | None = None) -> list[Path] | None:
     """The files below a folder that git tracks or does not ignore and whose names match one of the patterns.
 
     None outside a work tree, without git, and if git ignores the folder itself. Raises PathError for a repository that
     git refuses to read.
     """
+    answers = answers or Answers()
     root = top(folder)
     if root is None:
         return None
@@ -59,11 +90,8 @@ def listed(folder: Path, patterns: Sequence[str]) -> list[Path] | None:
     if git is None or not real.is_relative_to(root):
         return None
     below = real.relative_to(root).as_posix()
-    prefix = "" if below == "." else f"./{_literally(below)}/"
-    found = _run(git, root, ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"], prefix, patterns)
-    if found is None:
-        return None
-    if not found and below != "." and _ignores(git, root, below):
+    found = answers.names(git, root, below, patterns)
+    if found is None or answers.ignores(git, root, below, found):
         return None
     start = "" if below == "." else f"{below}/"
     return [folder / name.removeprefix(start) for name in found]
@@ -73,6 +101,11 @@ def top(folder: Path) -> Path | None:
     """The nearest folder upward that holds `.git`."""
     here = folder.absolute()
     return next((parent for parent in (here, *here.parents) if os.path.exists(parent / ".git")), None)
+
+
+def _listing(git: str, root: Path, prefix: str, patterns: Sequence[str]) -> list[str] | None:
+    arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"]
+    return _run(git, root, arguments, prefix, patterns)
 
 
 def _run(git: str, root: Path, command: Sequence[str], prefix: str, patterns: Sequence[str]) -> list[str] | None:
@@ -134,22 +167,26 @@ def _wait(process: subprocess.Popen[bytes], root: Path) -> tuple[bytes, bytes]:
     try:
         return process.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
-        odd = next(_unreadable_excludes(root), None)
-        if odd is not None:
-            raise PathError(f"{odd} is not a regular file, and git waits for its content") from None
+        reason = next(_reasons_to_wait(root), None)
+        if reason is not None:
+            raise PathError(reason) from None
     try:
         return process.communicate(timeout=LIMIT)
     except subprocess.TimeoutExpired:
         raise PathError(f"{root}: git has not listed the files within {LIMIT} seconds") from None
 
 
-def _unreadable_excludes(root: Path) -> Iterator[Path]:
-    """Files of ignore patterns that are pipes or devices."""
+def _reasons_to_wait(root: Path) -> Iterator[str]:
+    """Files of ignore patterns that are pipes or devices, and patterns that take git very long."""
     for folder, _, names in os.walk(root):
-        for name in {".gitignore", "exclude"} & set(names):
+        for name in sorted({".gitignore", "exclude"} & set(names)):
             file = Path(folder, name)
             if not os.path.islink(file) and not os.path.isfile(file):
-                yield file
+                yield f"{file} is not a regular file, and git waits for its content"
+            elif not os.path.islink(file) and os.path.getsize(file) <= BUDGET.settings:
+                for number, line in enumerate(file.read_bytes().splitlines(), 1):
+                    if max(part.count(b"*") for part in line.split(b"/")) > _MANY_STARS:
+                        yield f"{file}:{number}: git needs very long for a pattern with so many stars"
 
 
 def _environment(root: Path, system: bool) -> dict[str, str]:

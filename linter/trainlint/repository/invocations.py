@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import dropwhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from trainlint.budget import BUDGET
 from trainlint.reading.document import Document, Scalar
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Absent, Field, Unknown, Value
@@ -156,6 +157,7 @@ def invocations_in(document: Document, wanted: Iterable[Command]) -> list[Invoca
     """
     commands = [command for command in wanted if _pattern(command.marker).search(document.text.content)]
     found: list[Invocation] = []
+    left = BUDGET.script
     if commands:
         for mapping in _mappings(Field.root(document, Dialect.PYYAML)):
             finder = _Finder(commands, mapping, _folder_of(mapping))
@@ -165,7 +167,8 @@ def invocations_in(document: Document, wanted: Iterable[Command]) -> list[Invoca
                     items = entry.items() or [entry]
                     if any(_pattern(c.marker).search(item.written) for c in commands for item in items):
                         for item in items:
-                            finder.read_script(ShellText.of(item))
+                            left -= len(item.written)
+                            finder.read_script(ShellText.of(item) if left >= 0 else None)
             found.extend(finder.found)
     return found
 
@@ -178,6 +181,7 @@ def invocations_in_script(document: Document, wanted: Iterable[Command]) -> list
         return []
     name = PurePosixPath(document.path).name.lower()
     finder = _Finder(commands, None, "")
+    content = content[: BUDGET.script]
     text = ShellText(Field.root(document, Dialect.PYYAML), content, range(len(content)))
     if name.endswith(("dockerfile", "containerfile")):
         finder.read_dockerfile(text)
@@ -201,12 +205,39 @@ def _repository_invocations(repository: Repository, wanted: Command) -> Iterator
         except OSError:
             continue
         for document in documents:
-            yield from invocations_in(document, [wanted])
+            with repository.companion(document.path):
+                yield from invocations_in(document, [wanted])
     for file in repository.files_named(SCRIPT_SUFFIXES):
         try:
-            yield from invocations_in_script(repository.script(file), [wanted])
+            document = repository.script(file)
         except (OSError, Undecodable):
             continue
+        with repository.companion(document.path):
+            found = invocations_in_script(document, [wanted])
+            if found and len(document.text.content) > BUDGET.script:
+                repository.note(f"{document.path}: commands are read in its first {BUDGET.script:,} characters only")
+            yield from found
+
+
+def invocations_naming(
+    repository: Repository, document: Document, wanted: Command, names: Callable[[Invocation], Iterable[str | None]]
+) -> Sequence[Invocation]:
+    """The starts of a program that name the file of a document; `names` is a function of a module.
+
+    All starts are looked through once, not once for each file.
+    """
+
+    def found() -> dict[str, list[Invocation]]:
+        by_path: dict[str, list[Invocation]] = {}
+        for invocation in repository_invocations(repository, wanted):
+            files = (named_file(repository, invocation, name) for name in names(invocation) if name)
+            for path in dict.fromkeys(display_path(file) for file in files if file is not None):
+                by_path.setdefault(path, []).append(invocation)
+        return by_path
+
+    from trainlint.repository.files import display_path
+
+    return repository.once(("naming", wanted.name, names), found).get(document.path, ())
 
 
 def named_file(repository: Repository, invocation: Invocation, name: str) -> Path | None:
@@ -215,6 +246,10 @@ def named_file(repository: Repository, invocation: Invocation, name: str) -> Pat
     A relative name is resolved from the folder where the program starts, both from the workspace and from the file with
     the command. A path in a container (`/app/soup.yaml`), or from an unknown folder, is compared by its end.
     """
+    return repository.once(("named", invocation, name), lambda: _named_file(repository, invocation, name))
+
+
+def _named_file(repository: Repository, invocation: Invocation, name: str) -> Path | None:
     folder = invocation.folder
     if folder is not None and not posixpath.join(folder, name).startswith(("/", "~")):
         holder = Path(invocation.document.path).absolute().parent
@@ -223,12 +258,21 @@ def named_file(repository: Repository, invocation: Invocation, name: str) -> Pat
         return files.popitem()[1] if len(files) == 1 else None
     path = posixpath.normpath(posixpath.join(folder or "", name))
     parts = PurePosixPath(path.lstrip("/")).parts
-    for start in range(len(parts) if path.startswith("/") else 1):
+    by_name = repository.once("files by name", lambda: _by_name(repository.files))
+    alike = by_name.get(parts[-1], []) if parts else []
+    for start in range(len(parts) if path.startswith("/") and alike else 1):
         tail = "/" + "/".join(parts[start:])
-        matches = [file for file in repository.files if ("/" + file.as_posix()).endswith(tail)]
+        matches = [file for file in alike if ("/" + file.as_posix()).endswith(tail)]
         if matches:
             return matches[0] if len(matches) == 1 else None
     return None
+
+
+def _by_name(files: Iterable[Path]) -> dict[str, list[Path]]:
+    found: dict[str, list[Path]] = {}
+    for file in files:
+        found.setdefault(file.name, []).append(file)
+    return found
 
 
 def may_be_elsewhere(repository: Repository, invocation: Invocation, name: str) -> bool:
@@ -238,14 +282,6 @@ def may_be_elsewhere(repository: Repository, invocation: Invocation, name: str) 
     return path.startswith(("/", "~")) or any(
         repository.is_outside(base / posixpath.normpath(path)) for base in (repository.root, holder)
     )
-
-
-def names_document(repository: Repository, invocation: Invocation, name: str, document: Document) -> bool:
-    """A word of an invocation names the file of this document."""
-    from trainlint.repository.files import display_path
-
-    file = named_file(repository, invocation, name)
-    return file is not None and display_path(file) == document.path
 
 
 # finding them
@@ -259,11 +295,12 @@ class _Finder:
         self.owner = owner
         self.folder = folder
         self.elsewhere = False
+        self.depth = 0
         self.found: list[Invocation] = []
 
     def read_script(self, text: ShellText | None, *, each_line_alone: bool = False) -> None:
         """The commands of shell text."""
-        if text is None:
+        if text is None or self.depth > BUDGET.command:
             return
         outer: list[str | None] = []
         start = self.folder
@@ -324,7 +361,9 @@ class _Finder:
         if script is not None:
             folder, elsewhere = self.folder, self.elsewhere
             self.elsewhere = elsewhere or name_of(rest[0]) not in SHELLS
+            self.depth += 1
             self.read_script(script.line.inside(script))
+            self.depth -= 1
             self.folder, self.elsewhere = folder, elsewhere
             return
         for command in self.wanted:
@@ -344,18 +383,20 @@ def _stage_end(text: ShellText) -> list[Word]:
 
 
 def _match(words: Sequence[Word], start: tuple[str, ...]) -> tuple[int, int] | None:
+    """Where the words of a start stand: the first, and behind the last; flags may come between them."""
     for first, word in enumerate(words):
         if name_of(word) != start[0]:
             continue
-        index = first
+        last = first
         for wanted in start[1:]:
-            index += 1
-            while index < len(words) and words[index].text.startswith("-"):
-                index += 1
-            if index == len(words) or words[index].text != wanted:
+            last = next((i for i in range(last + 1, len(words)) if not words[i].text.startswith("-")), len(words))
+            if last == len(words):
+                # Only flags follow, and they follow every later start as well.
+                return None
+            if words[last].text != wanted:
                 break
         else:
-            return first, index + 1
+            return first, last + 1
     return None
 
 
@@ -363,7 +404,8 @@ def _joined(folder: str | None, word: Word) -> str | None:
     known = word.known
     if known is None or folder is None or known == "-" or known.startswith("~"):
         return None
-    return posixpath.normpath(posixpath.join(folder, known))
+    joined = posixpath.normpath(posixpath.join(folder, known))
+    return joined if len(joined) <= BUDGET.path else None
 
 
 def _folder_of(mapping: Field) -> str | None:

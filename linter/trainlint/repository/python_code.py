@@ -13,17 +13,16 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from trainlint.budget import BUDGET
 from trainlint.repository import bounds
+from trainlint.repository.files import display_path
 
 if TYPE_CHECKING:
     from trainlint.repository.files import Repository
 
-MAX_BYTES = 1_000_000
-"""Larger Python files are not read."""
 MAX_TOTAL = 64_000_000
 """All Python files together that are kept in memory."""
 
-_PARSER = re.compile(r"(?:\w+Arguments?|\w*Arg|Trl|Hf\w*|H4)Parser$|ArgumentParser$|^(?:cli|parse)$")
 _HOLDERS = re.compile(r"(?:^|_)(?:args|arguments|config|cfg|conf|hparams)$")
 _OPTION_CALLS = frozenset({"add_argument", "option", "Option", "DEFINE_string", "DEFINE_integer", "DEFINE_float"})
 _OMEGACONF = re.compile(rb"\bOmegaConf\.(?:load|create|unsafe_merge|merge)\b|@hydra\.main\b|\bhydra\.compose\b")
@@ -73,7 +72,7 @@ class PythonCode:
                 data = bounds.read(self._repository.root, file)
             except OSError:
                 continue
-            if len(data) <= MAX_BYTES and total + len(data) <= MAX_TOTAL:
+            if len(data) <= BUDGET.code and total + len(data) <= MAX_TOTAL:
                 found.append((file, data))
                 total += len(data)
         return found
@@ -153,7 +152,9 @@ class PythonCode:
     def _module(self, file: Path) -> Module | None:
         if file not in self._modules:
             data = next(data for known, data in self._texts if known == file)
-            self._modules[file] = parse(data)
+            self._modules[file] = None
+            with self._repository.companion(display_path(file)):
+                self._modules[file] = parse(data)
         return self._modules[file]
 
 
@@ -210,7 +211,7 @@ def parse(data: bytes) -> Module | None:
             name = _last(node.func)
             if name in _OPTION_CALLS:
                 options.update(_flag(text) for text in _texts_of(node.args) if text.startswith("-") or "_" in text)
-            elif _PARSER.search(name):
+            elif _is_parser(name):
                 parsed.update(_class_names(node))
             elif name in ("update", "dict", "merge", "setdefault"):
                 stored.update(keyword.arg for keyword in node.keywords if keyword.arg)
@@ -222,6 +223,14 @@ def parse(data: bytes) -> Module | None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             stored.update(key for target in targets for key in _stored(target))
     return Module(tuple(classes), frozenset(parsed), frozenset(options), frozenset(stored), frozenset(read))
+
+
+def _is_parser(name: str) -> bool:
+    """A class or function that reads arguments: `HfArgumentParser`, `TrlParser`, `parse`."""
+    kind = name.removesuffix("Parser")
+    return name in ("cli", "parse") or (
+        kind != name and (kind.endswith(("Argument", "Arguments", "Arg", "Trl", "H4")) or "Hf" in kind)
+    )
 
 
 def _fields(node: ast.ClassDef) -> frozenset[str]:

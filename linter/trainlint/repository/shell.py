@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from trainlint.budget import BUDGET, has_long_number
 from trainlint.reading.document import Scalar
 from trainlint.reading.values import Field, Known, Unknown, Value
 
 SHELLS = frozenset("ash bash dash ksh sh zsh".split())
-_MAX_HEREDOCS = 5
 
 
 class Word:
@@ -34,8 +34,8 @@ class Word:
 
     @property
     def known(self) -> str | None:
-        """The word, or None where part of it is filled in later."""
-        return None if any(self.hidden) else self.text
+        """The word, or None where part of it is filled in later, or is a number beyond the budget."""
+        return None if any(self.hidden) or has_long_number(self.text) else self.text
 
     @property
     def field(self) -> Field:
@@ -45,7 +45,7 @@ class Word:
     @property
     def value(self) -> Value[str]:
         """The word as a value at its place."""
-        return Unknown(self.field) if any(self.hidden) else Known(self.field, self.text)
+        return Unknown(self.field) if self.known is None else Known(self.field, self.text)
 
     def part(self, start: int, end: int | None = None) -> Word:
         """The characters from `start` to `end` as a word of their own."""
@@ -67,11 +67,12 @@ class ShellText:
 
     @classmethod
     def of(cls, source: Field) -> ShellText | None:
-        """The shell text of a scalar, None where there is no scalar."""
+        """The shell text of a scalar, as far as the budget goes; None where there is no scalar."""
         target = source.target
         if not isinstance(target, Scalar):
             return None
-        return cls(source, target.value, _places(target, source.document.text.content))
+        text = target.value[: BUDGET.script]
+        return cls(source, text, _places(target, text, source.document.text.content))
 
     def field(self, text: str, start: int, end: int) -> Field:
         """The characters `start` to `end` as a place in the document."""
@@ -94,7 +95,7 @@ class ShellText:
 # reading it
 
 _HIDDEN = (
-    r"\$?\{\{.{0,500}?\}\}|\{%.{0,500}?%\}"
+    r"\$?\{\{(?:[^{}]|\{(?!\{)|\}(?!\})){0,500}\}\}|\{%(?:[^{%]|\{(?!%)|%(?!\})){0,500}%\}"
     r"|\$\((?:[^()]|\((?:[^()]|\([^()]{0,500}\)){0,500}\)){0,500}\)|`[^`]{0,500}`"
     r"|\$\{(?:[^{}]|\{[^{}]{0,100}\}){0,500}\}|\$\w+|\$[@*#?$!-]"
 )
@@ -198,7 +199,7 @@ def commands_of(line: ShellText, *, listed: bool = False, depth: int = 0) -> Ite
             redirected = True
         elif kind == "heredoc":
             finish()
-            bodies += [match.group("end")] if depth < _MAX_HEREDOCS else []
+            bodies += [match.group("end")] if depth < BUDGET.command else []
         else:
             finish()
             if kind == "operator":
@@ -255,8 +256,8 @@ def exec_word(item: Field) -> Word | None:
 _ESCAPE = re.compile(r'\\(?:(?P<self>["\\/])|(?P<blank>[nt ]|\r?\n)|.)', re.DOTALL)
 
 
-def _places(scalar: Scalar, content: str) -> Sequence[int] | None:
-    """The index in the file of each character of a scalar's value; None where escapes make that uncertain.
+def _places(scalar: Scalar, text: str, content: str) -> Sequence[int] | None:
+    """The index in the file of each character of a scalar's text; None where escapes make that uncertain.
 
     Apart from whitespace, the characters of a value are the written ones, in order.
     """
@@ -267,7 +268,7 @@ def _places(scalar: Scalar, content: str) -> Sequence[int] | None:
         start, end = start + 1, end - 1
     places: list[int] = []
     index = start
-    for character in scalar.value:
+    for character in text:
         if character.isspace():
             places.append(min(places[-1] + 1 if places else start, max(start, end - 1)))
             continue

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -129,9 +130,17 @@ class Statements:
     it.
     """
 
-    def __init__(self, root: Path, listing: Listing | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        listing: Listing | None = None,
+        note: Callable[[str], None] = lambda notice: None,
+        companion: Callable[[str], AbstractContextManager[None]] = lambda path: nullcontext(),
+    ) -> None:
         self.root = Path(os.path.abspath(root))
         self._listing = listing or (lambda suffixes: files_below(self.root, suffixes))
+        self._note = note
+        self._companion = companion
         self.unreadable: dict[Unreadable, None] = {}
         """Files that state releases by their names and cannot be read, among those that were asked."""
         self._readings: dict[tuple[str, str], Reading] = {}
@@ -341,11 +350,14 @@ class Statements:
             asked = Packages([package]) if group else self._known
             reading = Reading()
             if data is not None:
-                reading = statements_of(path, data, asked, form=form, package=version_of, home=home)
                 shown = display_path(self.root / path)
-                reading = _shown(reading, shown)
+                with self._companion(shown):
+                    reading = statements_of(path, data, asked, form=form, package=version_of, home=home)
+                    reading = _shown(reading, shown)
             if reading.unreadable is not None:
                 self.unreadable[reading.unreadable] = None
+                span = reading.unreadable.span
+                self._note(f"{span.path}:{span.line}: {reading.unreadable.reason}; the releases in it are not known")
             self._readings[key] = reading
         return self._readings[key]
 
@@ -436,7 +448,12 @@ def statements_in(repository: Repository) -> Statements:
     def made() -> Statements:
         root = Path(os.path.abspath(repository.root))
         top = repository_root(root) if repository.whole else root
-        return Statements(top, repository.files_named if top == root else None)
+        if top == root:
+            return Statements(top, repository.files_named, repository.note, repository.companion)
+        # Workspaces within one git repository look at the same files.
+        return repository.run.once(
+            ("statements", top), lambda: Statements(top, None, repository.note, repository.companion)
+        )
 
     return repository.once("statements", made)
 

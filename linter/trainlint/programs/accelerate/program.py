@@ -6,7 +6,7 @@ settings to every worker as environment variables: a worker gets Python's text o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -26,7 +26,7 @@ from trainlint.programs.accelerate.facts import (
     accelerate_facts,
 )
 from trainlint.reading.document import Document
-from trainlint.reading.scalars import Dialect, Plain
+from trainlint.reading.scalars import Dialect, Plain, whole_number
 from trainlint.reading.values import Absent, Field, Known, Unknown, Value, WrongType
 from trainlint.repository.invocations import Command, Flag, Invocation, named_file, repository_invocations
 from trainlint.training.fsdp import PREFETCHES, STATE_DICT_TYPES, STRATEGIES, WRAP_POLICIES, FsdpSetup
@@ -64,6 +64,7 @@ class AccelerateConfig:
     def __init__(self, field: Field, launch: Launch | None = None) -> None:
         self.field = field
         self.launch = launch
+        self._by_full_name: dict[bool, dict[str, Field]] = {}
 
     def key(self, name: str) -> Field:
         """A top-level setting: the command line's flag, else the file's key."""
@@ -74,7 +75,8 @@ class AccelerateConfig:
         """A top-level setting that must be an integer; WrongType for anything that is not a Python int."""
         field = self.key(name)
         if field.document is not self.field.document:
-            return Known(field, int(field.written)) if field.written.isdigit() else Unknown(field)
+            given = whole_number(field.written)
+            return Unknown(field) if given is None else Known(field, given)
         return _python(field, lambda plain: plain if isinstance(plain, int) and not isinstance(plain, bool) else None)
 
     @property
@@ -146,12 +148,17 @@ class AccelerateConfig:
         flag = self.launch.flag(name) if self.launch and facts.flags_win_over_sections else None
         if flag is not None:
             return flag
-        section, found = self.fsdp_config, None
-        for entry in section.entries():
-            prefixed = STEM in entry.name if facts.prefix_anywhere else entry.name.startswith(STEM)
-            if name == (entry.name if prefixed else PREFIX + entry.name):
-                found = entry
-        return found or section.get(name)
+        return self._fsdp_settings(facts.prefix_anywhere).get(name) or self.fsdp_config.get(name)
+
+    def _fsdp_settings(self, prefix_anywhere: bool) -> dict[str, Field]:
+        """The entries of `fsdp_config` by their full names."""
+        if prefix_anywhere not in self._by_full_name:
+            found: dict[str, Field] = {}
+            for entry in self.fsdp_config.entries():
+                prefixed = STEM in entry.name if prefix_anywhere else entry.name.startswith(STEM)
+                found[entry.name if prefixed else PREFIX + entry.name] = entry
+            self._by_full_name[prefix_anywhere] = found
+        return self._by_full_name[prefix_anywhere]
 
 
 class ListedConfig:
@@ -311,8 +318,9 @@ class _Enumeration:
         return python_text(field).map(self._canonical)
 
     def _canonical(self, text: str) -> str:
-        if text.isdigit() and 1 <= int(text) <= len(self.numbered):
-            return self.numbered[int(text) - 1]
+        number = whole_number(text)
+        if number is not None and 1 <= number <= len(self.numbered):
+            return self.numbered[number - 1]
         if not self.any_case:
             return text
         word = self.members.get(text.upper(), text.upper())
@@ -424,6 +432,29 @@ def _launches(surroundings: Surroundings) -> list[tuple[Invocation, AccelerateCo
     return surroundings.repository.once("accelerate launch", lambda: list(_find_launches(surroundings)))
 
 
+def _launches_of(surroundings: Surroundings, config: AccelerateConfig) -> list[Invocation]:
+    def found() -> dict[int, list[Invocation]]:
+        by_config: dict[int, list[Invocation]] = {}
+        for invocation, config in _launches(surroundings):
+            by_config.setdefault(id(config.field), []).append(invocation)
+        return by_config
+
+    return surroundings.repository.once("launches by config", found).get(id(config.field), [])
+
+
+def _differing(launches: Iterable[Launch]) -> Iterable[Launch]:
+    """The first of the launches that have the same words before their script."""
+    found: dict[object, Launch] = {}
+    for launch in launches:
+        invocation = launch.invocation
+        options = [(flag.name.text, *(value.text for value in flag.values)) for flag in invocation.flags]
+        hidden = [value.known is None for flag in invocation.flags for value in flag.values]
+        words = [word.text for word in invocation.before]
+        key = (*words, *options, *hidden, invocation.is_open, invocation.elsewhere, invocation.folder)
+        found.setdefault(key, launch)
+    return found.values()
+
+
 def _find_launches(surroundings: Surroundings) -> Iterator[tuple[Invocation, AccelerateConfig]]:
     from trainlint.repository.files import display_path
 
@@ -437,12 +468,17 @@ def _find_launches(surroundings: Surroundings) -> Iterator[tuple[Invocation, Acc
             yield invocation, config
 
 
-def launched_setups(surroundings: Surroundings) -> Iterator[tuple[Invocation, FsdpSetup]]:
-    """Every `accelerate launch` of the repository with its setup: the file's, changed by the flags.
+def launched_setups(
+    surroundings: Surroundings, wanted: Iterable[Invocation] | None = None
+) -> Iterator[tuple[Invocation, FsdpSetup]]:
+    """The wanted `accelerate launch` (else all) that name a config, with their setup: the file's, changed by the flags.
 
     For programs whose scripts such a command starts.
     """
-    for invocation, config in _launches(surroundings):
+    configs = dict(_launches(surroundings))
+    for invocation, config in (
+        (one, configs[one]) for one in (configs if wanted is None else wanted) if one in configs
+    ):
         setup = setup_as_checked(AccelerateConfig(config.field, Launch(invocation, config.field)), surroundings)
         if setup is not None:
             yield invocation, setup
@@ -475,18 +511,14 @@ class Accelerate(WheelProgram[AccelerateConfig | ListedConfig, AccelerateFacts])
 
     def alternatives(
         self, subject: AccelerateConfig | ListedConfig, surroundings: Surroundings, release: str
-    ) -> Sequence[Views]:
+    ) -> Iterable[Views]:
         """One alternative for each command line that uses the file; the file alone where there is none."""
         if not isinstance(subject, AccelerateConfig):
             return [[subject]]
         known = accelerate_facts(release)
-        launches = [
-            Launch(invocation, subject.field)
-            for invocation, config in _launches(surroundings)
-            if config.field is subject.field
-        ]
-        configs = [AccelerateConfig(subject.field, launch) for launch in launches] or [subject]
-        return [[config, fsdp_setup(config, known), *launches] for config in configs]
+        launches = [Launch(invocation, subject.field) for invocation in _launches_of(surroundings, subject)]
+        configs = [AccelerateConfig(subject.field, launch) for launch in _differing(launches)] or [subject]
+        return ([config, fsdp_setup(config, known), *launches] for config in configs)
 
     def facts(self, release: str) -> AccelerateFacts:
         """What one known release accepts."""

@@ -206,7 +206,7 @@ def _unreadable_count(config: AccelerateConfig, field: Field) -> Iterator[Findin
     if config.launcher == "single":
         readable = isinstance(field.plain, (bool, int, float)) and not field.is_sequence
     else:
-        readable = not several and text.known_and(lambda word: word.isdigit() or word in TORCHRUN_WORDS)
+        readable = not several and text.known_and(lambda word: word.isdecimal() or word in TORCHRUN_WORDS)
     if not readable:
         word = text.is_(*TORCHRUN_WORDS)
         yield field.finding(
@@ -234,7 +234,7 @@ def machine_count(config: AccelerateConfig) -> Iterator[Finding]:
         counts = isinstance(plain, (bool, int, float)) and (config.launcher == "single" or plain <= 1)
         if machines.is_sequence or machines.is_mapping or not counts:
             yield machines.finding("num_machines must be an integer", help="write the number without quotes")
-    number = rank.written.lstrip("-").isdigit() if not (rank.is_sequence or rank.is_mapping) else False
+    number = rank.written.lstrip("-").isdecimal() if not (rank.is_sequence or rank.is_mapping) else False
     if (
         config.launcher == "torchrun"
         and config.machines.above(1)

@@ -11,7 +11,7 @@ from trainlint.programs.axolotl.facts import ATTENTION_FLAGS, PACKING_ATTENTIONS
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Absent, Field, Known, Unknown, Value, WrongType
-from trainlint.repository.invocations import Command, names_document, repository_invocations
+from trainlint.repository.invocations import Command, Invocation, invocations_naming
 from trainlint.repository.python_code import OwnReader, own_reader
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.fsdp import STATE_DICT_TYPES, WRAP_POLICIES, FsdpFacts, FsdpSetup, Words, nothing
@@ -342,14 +342,14 @@ def _classes(field: Field) -> Value[list[str]]:
 def _overridden(subject: AxolotlFile, surroundings: Surroundings) -> frozenset[str]:
     """The settings that command lines with this file override (`--learning-rate 1e-5`)."""
     given: set[str] = set()
-    for invocation in repository_invocations(surroundings.repository, CLI):
-        names = [word.text for word in invocation.words if word.text.endswith((".yaml", ".yml"))]
-        if names and names_document(surroundings.repository, invocation, names[0], subject.field.document):
-            flags = (flag.name.text.lstrip("-").partition("=")[0] for flag in invocation.flags)
-            given.update(
-                flag.replace("-", "_").removeprefix("no_").partition(".")[0].partition("__")[0] for flag in flags
-            )
+    for invocation in invocations_naming(surroundings.repository, subject.field.document, CLI, _config_of):
+        flags = (flag.name.text.lstrip("-").partition("=")[0] for flag in invocation.flags)
+        given.update(flag.replace("-", "_").removeprefix("no_").partition(".")[0].partition("__")[0] for flag in flags)
     return frozenset(given)
+
+
+def _config_of(invocation: Invocation) -> list[str]:
+    return [word.text for word in invocation.words if word.text.endswith((".yaml", ".yml"))][:1]
 
 
 _OWN_SOURCE = ("src/axolotl/utils", "axolotl/utils")

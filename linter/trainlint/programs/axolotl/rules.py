@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from functools import cache
 
+from trainlint.budget import BUDGET
 from trainlint.findings import Edit, Finding, Fix, Severity, Stage, did_you_mean, nearest, one_of, some_of
 from trainlint.programs.axolotl.facts import (
     BUILT_IN_ADAPTERS,
@@ -196,9 +198,12 @@ def _bad_patterns(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Findin
 
 
 def _compiles(pattern: str) -> bool:
+    """Python takes a regular expression; one that is very long is taken on trust."""
     try:
-        re.compile(pattern)
-    except re.error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern if len(pattern) <= BUDGET.pattern else "")
+    except (re.error, OverflowError, RecursionError):
         return False
     return True
 

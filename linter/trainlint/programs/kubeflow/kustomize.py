@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,16 +24,25 @@ _PATCHES = re.compile(r"patches|patchesStrategicMerge")
 
 def is_patch(file: Path, repository: Repository) -> bool:
     """A kustomization in the file's folder or above, within the workspace, lists the file as a patch."""
-    target = Path(os.path.abspath(file))
-    root = Path(os.path.abspath(repository.root))
-    folders = [folder for folder in target.parents if folder == root or root in folder.parents]
-    return any(target in _patches_of(folder, repository) for folder in folders)
+    target = os.path.abspath(file)
+    root = os.path.abspath(repository.root)
+    folder = os.path.dirname(target)
+    while folder == root or folder.startswith(os.path.join(root, "")):
+        if target in repository.once(("patches", folder), partial(_patches_of, folder, repository)):
+            return True
+        if folder == root:
+            break
+        folder = os.path.dirname(folder)
+    return False
 
 
-def _patches_of(folder: Path, repository: Repository) -> Iterator[Path]:
+def _patches_of(folder: str, repository: Repository) -> frozenset[str]:
+    """The files that the kustomization in a folder names as patches."""
+    found: set[str] = set()
     for name in NAMES:
+        file = Path(folder, name)
         try:
-            documents = repository.documents(folder / name, _PATCHES) if repository.find(folder / name) else []
+            documents = repository.documents(file, _PATCHES) if repository.find(file) else []
         except OSError:
             continue
         for document in documents:
@@ -42,4 +51,5 @@ def _patches_of(folder: Path, repository: Repository) -> Iterator[Path]:
             for path in (*patches, *kustomization.get("patchesStrategicMerge").items()):
                 text = path.text().known
                 if text is not None and "\n" not in text:
-                    yield Path(os.path.abspath(folder / text))
+                    found.add(os.path.abspath(os.path.join(folder, text)))
+    return frozenset(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,9 +66,8 @@ def _namesakes(job: TrainJob, surroundings: Surroundings) -> Views:
         return []
     return [
         Namesake(job, runtime)
-        for runtime in surroundings.subjects("kubeflow-trainer", Runtime)
-        if runtime.name.is_(name)
-        and runtime.kind.known in RUNTIME_KINDS
+        for runtime in _runtimes(name, surroundings)
+        if runtime.kind.known in RUNTIME_KINDS
         and not runtime.kind.is_(kind)
         and (kind != "ClusterTrainingRuntime" or _in_reach(runtime, job, surroundings))
     ]
@@ -92,10 +91,8 @@ def _jobs(job: TrainJob, surroundings: Surroundings, facts: KubeflowFacts) -> li
         return [TrainJob(job.field)]
     named = [
         runtime
-        for runtime in surroundings.subjects("kubeflow-trainer", Runtime)
-        if runtime.kind.is_(kind)
-        and runtime.name.is_(name)
-        and (kind == "ClusterTrainingRuntime" or _in_reach(runtime, job, surroundings))
+        for runtime in _runtimes(name, surroundings)
+        if runtime.kind.is_(kind) and (kind == "ClusterTrainingRuntime" or _in_reach(runtime, job, surroundings))
     ]
     found = [runtime for runtime in named if not _is_patch(runtime, surroundings)]
     patched = len(found) < len(named)
@@ -118,10 +115,23 @@ def _jobs(job: TrainJob, surroundings: Surroundings, facts: KubeflowFacts) -> li
     return [TrainJob(job.field, runtime) for runtime in _last_of_each_file(found)]
 
 
+def _runtimes(name: str, surroundings: Surroundings) -> list[Runtime]:
+    """The repository's runtimes of a name."""
+
+    def found() -> dict[str, list[Runtime]]:
+        by_name: dict[str, list[Runtime]] = {}
+        for runtime in surroundings.subjects("kubeflow-trainer", Runtime):
+            by_name.setdefault(runtime.name.known or "", []).append(runtime)
+        return by_name
+
+    return surroundings.repository.once("runtimes by name", found).get(name, [])
+
+
 def _is_patch(subject: TrainerObject, surroundings: Surroundings) -> bool:
     from trainlint.programs.kubeflow.kustomize import is_patch
 
-    return is_patch(Path(subject.field.document.path), surroundings.repository)
+    path, repository = subject.field.document.path, surroundings.repository
+    return repository.once(("patch", path), lambda: is_patch(Path(path), repository))
 
 
 def _last_of_each_file(runtimes: list[Runtime]) -> list[Runtime]:
@@ -151,7 +161,7 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
         """The objects of the Trainer's API group; the items of a List are subjects of their own."""
         return list(_objects(Field.root(document, Dialect.KUBERNETES)))
 
-    def alternatives(self, subject: TrainerObject, surroundings: Surroundings, release: str) -> Sequence[Views]:
+    def alternatives(self, subject: TrainerObject, surroundings: Surroundings, release: str) -> Iterable[Views]:
         """One alternative for each definition of the job's runtime, looked up as the cluster would.
 
         The repository's documents come first, then the runtimes that the release ships. With closed runtimes a runtime
@@ -172,7 +182,7 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
         manifest = Manifest(jobs[0], "TrainJob", facts)
         for job in jobs:
             job.priority_classes = surroundings.cluster.priority_classes
-        return [[job, manifest, *_built(job, facts), *_namesakes(job, surroundings)] for job in jobs]
+        return ([job, manifest, *_built(job, facts), *_namesakes(job, surroundings)] for job in jobs)
 
     def facts(self, release: str) -> KubeflowFacts:
         """What one known release checks."""

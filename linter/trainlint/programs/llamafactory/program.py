@@ -32,7 +32,7 @@ from trainlint.programs.transformers.program import (
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Field, Value
-from trainlint.repository.invocations import Command, names_document, repository_invocations
+from trainlint.repository.invocations import Command, Invocation, invocations_naming
 from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import Spec
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
@@ -205,14 +205,16 @@ def _training(config: LlamaFactoryConfig) -> Training:
 def _seen(subject: LlamaFactoryFile, surroundings: Surroundings) -> Iterator[tuple[str, set[str]]]:
     """The commands that read the file, with the settings that each overrides (`learning_rate=1e-5`)."""
     for command in (CLI, SCRIPT):
-        for invocation in repository_invocations(surroundings.repository, command):
+        for invocation in invocations_naming(surroundings.repository, subject.field.document, command, _config_of):
             words = [word.known or "" for word in invocation.words]
-            name = next((word for word in words if word.endswith((".yaml", ".yml"))), None)
-            if not name or not names_document(surroundings.repository, invocation, name, subject.field.document):
-                continue
             given = {word.partition("=")[0].lstrip("-+") for word in words if "=" in word}
             names = [word.text for word in invocation.program]
             yield next((name for name in names if name in COMMANDS), "train"), given
+
+
+def _config_of(invocation: Invocation) -> list[str]:
+    words = [word.known or "" for word in invocation.words]
+    return [word for word in words if word.endswith((".yaml", ".yml"))][:1]
 
 
 _OWN_SOURCE = ("src/llamafactory", "src/llmtuner", "llamafactory/hparams", "llmtuner/hparams")

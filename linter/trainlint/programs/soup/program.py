@@ -154,7 +154,7 @@ class SoupCommand:
         """The command runs in its own step or container, not on another machine or in another container."""
         before = [word.text for word in self.invocation.before if "=" not in word.text]
         names = [word.rpartition("/")[2] for word in before if not word.startswith("-")]
-        return not self.invocation.elsewhere and all(name in _HERE or name.isdigit() for name in names)
+        return not self.invocation.elsewhere and all(name in _HERE or name.isdecimal() for name in names)
 
     @property
     def hidden_devices(self) -> Word | Field | None:

@@ -17,6 +17,7 @@ from trainlint.programs.soup.facts import (
     SoupFacts,
 )
 from trainlint.programs.soup.program import SoupCommand, SoupConfig, SoupRun, SoupStack, SoupTraining
+from trainlint.reading.scalars import whole_number
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 from trainlint.training.limits import refused
@@ -630,4 +631,5 @@ def _elsewhere(name: str, table: str, facts: SoupFacts) -> str:
 
 def _is_gpu_count(text: str) -> bool:
     word = text.strip().lower()
-    return word == "auto" or (word.removeprefix("+").isdigit() and 1 <= int(word.removeprefix("+")) <= MAX_GPUS)
+    number = whole_number(word.removeprefix("+"))
+    return word == "auto" or (number is not None and 1 <= number <= MAX_GPUS)

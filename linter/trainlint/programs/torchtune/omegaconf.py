@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.findings import did_you_mean
+from trainlint.reading.scalars import whole_number
 from trainlint.reading.values import UNKNOWN, Absent, Field, Known, Unknown, UnknownContent, Value, WrongType
 
 if TYPE_CHECKING:
@@ -379,8 +380,9 @@ class Node:
     @staticmethod
     def _step(node: Node, key: str, path: str) -> Node:
         found = (node.mapping or {}).get(key)
-        if found is None and node.items is not None and key.isdigit() and int(key) < len(node.items):
-            found = node.items[int(key)]
+        number = whole_number(key)
+        if found is None and node.items is not None and number is not None and number < len(node.items):
+            found = node.items[number]
         if found is None:
             hint = did_you_mean(key, node.mapping or ()) or f"add {key}, or name another key"
             raise Unresolved(f"${{{path}}} names nothing: there is no {key}", hint)

@@ -31,7 +31,7 @@ from trainlint.programs.torchtune.facts import (
 from trainlint.programs.torchtune.omegaconf import Node
 from trainlint.reading.document import Document
 from trainlint.reading.document import Mapping as MappingNode
-from trainlint.reading.scalars import Dialect
+from trainlint.reading.scalars import Dialect, whole_number
 from trainlint.reading.values import Field, Known, Unknown
 from trainlint.releases import InForce, speaking_for
 from trainlint.repository.invocations import (
@@ -405,9 +405,10 @@ def _world_size(invocation: Invocation) -> int | None:
     for option in ("--nproc_per_node", "--nnodes"):
         given = invocation.flag(option)
         text = given.or_when_absent("1").known or ""
-        if not text.isdigit():
+        number = whole_number(text)
+        if number is None:
             return None
-        sizes.append(int(text))
+        sizes.append(number)
     return sizes[0] * sizes[1]
 
 

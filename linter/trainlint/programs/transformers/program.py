@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from trainlint.findings import Edit, Finding, Fix, Related, Severity
+from trainlint.budget import BUDGET
+from trainlint.findings import Edit, Finding, Fix, Related, Severity, common_letters
 from trainlint.programs import WheelProgram
 from trainlint.programs.transformers.facts import (
     FALSE_WORDS,
@@ -31,6 +32,7 @@ from trainlint.training.fsdp import STATE_DICT_TYPES, FsdpRun, FsdpSetup, Traini
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
+    from trainlint.repository.invocations import Invocation
 
 T = TypeVar("T")
 
@@ -241,9 +243,10 @@ class Arguments:
         name = name.replace("-", "_")
         if len(name) < _SHORTEST_NEAR_MISS or name in MEANT:
             return MEANT.get(name)
-        names = [known for known in self.facts.fields if not self.has(known) and abs(len(known) - len(name)) <= 3]
-        near = [known for known in names if _edits(name, known) <= 2 or known.startswith(name)]
-        return min(near, key=lambda known: _edits(name, known), default=None)
+        longest = len(name) + 3 if len(name) <= BUDGET.likened else 0
+        names = [known for known in self.facts.fields if len(name) - 3 <= len(known) <= longest and not self.has(known)]
+        near = [known for known in names if known.startswith(name) or edits(name, known) <= 2]
+        return min(near, key=lambda known: edits(name, known), default=None)
 
 
 def _written_as(at: Field | Value[T], text: str | None) -> Fix | None:
@@ -255,8 +258,12 @@ def _written_as(at: Field | Value[T], text: str | None) -> Fix | None:
     return Fix(f"write {text}", (Edit(node.start, node.end, text),))
 
 
-def _edits(word: str, other: str) -> int:
-    """The smallest number of letters to change, add, remove or swap with a neighbour."""
+@lru_cache(maxsize=2**14)
+def edits(word: str, other: str) -> int:
+    """The smallest number of letters to change, add, remove or swap with a neighbour; 9 where it is surely above 2."""
+    # A change replaces one letter in the one word and one in the other, a swap none.
+    if len(word) - common_letters(word, other) > 2 or len(other) - common_letters(word, other) > 2:
+        return 9
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(word, 1):
@@ -528,14 +535,17 @@ def launches(file: ArgumentsFile, surroundings: Surroundings) -> Iterator[tuple[
 
     With each come the names of the arguments that the command line gives itself.
     """
-    from trainlint.programs.accelerate.program import launched_setups
-    from trainlint.repository.invocations import names_document
+    from trainlint.programs.accelerate.program import LAUNCH, launched_setups
+    from trainlint.repository.invocations import invocations_naming
 
-    for invocation, setup in launched_setups(surroundings):
-        words = [word.known or "" for word in invocation.rest]
-        names = [word.rpartition("=")[2] for word in words if word.endswith((".yaml", ".yml"))]
-        if any(names_document(surroundings.repository, invocation, name, file.field.document) for name in names):
-            yield setup, flag_names(words)
+    naming = invocations_naming(surroundings.repository, file.field.document, LAUNCH, _passed_on)
+    for invocation, setup in launched_setups(surroundings, naming):
+        yield setup, flag_names(word.known or "" for word in invocation.rest)
+
+
+def _passed_on(invocation: Invocation) -> list[str]:
+    words = [word.known or "" for word in invocation.rest]
+    return [word.rpartition("=")[2] for word in words if word.endswith((".yaml", ".yml"))]
 
 
 def flag_names(words: Iterable[str]) -> set[str]:

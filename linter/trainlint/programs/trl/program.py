@@ -27,7 +27,7 @@ from trainlint.programs.trl.facts import FSDP_PROFILES, GOES_WITH, TRAINERS, tra
 from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Known
-from trainlint.repository.invocations import Command, names_document, repository_invocations
+from trainlint.repository.invocations import Command, Invocation, invocations_naming
 from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
@@ -88,11 +88,15 @@ def _started(
     own = arguments.get("accelerate_config").text().known
     if own:
         yield from ((setup, set()) for setup in _profile(own, subject, surroundings))
-    for invocation in repository_invocations(surroundings.repository, COMMAND):
-        name, config = invocation.flag("--config").known, invocation.flag("--accelerate_config").known
-        if name and config and names_document(surroundings.repository, invocation, name, subject.field.document):
+    for invocation in invocations_naming(surroundings.repository, subject.field.document, COMMAND, _config_of):
+        config = invocation.flag("--accelerate_config").known
+        if config:
             given = flag_names(flag.name.text for flag in invocation.flags)
             yield from ((setup, given) for setup in _profile(config, subject, surroundings))
+
+
+def _config_of(invocation: Invocation) -> list[str | None]:
+    return [invocation.flag("--config").known]
 
 
 def _profile(name: str, subject: ArgumentsFile, surroundings: Surroundings) -> Iterator[FsdpSetup]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from trainlint.budget import BUDGET
 from trainlint.findings import Span
 from trainlint.reading.text import Undecodable, decode
 from trainlint.repository.statements.model import (
@@ -46,7 +47,6 @@ __all__ = [
     "statements_of",
 ]
 
-MAX_BYTES = 20_000_000
 _BY_NAME: dict[str, tuple[Form, str, str]] = {
     "uv.lock": (Form.LOCK, "locks", "read"),
     "poetry.lock": (Form.LOCK, "locks", "read"),
@@ -137,8 +137,10 @@ def statements_of(
     wide = data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in data[:2]
     if not vendored and not wide and reader is not None and not _is_likely(path, data, asked, reader[1]):
         return Reading()
-    if len(data) > MAX_BYTES:
-        return _unreadable(path, reader, f"larger than {MAX_BYTES // 1_000_000} MB")
+    if len(data) > BUDGET.bytes:
+        return _unreadable(path, reader, f"larger than {BUDGET.bytes // 1_000_000} MB")
+    if data.count(b"\n") + data.count(b"\r") > BUDGET.lines:
+        return _unreadable(path, reader, f"more than {BUDGET.lines:,} lines")
     return _read(path, data, asked, reader, vendored)
 
 

@@ -20,7 +20,8 @@ from trainlint.repository.statements.page import Page
 from trainlint.repository.statements.setup_py import Places, parse
 from trainlint.repository.statements.specifiers import exact, of_pip
 
-_HEADER = re.compile(r"^# /// script[ \t]*\r?\n(?P<body>(?:#(?: [^\n]*)?\r?\n)+?)# ///[ \t]*\r?$", re.MULTILINE)
+_BEGIN = re.compile(r"^# /// script[ \t]*\r?$", re.MULTILINE)
+_HEADER = re.compile(r"# /// script[ \t]*\r?\n(?P<body>(?:#(?: [^\n]*|\r)?\n)+?)# ///[ \t]*\r?$", re.MULTILINE)
 _CELL = re.compile(r"^# (?:MAGIC )?(?:%(?=pip|uv|conda)|!)(?P<command>[^\n]*)", re.MULTILINE)
 _LITERAL = re.compile(r"[rRuUbB]{0,2}(?P<quote>\"{3}|'{3}|\"|')(?P<text>.*)(?P=quote)", re.DOTALL)
 _LISTS = ("packages_to_install", "pip_packages", "python_packages", "pip", "requirements")
@@ -33,7 +34,8 @@ _IMAGE_KEYS = ("image", "image_uri", "image_name", "base_image", "docker_image")
 
 def read(page: Page) -> Iterator[Statement | Include]:
     """Everything that one Python file states."""
-    header = _HEADER.search(page.content)
+    begin = _BEGIN.search(page.content)
+    header = _HEADER.match(page.content, begin.start()) if begin else None
     if header is not None:
         yield from _script_header(page, header)
     code = _Code(page)

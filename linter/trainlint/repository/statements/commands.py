@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from trainlint.budget import BUDGET
 from trainlint.reading.document import Scalar, of_text
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
@@ -24,9 +25,7 @@ from trainlint.repository.statements.specifiers import exact, of_conda, of_poetr
 
 OPEN = "\ufffc"
 """Stands for what a shell or a template fills in later."""
-MAX_LENGTH = 100_000
-"""So much of a script is read."""
-_MAX_DEPTH = 5
+_MAX_CLONES = 50
 _MAX_VALUE = 1000
 _MAX_WORDS = 2000
 _VARIABLE = re.compile(
@@ -56,7 +55,7 @@ _CONDA_WITH_VALUE = frozenset("-n --name -p --prefix -c --channel --feature --pl
 """Options whose value may look like a package that is installed."""
 _ALL = 1_000_000
 INSTALLS = re.compile(
-    r"\b(?:pip3?(?:\.\d+)?|uv|uvx|pipx|conda|mamba|micromamba|poetry|pdm|pixi|pipenv|rye)\b[^\n]|\bgit\b[^\n]*\b(?:clone|submodule)\b"
+    r"\b(?:pip3?(?:\.\d+)?|uv|uvx|pipx|conda|mamba|micromamba|poetry|pdm|pixi|pipenv|rye)\b[^\n]|\bgit\b[^\n]{0,300}\b(?:clone|submodule)\b"
     r"|kubeflow/(?:trainer|training-operator)|kubeflow-trainer|axolotl(?:ai)?/|winglian/|hiyouga/|huggingface[/-]|pytorch/pytorch"
     r"|kindest/node|rancher/k3s|--kubernetes-version"
 )
@@ -108,7 +107,7 @@ class Script:
 
     def read(self, text: ShellText, *, each_line_alone: bool = False, depth: int = 0) -> None:
         """The commands of shell text."""
-        text = text if len(text.text) <= MAX_LENGTH else text.cut(0, MAX_LENGTH)
+        text = text if len(text.text) <= BUDGET.script else text.cut(0, BUDGET.script)
         outer: list[str | None] = []
         start = self.folder
         for item in commands_of(text, listed=self.docker):
@@ -138,7 +137,7 @@ class Script:
             self.workdir = self.folder if head == "workdir" else self.workdir
             return
         script = script_of(list(words))
-        if script is not None and depth < _MAX_DEPTH:
+        if script is not None and depth < BUDGET.command:
             folder = self.folder
             self.read(script.line.inside(script), depth=depth + 1)
             self.folder = folder
@@ -243,7 +242,8 @@ class Script:
         if OPEN in folder or folder == "-" or (self.folder is None and not folder.startswith("/")):
             self.folder = None if OPEN not in folder or not folder.startswith("/") else self.folder
             return
-        self.folder = posixpath.normpath(posixpath.join(self.folder or "", folder))
+        joined = posixpath.normpath(posixpath.join(self.folder or "", folder))
+        self.folder = joined if len(joined) <= BUDGET.path else None
 
     # what a command says
 
@@ -397,14 +397,15 @@ class Script:
         own = repository_of(positional[0][1]) if positional else None
         known = self.page.packages.repository(own[0]) if own else None
         if own is None or known is None:
-            if positional and self.clones:
+            if positional and self.clones and len(self.clones) < _MAX_CLONES:
                 # A checkout behind another clone is that one's.
                 self.clones.append(_Clone("", False, _folder_of(positional, self.folder), (0, 0), "", True))
             return
         word = branch[0] if branch else positional[0][0]
         ref = branch[1] if branch else ""
         folder = _folder_of(positional, self.folder)
-        self.clones.append(_Clone(known[0], known[1], folder, self.place(word), ref, branch is not None))
+        if len(self.clones) < _MAX_CLONES:
+            self.clones.append(_Clone(known[0], known[1], folder, self.place(word), ref, branch is not None))
 
     def _checkout(self, verb: str, rest: Sequence[tuple[Word, str]], at: str | None) -> None:
         if any(text in ("-b", "-B", "-c", "-C", "--orphan", "--") for _, text in rest):

@@ -130,7 +130,7 @@ def read_pipfile_lock(page: Page) -> Iterator[Statement]:
 
 
 _KEY = re.compile(
-    r"^(?P<indent>[ ]*)(?P<dash>-[ ]+)?(?P<key>[\w-]+):(?:[ ]+(?P<value>[^\r\n]*?))?[ \t]*\r?$", re.MULTILINE
+    r"^(?P<indent>[ ]*)(?P<dash>-[ ]+)?(?P<key>[\w-]+):(?:[ ]+(?P<value>\S[^\r\n]*))?[ \t]*\r?$", re.MULTILINE
 )
 
 
@@ -189,7 +189,7 @@ def _items(content: str) -> Iterator[dict[str, Leaf]]:
                 yield item
             item, depth = {}, column
         if column == depth and match["value"] and match["key"] not in item:
-            value, start = match["value"], match.start("value")
+            value, start = match["value"].rstrip(), match.start("value")
             quoted = len(value) > 1 and value[0] in "'\"" and value[-1] == value[0]
             item[match["key"]] = Leaf(value[1:-1] if quoted else value, start, start + len(value), quoted)
     if item:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 
+from trainlint.budget import BUDGET
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
 from trainlint.repository.statements.packages import normalised
 from trainlint.repository.statements.page import Broken, Page
 from trainlint.repository.statements.requirement import requirement
 from trainlint.repository.statements.specifiers import exact
 
-MAX_LENGTH = 300_000
 _MAX_STEPS = 20_000
 _MAX_DEPTH = 40
 _MAX_TEXT = 20_000
@@ -26,8 +28,8 @@ def parse(content: str) -> ast.Module:
 
     Raises Broken.
     """
-    if len(content) > MAX_LENGTH:
-        raise Broken(f"longer than {MAX_LENGTH:,} characters")
+    if len(content) > BUDGET.code:
+        raise Broken(f"longer than {BUDGET.code:,} characters")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -43,12 +45,16 @@ class Places:
 
     def __init__(self, page: Page) -> None:
         self.page = page
+        self._offsets: dict[int, list[int] | None] = {}
 
     def index(self, line: int, column: int) -> int:
         """The character at a line and a column in UTF-8 bytes."""
-        text = self.page.text.line(line)
-        before = text if text.isascii() else text.encode("utf-8", "surrogatepass")[:column].decode("utf-8", "ignore")
-        return self.page.text.line_start(line) + (column if text.isascii() else len(before))
+        if line not in self._offsets:
+            text = self.page.text.line(line)
+            sizes = (len(character.encode("utf-8", "surrogatepass")) for character in text)
+            self._offsets[line] = None if text.isascii() else list(accumulate(sizes))
+        offsets = self._offsets[line]
+        return self.page.text.line_start(line) + (column if offsets is None else bisect_right(offsets, column))
 
     def of(self, node: ast.expr) -> tuple[int, int]:
         """Where an expression stands."""

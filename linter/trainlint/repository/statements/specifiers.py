@@ -64,7 +64,7 @@ def of_poetry(constraint: str) -> list[Meaning]:
                 parts += _caret(number)
             elif text[0] == "~" and text[:2] != "~=":
                 parts += [f">={number}", f"=={'.'.join(number.split('.')[:2])}.*"]
-            elif text[0].isdigit() or text[0] in "vV":
+            elif text[0].isdecimal() or text[0] in "vV":
                 parts.append(f"=={number}")
             elif text[0] == "=" and text[:2] != "==":
                 parts.append(f"={text}")
@@ -105,7 +105,7 @@ def of_conda(text: str) -> tuple[str, list[Meaning]] | None:
     inside = re.search(r"\bversion\s*=\s*(['\"]?)([^'\"\]]+)\1", rest) if rest.lstrip()[:1] == "[" else None
     if inside:
         return name[0], of_conda_version(inside[2])
-    words = re.sub(r"\s*([,|<>=!~])\s*", r"\1", rest.partition("[")[0]).split()
+    words = re.sub(r" ?([,|<>=!~]) ?", r"\1", " ".join(rest.partition("[")[0].split())).split()
     if not words:
         return name[0], [ANY]
     version = _CONDA_VERSION.fullmatch(words[0])
@@ -124,7 +124,7 @@ def of_conda_version(text: str) -> list[Meaning]:
             number = part.lstrip("=")
             if part in ("", "*"):
                 continue
-            if (part[0] == "=" and part[:2] != "==") or part[0].isdigit():
+            if (part[0] == "=" and part[:2] != "==") or part[0].isdecimal():
                 fuzzy = part[0] == "=" and number.count(".") < 2 and "*" not in number
                 number = re.sub(r"(?<!\.)\*$", ".*", number)
                 parts.append(f"=={number}.*" if fuzzy else f"=={number}")

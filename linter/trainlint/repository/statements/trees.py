@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from trainlint.budget import BUDGET
 from trainlint.repository.statements.page import Broken
-
-MAX_DEPTH = 100
 
 
 @dataclass(slots=True)
@@ -125,9 +124,12 @@ def json(content: str, start: int = 0) -> Tree:
     root: Tree | None = None
     key: Leaf | None = None
     colon = False
-    index, end = start, len(content)
+    index, end, values = start, len(content), 0
     while index < end:
         match = _JSON.match(content, index)
+        values += 1
+        if values > BUDGET.values:
+            raise Broken(f"more than {BUDGET.values:,} values", index)
         if not match:
             raise Broken("not JSON", index)
         begin, index = match.span()
@@ -166,8 +168,8 @@ def json(content: str, start: int = 0) -> Tree:
             stack[-1].entries[key.value] = value
             stack[-1].keys[key.value] = key.place
         if isinstance(value, (Table, Items)):
-            if len(stack) >= MAX_DEPTH:
-                raise Broken(f"nested more than {MAX_DEPTH} levels deep", begin)
+            if len(stack) >= BUDGET.depth:
+                raise Broken(f"nested more than {BUDGET.depth} levels deep", begin)
             stack.append(value)
         elif not stack:
             break
@@ -195,11 +197,15 @@ class _Toml:
         self.index = start
         self.end = end
         self.root = Table(start=start, end=end)
+        self.values = 0
 
     def next(self, *, lines: bool = False) -> tuple[str, str, int, int]:
         """The next token: kind, text, start and end; `lines` skips line ends as well."""
         while self.index < self.end:
             match = _TOML.match(self.content, self.index, self.end)
+            self.values += 1
+            if self.values > BUDGET.values:
+                raise Broken(f"more than {BUDGET.values:,} values", self.index)
             if not match:
                 raise Broken("not TOML", self.index)
             start, self.index = match.span()
@@ -243,8 +249,8 @@ class _Toml:
                 path.append(Leaf(text, start, end))
             else:
                 raise Broken("not TOML", start)
-            if len(path) > MAX_DEPTH:
-                raise Broken(f"nested more than {MAX_DEPTH} levels deep", start)
+            if len(path) > BUDGET.depth:
+                raise Broken(f"nested more than {BUDGET.depth} levels deep", start)
             before = self.index
             if self.next()[1] != ".":
                 self.index = before
@@ -293,8 +299,8 @@ class _Toml:
     def value(self, depth: int, *, lines: bool = False) -> Tree:
         before = self.index
         kind, text, start, end = self.next(lines=lines)
-        if depth > MAX_DEPTH:
-            raise Broken(f"nested more than {MAX_DEPTH} levels deep", start)
+        if depth > BUDGET.depth:
+            raise Broken(f"nested more than {BUDGET.depth} levels deep", start)
         if kind == "long":
             inner = text[3:-3].removeprefix("\r").removeprefix("\n")
             return Leaf(inner if text[0] == "'" else unescaped(inner), start, end)
@@ -369,11 +375,11 @@ def ini(content: str) -> Iterator[tuple[str, str, list[Leaf]]]:
             yield section, key, lines
         key, lines = "", []
         header = re.match(r"\[([^\]]+)\]", text)
-        pair = re.match(r"([^=:]+?)[ \t]*[=:][ \t]*", text)
+        pair = re.match(r"([^=:]+)[=:][ \t]*", text)
         if header:
             section = header[1].strip().lower()
         elif pair:
-            key = pair[1].lower()
+            key = pair[1].rstrip().lower()
             rest = text[pair.end() :]
             if rest:
                 lines.append(Leaf(rest, start + pair.end(), start + len(text)))

@@ -48,11 +48,11 @@ def read_submodules(page: Page) -> Iterator[Statement]:
     from trainlint.repository.statements.origins import repository_of
 
     for section in re.split(r"^(?=\[)", page.content, flags=re.MULTILINE):
-        url = re.search(r"^\s*url\s*=\s*(\S+)", section, re.MULTILINE)
-        path = re.search(r"^\s*path\s*=\s*([^\n]+?)\s*$", section, re.MULTILINE)
+        url = re.search(r"^[ \t]*url[ \t]*=[ \t]*(\S+)", section, re.MULTILINE)
+        path = re.search(r"^[ \t]*path[ \t]*=[ \t]*(\S[^\n]*)", section, re.MULTILINE)
         own = repository_of(url[1]) if url else None
         known = page.packages.repository(own[0]) if own else None
         if url and path and known:
             start = page.content.index(url[0]) + url[0].index(url[1])
-            meaning = Meaning(Kind.UNKNOWN, path[1], local=True)
+            meaning = Meaning(Kind.UNKNOWN, path[1].rstrip(), local=True)
             yield page.statement(known[0], meaning, (start, start + len(url[1])), Form.SUBMODULE)

@@ -202,9 +202,7 @@ class _Reader:
             entries = _child(metadata, part)
             for key in ("app.kubernetes.io/version", "helm.sh/chart"):
                 label = _value(entries, key) if isinstance(entries, Mapping) else None
-                version = (
-                    re.fullmatch(r"(?:kubeflow-trainer-)?v?(\d+\.\d+\.\d+[\w.-]*)", label.value) if label else None
-                )
+                version = re.fullmatch(r"(?:kubeflow-trainer-)?v?(\d+\.\d+\.\d[\w.-]*)", label.value) if label else None
                 if label is not None and version is not None:
                     yield self._state(kubeflow.NAME, exact(version[1]), label, Form.MANIFEST)
                     return
@@ -251,11 +249,14 @@ def _walk(root: Node | None) -> Iterator[_Place]:
 
 
 def _child(node: Node | None, key: str) -> Node | None:
-    if isinstance(node, Mapping):
-        for name, value in node.pairs:
-            if isinstance(name, Scalar) and name.value == key:
-                return value
-    return None
+    if not isinstance(node, Mapping):
+        return None
+    written = node.cache.get("written")
+    if not isinstance(written, dict):
+        pairs = reversed(node.pairs)
+        written = node.cache["written"] = {name.value: value for name, value in pairs if isinstance(name, Scalar)}
+    found: Node | None = written.get(key)
+    return found
 
 
 def _value(node: Node | None, key: str) -> Scalar | None:

@@ -400,7 +400,7 @@ def policy_processes(manifest: Manifest) -> Iterator[Finding]:
             if field.integer().below(1) or (words and text.known_and_not_in(words)):
                 yield field.finding(
                     "numProcPerNode must be at least 1" + (", or auto, cpu or gpu" if words else ""),
-                    help="remove the quotes" if text.known_and(str.isdigit) else did_you_mean(field.written, words),
+                    help="remove the quotes" if text.known_and(str.isdecimal) else did_you_mean(field.written, words),
                 )
 
 

@@ -195,7 +195,7 @@ def num_proc_per_node_word(job: TrainJob, facts: KubeflowFacts) -> Iterator[Find
     """
     words = job.num_proc_per_node.text()
     if facts.num_proc_words and _checked(job, facts) and words.known_and_not_in(facts.num_proc_words):
-        number = str(words).isdigit()
+        number = str(words).isdecimal()
         yield words.finding(
             f'numProcPerNode must be a number, auto, cpu or gpu, not "{words}"',
             help="remove the quotes" if number else did_you_mean(str(words), facts.num_proc_words),

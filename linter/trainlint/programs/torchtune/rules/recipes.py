@@ -750,7 +750,7 @@ def unknown_device(settings: RecipeSettings) -> Iterator[Finding]:
     """
     device = settings.at("device")
     kind, _, index = (device.text().known or "").partition(":")
-    if settings.reads("device") and kind and (kind not in DEVICES or not (index.isdigit() or not index)):
+    if settings.reads("device") and kind and (kind not in DEVICES or not (index.isdecimal() or not index)):
         yield settings.refusal(
             device,
             message=f"torch has no device {device.text()}",

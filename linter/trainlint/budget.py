@@ -1,0 +1,60 @@
+"""What one file may cost, in counted steps: no verdict depends on the machine, or on the other files of a run.
+
+Everything that is read, matched or compared has its bound here. A file that goes beyond one of them is reported once
+(TL003), at the place, and the rest of the run goes on.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_DIGITS = re.compile(r"[0-9]+")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The bounds of one file. Honest files stay far below: a thousand TrainJobs have less than 100,000 values."""
+
+    bytes: int = 10_000_000
+    lines: int = 500_000
+    values: int = 250_000
+    """Keys and values, as written."""
+    expanded: int = 50_000
+    """Keys and values of one document, with every alias written out."""
+    depth: int = 100
+    """Levels of nesting, those behind aliases included."""
+    scalar: int = 1_000_000
+    """Characters of one value."""
+    key: int = 1_000
+    """Characters of one key."""
+    digits: int = 250
+    """Characters of a number: no shorter one is too large for a float, not even in base 16."""
+    message: int = 500
+    """Characters of a message, in which a value may stand."""
+    findings: int = 500
+    """Findings of one rule in one object or config."""
+    path: int = 1_000
+    """Characters of a folder that commands enter one after another."""
+    code: int = 300_000
+    """Characters of a file of Python."""
+    script: int = 200_000
+    """Characters of a script, or of all scripts in one document, that are read as shell text."""
+    command: int = 5
+    """Levels of scripts that commands pass to a shell, and of here-documents."""
+    settings: int = 500_000
+    """Bytes of a file with settings."""
+    patterns: int = 1_000
+    """Patterns of paths in one setting."""
+    pattern: int = 1_000
+    """Characters of such a pattern, and of a regular expression that is tried."""
+    likened: int = 100
+    """Characters of a word for which a similar one is looked for."""
+
+
+BUDGET = Budget()
+
+
+def has_long_number(text: str) -> bool:
+    """There are more digits in a row than a number may have."""
+    return len(text) > BUDGET.digits and any(len(digits) > BUDGET.digits for digits in _DIGITS.findall(text))

@@ -1,0 +1,220 @@
+"""Small files that would take long, or much memory: steps grow with the size of a file, up to the budget.
+
+Steps are calls, which depend on no machine. Where a file goes beyond the budget that is one finding, and the job beside
+it is checked in every case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from checkout import ACCELERATE, ARGUMENTS, AXOLOTL, JOB, RECIPE, RUNTIME, SOUP, build, codes, steps
+from trainlint.budget import BUDGET
+from trainlint.engine import lint
+from trainlint.findings import Severity, nearest
+from trainlint.reading.document import documents
+from trainlint.reading.text import Text
+from trainlint.report import Report
+from trainlint.settings import Overrides
+
+Files = dict[str, str | bytes]
+Made = Callable[[int], Files]
+CLEAN = JOB.replace("numNodez", "numNodes")
+PROGRAMS = {
+    "job": CLEAN,
+    "accelerate": ACCELERATE,
+    "arguments": ARGUMENTS,
+    "axolotl": AXOLOTL,
+    "soup": SOUP,
+    "recipe": RECIPE,
+}
+
+
+def each(n: int, line: str) -> str:
+    """A line for each number."""
+    return "".join(line.replace("#", str(number)) for number in range(n))
+
+
+def chain(n: int, link: str) -> str:
+    """Anchors that each hold the one before."""
+    return "a0: &a0 {k: 1}\n" + "".join(f"a{i}: &a{i} {link.replace('#', str(i - 1))}\n" for i in range(1, n))
+
+
+BEYOND: dict[str, tuple[str, str]] = {
+    "brackets": (f"env: {'[' * 100_000}", "levels deep"),
+    "dashes": (f"env:\n{'- ' * 100_000}a", "levels deep"),
+    "braces": (f"x: {'{a: ' * 150}1{'}' * 150}", "levels deep"),
+    "aliases of aliases": (chain(400, "{k: *a#}"), "levels deep"),
+    "merges of merges": (chain(400, "{<<: *a#}"), "levels deep"),
+    "alias bomb": (
+        "a0: &a0 [x,x,x,x,x,x,x,x,x]\n"
+        + "".join(f"a{i}: &a{i} [{','.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 24)),
+        "values, with its aliases",
+    ),
+    "merges of one map": (
+        f"b: &b {{{each(2000, 'k#: 1, ')}}}\nx:\n{'- {<<: [*b, *b, *b, *b]}' * 1}\n"
+        + "- {<<: [*b, *b, *b, *b]}\n" * 20,
+        "values, with its aliases",
+    ),
+    "documents": ("---\na: 1\n" * 70_000, "250,000 values"),
+    "lines": ("\n" * 600_000, "500,000 lines"),
+    "comments": ("# trainlint: ignore[TT102]\n" * 500_001, "larger than 10 MB"),
+    "bytes": (f"x: '{'a' * BUDGET.bytes}'\n", "larger than 10 MB"),
+    "a text": (f"x: '{'a' * 1_000_001}'\n", "1,000,000 characters"),
+    "a number": (f"x: {'7' * 900_000}\n", "250 digits"),
+    "an octal number": (f"x: 0{'7' * 900_000}\n", "250 digits"),
+    "a sexagesimal number": (f"x: 1{':1' * 100_000}\n", "250 digits"),
+    "a quoted number": (f"x: 'a={'9' * 5_000}'\n", "250 digits"),
+    "a key": (f"? 0x{'f' * 4_000}\n: 1\n", "250 digits"),
+}
+
+
+@pytest.mark.parametrize(("name", "program"), [*((name, "job") for name in BEYOND), *(("braces", p) for p in PROGRAMS)])
+def test_one_finding_where_a_file_goes_beyond(name: str, program: str, tmp_path: Path) -> None:
+    content, what = BEYOND[name]
+    build(tmp_path, {"bomb.yaml": f"{PROGRAMS[program]}{content}", "job.yaml": JOB})
+    report = lint([tmp_path])
+    (beyond,) = (finding for finding in report.findings if finding.rule == "TL003")
+    assert what in beyond.message
+    assert beyond.level is Severity.NOTE
+    assert "TJ011" in codes(report)["job.yaml"]
+    assert not report.crashed
+
+
+def config(text: str, line: str, end: str = "") -> Made:
+    """One config with a line for each number."""
+    return lambda n: {"bomb.yaml": text + each(n, line) + end}
+
+
+def script(line: str, start: str = "accelerate launch x\n", end: str = "\n") -> Made:
+    """A config, and a script that repeats something."""
+    return lambda n: {"f.yaml": ACCELERATE, "run.sh": start + line * n + end}
+
+
+def folders(**files: str) -> Made:
+    """Files in each of many folders."""
+    named = {name.replace("__", "."): text for name, text in files.items()}
+    return lambda n: {f"o{i}/{name}": text for i in range(n) for name, text in named.items()}
+
+
+def companion(name: str, line: str, start: str = "", end: str = "") -> Made:
+    """A config, and a file that states releases."""
+    return lambda n: {"f.yaml": ACCELERATE, name: start + each(n, line) + end}
+
+
+TRAINER = CLEAN.replace("{numNodes: 1}", "")
+TUNED = TRAINER.replace("torch-distributed", "torchtune-llama3.2-1b")
+LAUNCH = "accelerate launch --config_file {} t.py\n"
+TUNE = "  tune run full_finetune_single_device --config f.yaml a=1\n"
+FAR = LAUNCH.format(f"/{'q/' * 40}z#.yaml")
+CLONE = "git clone https://github.com/huggingface/accelerate\ngit checkout v1.0.0\n"
+BOMBS: dict[str, tuple[int, Made]] = {
+    "unknown fields of a job": (25, config(CLEAN, "  numNode#s: 1\n")),
+    "variables": (25, config(f"{TRAINER}\n    env:\n", "    - {name: PET_#, value: $(PET_1)}\n")),
+    "arguments of torchtune": (25, config(f"{TUNED}\n    args:\n", "    - optimizer.lr#=1\n")),
+    "keys of accelerate": (25, config(ACCELERATE, "  fsdp_auto_wrap_polic#: 1\n")),
+    "keys of transformers": (25, config(ARGUMENTS, "per_device_train_batch_siz#: 1\n")),
+    "keys of axolotl": (25, config(AXOLOTL, "gradient_accumulation_stepz#: 1\n")),
+    "keys of soup": (25, config(SOUP.replace("epochs: 1}", ""), "gradient_stepz#: 1, ", "epochs: 1}\n")),
+    "keys of torchtune": (25, config(RECIPE, "  vocab_siz#: 1\n")),
+    "components": (15, config(RECIPE, "m#:\n  _component_: torchtune.models.llama3.llama3_8c#\n")),
+    "one key again and again": (100, config(ARGUMENTS, "num_train_epochs: 1\n")),
+    "jobs": (10, config("", f"---\n{JOB}")),
+    "runtimes": (8, config("", f"---\n{RUNTIME.replace('NAME', 'r#')}")),
+    "documents of others": (100, config(CLEAN, "---\na: 1\n")),
+    "suppressions of nothing": (25, config(f"{CLEAN}# trainlint: ignore[", "TT1#x,", "] x\n")),
+    "lines of suppressions": (25, config(CLEAN, "# trainlint: ignore[TT1#x] x\n")),
+    "launches of one config": (15, script(LAUNCH.format("f.yaml"))),
+    "launches of a config that is not there": (15, lambda n: {"f.yaml": ACCELERATE, "run.sh": each(n, FAR)}),
+    "launches of many configs": (8, folders(f__yaml=ACCELERATE, run__sh=LAUNCH.format("f.yaml"))),
+    "starts of torchtune": (15, lambda n: {"f.yaml": RECIPE, "w.yaml": f"run: |\n{TUNE * n}"}),
+    "one script by many aliases": (8, config(f"s: &s '{'tune run x a=1; ' * 20}'\n", "j#: {run: *s}\n")),
+    "definitions of one runtime": (
+        8,
+        folders(r__yaml=RUNTIME.replace("NAME", "r"), j__yaml=CLEAN.replace("torch-distributed", "r")),
+    ),
+    "patches": (15, lambda n: {"kustomization.yaml": "patches:\n" + each(20 * n, "- path: p#\n"), "j.yaml": CLEAN}),
+    "folders with settings": (6, folders(a__yaml=ACCELERATE, trainlint__toml="")),
+    "folders with requirements": (6, folders(a__yaml=ACCELERATE, requirements__txt="accelerate==1.0\n")),
+    "requirements": (50, companion("requirements.txt", "accelerate==1.0.#\n")),
+    "blanks in requirements": (300, companion("requirements.txt", " ", "accelerate")),
+    "project": (50, companion("pyproject.toml", "'accelerate>=1.#',", "[project]\ndependencies = [", "]\n")),
+    "equals signs of conda": (300, companion("environment.yml", "=", 'dependencies:\n- "accelerate', '\\n\\nx"\n')),
+    "code": (50, companion("a.py", 'run("pip install accelerate==1.#")\n')),
+    "code on one line": (50, companion("a.py", 'run("pip install accelerate==1.#"); ', "é = 1; ")),
+    "words": (200, script("w ", "accelerate ")),
+    "options": (200, script("-c ", "accelerate ")),
+    "names as options": (200, script("-accelerate ", "x ")),
+    "scripts in scripts": (50, script("--wrap=", "accelerate launch x\nsbatch ", "x\n")),
+    "evals": (50, script("eval --wrap=", end="x\n")),
+    "here-documents": (50, script("cat <<E <<E <<E\n")),
+    "folders entered": (200, script("cd a\n")),
+    "clones": (30, script(CLONE)),
+}
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """All is imported, and no fact is read for the first time."""
+    files = {name: text for _, made in BOMBS.values() for name, text in made(2).items()}
+    lint([build(tmp_path_factory.mktemp("warm"), {**files, **{f"{n}.yaml": text for n, text in PROGRAMS.items()}})])
+
+
+def count(folder: Path, files: Files) -> int:
+    """The steps of a run over a folder, in which the job beside the files is checked as ever."""
+    build(folder, {"beside/job.yaml": JOB, **files})
+    reports: list[Report] = []
+    taken = steps(lambda: reports.append(lint([folder])))
+    assert "TJ011" in codes(reports[0])["job.yaml"]
+    assert not reports[0].crashed
+    return taken
+
+
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("name", BOMBS)
+def test_steps_grow_with_the_size(name: str, tmp_path: Path) -> None:
+    size, made = BOMBS[name]
+    few, many = (count(tmp_path / str(times), made(size * times)) for times in (1, 4))
+    assert many < 4.5 * few
+
+
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("part", ["{", "$(a", "`{{", "$(((a)", '"', "'", "\\a", "<a", "$a", "a ", "{%", "${a"])
+def test_a_script_of_any_text(part: str, tmp_path: Path) -> None:
+    def made(length: int) -> Files:
+        return {"f.yaml": ACCELERATE, "run.sh": f"accelerate launch x\n{part * length}"}
+
+    few, many = (count(tmp_path / str(length), made(length)) for length in (700, 2800))
+    assert many < 4.5 * few
+
+
+def test_a_long_script_is_cut(tmp_path: Path) -> None:
+    words = "accelerate launch --config_file f.yaml t.py\n"
+    build(tmp_path, {"f.yaml": ACCELERATE, "run.sh": words + "a" * BUDGET.script})
+    (said,) = (notice for notice in lint([tmp_path]).notices if "run.sh" in notice)
+    assert said.endswith(f"run.sh: commands are read in its first {BUDGET.script:,} characters only")
+
+
+def test_honest_large_files_are_whole() -> None:
+    jobs = each(1000, f"---\n{CLEAN}  # a job of a sweep\n")
+    config = AXOLOTL + "plugins:\n" + "- a.b.Plugin\n" * 15_000
+    assert len(config) > 200_000 - 10_000
+    assert len(list(documents("jobs.yaml", Text(jobs)))) == 1000
+    assert len(list(documents("config.yaml", Text(config)))) == 1
+
+
+def test_findings_of_one_rule(tmp_path: Path) -> None:
+    build(tmp_path, {"a.yaml": ACCELERATE + each(BUDGET.findings + 100, "  k#: 1\n")})
+    report = lint([tmp_path], Overrides(select=("FS001", "TL003")))
+    assert [f.rule for f in report.findings] == ["FS001"] * BUDGET.findings + ["TL003"]
+    assert report.findings[-1].span.line == report.findings[-2].span.line + 1
+
+
+def test_few_words_are_compared() -> None:
+    known = [f"gradient_accumulation_step{i}" for i in range(2000)]
+    assert nearest("gradient_accumulation_stepz", known) in known
+    assert nearest("g" * (BUDGET.likened + 1), known) is None
+    assert steps(lambda: nearest("learning_rate", known)) < 100

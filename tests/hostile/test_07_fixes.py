@@ -1,0 +1,130 @@
+"""Fixes change what they say and lose nothing: not an edit of the user's, not a mode, not the other half of a file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cases import FIXTURES, WITHOUT, Case, cases
+from checkout import ARGUMENTS, build, without_notice
+from trainlint import fixes
+from trainlint.cli import main
+from trainlint.engine import lint
+from trainlint.report import Report
+
+posix = pytest.mark.skipif(os.name == "nt", reason="modes, owners and links of POSIX")
+OLD, NEW = "learning_rate: 2e-5\n", "learning_rate: 2.0e-5\n"
+
+
+def fix(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
+    monkeypatch.chdir(folder)
+    return CliRunner().invoke(main, ["check", "--fix", "--format", "concise", "."])
+
+
+def test_a_file_that_has_changed_since_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(tmp_path, {"a.yaml": ARGUMENTS + OLD, "b.yaml": ARGUMENTS + OLD})
+    real = fixes.apply
+
+    def late(report: Report, *rest: object) -> int:
+        with open(tmp_path / "a.yaml", "a", encoding="utf-8") as stream:
+            stream.write("max_steps: 5\n")
+        return real(report, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fixes, "apply", late)
+    done = fix(tmp_path, monkeypatch)
+    assert (tmp_path / "a.yaml").read_text(encoding="utf-8").startswith(f"{ARGUMENTS}{OLD}max_steps: 5\n")
+    assert (tmp_path / "b.yaml").read_text(encoding="utf-8") == ARGUMENTS + NEW
+    assert "a.yaml: cannot be changed: it has changed since it was read" in done.output
+    assert done.exit_code == 2
+
+
+@posix
+def test_of_several_files_those_that_cannot_be_written_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(tmp_path, {"a.yaml": ARGUMENTS + OLD, "b.yaml": ARGUMENTS + OLD, "c.yaml": ARGUMENTS + OLD})
+    os.link(tmp_path / "b.yaml", tmp_path / "other")
+    done = fix(tmp_path, monkeypatch)
+    texts = [(tmp_path / name).read_text(encoding="utf-8")[len(ARGUMENTS) :] for name in ("a.yaml", "b.yaml", "c.yaml")]
+    assert texts == [NEW, OLD, NEW]
+    assert "b.yaml: cannot be changed: it has other hard links" in done.output
+    assert done.exit_code == 2
+
+
+@posix
+def test_mode_and_links_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(tmp_path, {"a.yaml": ARGUMENTS + OLD})
+    (tmp_path / "a.yaml").chmod(0o640)
+    (tmp_path / "b.yaml").symlink_to("a.yaml")
+    done = fix(tmp_path, monkeypatch)
+    assert done.exit_code == 0
+    assert "fixed 1 finding\n" in without_notice(done.output)
+    assert (tmp_path / "a.yaml").stat().st_mode & 0o777 == 0o640
+    assert os.readlink(tmp_path / "b.yaml") == "a.yaml"
+    assert sorted(os.listdir(tmp_path)) == [".git", "a.yaml", "b.yaml"]
+
+
+@posix
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root gives files away")
+def test_the_owner_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(tmp_path, {"a.yaml": ARGUMENTS + OLD})
+    os.chown(tmp_path / "a.yaml", 65534, 65533)
+    fix(tmp_path, monkeypatch)
+    after = (tmp_path / "a.yaml").stat()
+    assert (after.st_uid, after.st_gid) == (65534, 65533)
+    assert (tmp_path / "a.yaml").read_text(encoding="utf-8") == ARGUMENTS + NEW
+
+
+@posix
+def test_after_a_kill_there_is_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    build(tmp_path, {"a.yaml": ARGUMENTS + OLD})
+    code = f"""
+import os, signal, sys
+sys.path[:0] = {sys.path!r}
+from trainlint import cli
+real = os.fdopen
+def stop(handle, *rest):
+    stream = real(handle, *rest)
+    os.kill(os.getpid(), signal.SIGKILL) if rest == ("wb",) else None
+    return stream
+os.fdopen = stop
+sys.argv = ["trainlint", "check", "--fix", "a.yaml"]
+cli.main()
+"""
+    done = subprocess.run([sys.executable, "-I", "-c", code], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert (tmp_path / "a.yaml").read_text(encoding="utf-8") == ARGUMENTS + OLD
+
+
+def _fixable() -> list[Case]:
+    return [case for case in cases("bad") if case.code not in WITHOUT and "\n= fix:" in case.kept.replace("  =", "\n=")]
+
+
+def test_there_are_fixes() -> None:
+    assert len(_fixable()) > 5
+
+
+@pytest.mark.parametrize("case", _fixable(), ids=lambda case: str(case.path.relative_to(FIXTURES)))
+def test_a_fix_removes_its_finding_and_brings_no_other(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(tmp_path, dict(case.files()))
+    monkeypatch.chdir(tmp_path)
+    before = lint([Path()], case.overrides())
+    safe = [f for f in before.active if f.fix is not None and f.fix.safe and f.fix.edits]
+    rounds = 0
+    while fixes.apply(lint([Path()], case.overrides())):
+        rounds += 1
+        assert rounds < 10
+    after = lint([Path()], case.overrides())
+    left = [f for f in after.active if f.fix is not None and f.fix.safe and f.fix.edits]
+    assert left == []
+    assert len(list(after.active)) <= len(list(before.active)) - bool(safe)
+    known = {f.rule for f in before.active}
+    assert {f.rule for f in after.active} <= known
