@@ -11,7 +11,7 @@ import trainlint
 
 PACKAGE = Path(trainlint.__file__).parent
 FLOORS = (
-    ("budget", "faults", "findings", "releases"),
+    ("budget", "faults", "findings", "lazy", "releases"),
     ("rule", "targets"),
     ("reading",),
     ("repository",),

@@ -6,10 +6,11 @@ Everything that is read, matched or compared has its bound here. A file that goe
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-_DIGITS = re.compile(r"[0-9]+")
+from trainlint.lazy import regex
+
+_DIGITS = regex(r"[0-9]+")
 
 
 @dataclass(frozen=True)

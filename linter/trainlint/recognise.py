@@ -9,12 +9,12 @@ repository passes it. Settings for a file win over all that.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from trainlint.lazy import regex
 from trainlint.programs.table import PROGRAMS, Program, marked
 from trainlint.reading.values import Field
 
@@ -55,7 +55,7 @@ STRANGERS: dict[str, tuple[Sign, ...]] = {
 """Tools that trainlint does not check, with the signs of their files."""
 
 
-_RUN_LOGS = re.compile(
+_RUN_LOGS = regex(
     r"(?:^|/)(?:wandb/(?:offline-)?run-[^/]+/|mlruns/|lightning_logs/|\.hydra/|checkpoint-\d+/|\.git/)"
     r"|(?:^|/)hparams\.ya?ml$"
 )

@@ -14,11 +14,6 @@ from trainlint.reports import FORMATS
 from trainlint.repository.discover import Excluder
 from trainlint.targets import Cluster, Target, TargetError, parse_target
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 _LONGEST = 500
 """Characters of a message on a setting."""
 RUNTIMES = ("open", "closed")
@@ -123,6 +118,10 @@ def read_settings(file: Path, known: Vocabulary) -> Settings:
 
     Raises SettingsError with file and line for unknown keys, bad values, invalid TOML or an unreadable file.
     """
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
     try:
         with open(file, "rb") as stream:
             content = stream.read(BUDGET.settings + 1)

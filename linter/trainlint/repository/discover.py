@@ -12,19 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
+from trainlint.lazy import regex
 from trainlint.repository import git
 from trainlint.repository.bounds import Bounds, PathError, inside, leads_out, read
 
 if TYPE_CHECKING:
     from trainlint.repository.patterns import Patterns
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 SUFFIXES = (".yaml", ".yml")
-_TABLE = re.compile(rb"^[ \t]*\[[ \t]*tool[ \t]*\.[ \t]*trainlint\b", re.MULTILINE)
+_TABLE = regex(rb"^[ \t]*\[[ \t]*tool[ \t]*\.[ \t]*trainlint\b", re.MULTILINE)
 FILE_NAMES = ("trainlint.toml", "pyproject.toml")
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", ".tox", ".nox"})
 
@@ -132,6 +128,10 @@ def _has_table(project: Path) -> bool:
             return False
         if len(data) > BUDGET.settings:
             return _TABLE.search(data) is not None
+        if sys.version_info >= (3, 11):
+            import tomllib
+        else:
+            import tomli as tomllib
         tool = tomllib.loads(data.decode("utf-8-sig")).get("tool")
     except OSError:
         return False

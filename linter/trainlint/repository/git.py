@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
+from trainlint.lazy import regex
 from trainlint.repository.bounds import PathError
+
+if TYPE_CHECKING:
+    import subprocess
 
 _SETTINGS = (
     "core.fsmonitor=false",
@@ -37,7 +41,7 @@ _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
 }
-_KEPT = re.compile(r"GIT_CONFIG_(?:GLOBAL|SYSTEM|COUNT|KEY_\d+|VALUE_\d+|PARAMETERS)|GIT_TEST_ASSUME_DIFFERENT_OWNER")
+_KEPT = regex(r"GIT_CONFIG_(?:GLOBAL|SYSTEM|COUNT|KEY_\d+|VALUE_\d+|PARAMETERS)|GIT_TEST_ASSUME_DIFFERENT_OWNER")
 """Variables for git that users set; the others are set by hooks, for one repository and its index."""
 
 PATIENCE = 3
@@ -145,6 +149,8 @@ def _answer(
     git: str, root: Path, arguments: Sequence[str], settings: Sequence[str] = (), *, system: bool = False
 ) -> tuple[int, bytes, str]:
     """Exit code, output and error of one command, started at the root."""
+    import subprocess
+
     settings = [part for setting in (*_SETTINGS, *settings) for part in ("-c", setting)]
     process = subprocess.Popen(
         [git, "--no-pager", "--no-replace-objects", *settings, *arguments],
@@ -164,6 +170,8 @@ def _answer(
 
 
 def _wait(process: subprocess.Popen[bytes], root: Path) -> tuple[bytes, bytes]:
+    import subprocess
+
     try:
         return process.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from trainlint.lazy import regex
 from trainlint.repository.statements import trees
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
 from trainlint.repository.statements.origins import of_address
@@ -14,7 +15,7 @@ from trainlint.repository.statements.requirement import can_hold
 from trainlint.repository.statements.specifiers import ANY, exact, of_conda_version, of_pip, of_poetry
 from trainlint.repository.statements.trees import Items, Leaf, Table, Tree
 
-_VERSION = re.compile(r"\d[\w.!+-]*")
+_VERSION = regex(r"\d[\w.!+-]*")
 VERSION_FILES = ("VERSION", "version.txt")
 _PLACEHOLDER = "0.0.0"
 """What is written where a plugin takes the version from git."""
