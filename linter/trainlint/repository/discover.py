@@ -78,14 +78,15 @@ def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES, answers: git.A
 
     Raises PathError where git refuses.
     """
-    # Not `:(icase)`: with it git lists nothing in a folder without tracked files.
-    listed = git.listed(folder, [f"*{_in_any_case(suffix)}" for suffix in suffixes], answers)
-    yield from _kept(folder, sorted(_walk(folder, suffixes) if listed is None else listed))
+    wanted = tuple(suffix.lower() for suffix in suffixes)
+    listed = git.listed(folder, wanted, answers)
+    yield from _kept(folder, sorted(_walk(folder, wanted) if listed is None else listed))
 
 
 def files_in(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> list[Path]:
     """The files directly in a folder with one of these suffixes, in the order of their paths."""
-    names = sorted(name for name in os.listdir(folder) if name.lower().endswith(tuple(suffixes)))
+    wanted = tuple(suffix.lower() for suffix in suffixes)
+    names = sorted(name for name in os.listdir(folder) if name.lower().endswith(wanted))
     return list(_kept(folder, (folder / name for name in names)))
 
 
@@ -173,11 +174,7 @@ class _Workspaces:
         return self._known[folder]
 
 
-def _in_any_case(suffix: str) -> str:
-    return "".join(f"[{letter.lower()}{letter.upper()}]" if letter.isalpha() else letter for letter in suffix)
-
-
-def _walk(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
+def _walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
     for root, folders, names in os.walk(folder):
         if "pyvenv.cfg" in names:
             folders.clear()
@@ -185,7 +182,7 @@ def _walk(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         for name in names:
             file = Path(root, name)
-            if name.lower().endswith(tuple(suffixes)):
+            if name.lower().endswith(suffixes):
                 yield file
 
 

@@ -301,12 +301,16 @@ class Repository:
         """All YAML files of the workspace."""
         return self.files_named(SUFFIXES)
 
+    @property
+    def git(self) -> Answers:
+        """What git has said in this run."""
+        return self.run.once("git", Answers)
+
     def files_named(self, suffixes: Sequence[str]) -> list[Path]:
         """All files of the workspace whose names have one of these endings (scripts, requirements)."""
         key = tuple(suffixes)
         if key not in self._listed:
-            answers = self.run.once("git", Answers)
-            found = files_below(self.root, key, answers) if self.whole else files_in(self.root, key)
+            found = files_below(self.root, key, self.git) if self.whole else files_in(self.root, key)
             self._listed[key] = [file for file in found if not self.exclude.excludes(file)]
         return self._listed[key]
 

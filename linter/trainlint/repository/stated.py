@@ -13,6 +13,7 @@ import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -451,8 +452,10 @@ def statements_in(repository: Repository) -> Statements:
         if top == root:
             return Statements(top, repository.files_named, repository.note, repository.companion)
         # Workspaces within one git repository look at the same files.
+        listing: Listing = partial(files_below, top, answers=repository.git)
         return repository.run.once(
-            ("statements", top), lambda: Statements(top, None, repository.note, repository.companion)
+            ("statements", top),
+            lambda: Statements(top, listing, repository.note, repository.companion),
         )
 
     return repository.once("statements", made)
