@@ -34,6 +34,7 @@ FLOORS = (
     ("engine",),
     ("__init__",),
     ("resolve",),
+    ("checking",),
     ("action", "cli", "__main__"),
 )
 """From the ground up; what stands on one floor may import each other."""
@@ -118,7 +119,7 @@ def test_no_circle() -> None:
 
 READERS = {
     *("repository.bounds", "repository.git", "repository.discover"),
-    *("settings", "baseline", "engine", "fixes", "action", "cli"),
+    *("settings", "baseline", "engine", "fixes", "action", "checking"),
 }
 """Who opens files or asks what is there: by what the user named, or through bounds.py."""
 OWN_DATA = {"programs.torchtune.facts", "programs.kubeflow.facts.crds", "training.limits", "training.declarations"}

@@ -30,7 +30,6 @@ from trainlint.repository.discover import (
     workspace_of,
 )
 from trainlint.repository.files import Repository, Shared, Source, display_path
-from trainlint.repository.stated import statements_in
 from trainlint.rule import Rule, rules_of, selected
 from trainlint.settings import Overrides, Settings, SettingsError, read_settings
 from trainlint.suppressions import Suppressed
@@ -83,6 +82,8 @@ class Workspace:
         named = self._named_target(program, path)
         if named is not None:
             return named
+        from trainlint.repository.stated import statements_in
+
         stated = statements_in(self.repository).stated(path, program)
         if stated.how is How.STATED:
             return Target(stated.versions, stated.origin, How.STATED)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from trainlint.budget import BUDGET
 from trainlint.findings import Severity, Stage, did_you_mean
@@ -55,8 +56,7 @@ class Settings:
         return named[-1] if named else None
 
 
-@dataclass(frozen=True)
-class PathOverride:
+class PathOverride(NamedTuple):
     """One of the `[[overrides]]`: settings for the files of some paths."""
 
     paths: tuple[str, ...]
@@ -100,8 +100,7 @@ class Overrides:
         )
 
 
-@dataclass(frozen=True)
-class Vocabulary:
+class Vocabulary(NamedTuple):
     """The names that settings may use."""
 
     programs: Collection[str]

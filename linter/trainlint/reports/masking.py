@@ -358,4 +358,4 @@ def _fix(fix: Fix | None, said: Callable[[str], str]) -> Fix | None:
     if fix is None:
         return None
     clean = all(said(edit.replacement) == edit.replacement for edit in fix.edits)
-    return replace(fix, title=said(fix.title), edits=fix.edits if clean else ())
+    return fix._replace(title=said(fix.title), edits=fix.edits if clean else ())

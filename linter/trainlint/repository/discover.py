@@ -6,10 +6,9 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainlint.budget import BUDGET
 from trainlint.lazy import regex
@@ -29,8 +28,7 @@ class MissingPath(PathError):
     """A named path does not exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A file to check, with its workspace; `path` is the named path that led to it, `start` that path's workspace."""
 
     file: Path

@@ -7,10 +7,9 @@ import os
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from trainlint.budget import BUDGET
 from trainlint.reading.text import Text, Undecodable, decode
@@ -25,8 +24,7 @@ T = TypeVar("T")
 Cause: TypeAlias = Literal["syntax", "encoding", "budget"]
 
 
-@dataclass(frozen=True)
-class Trouble:
+class Trouble(NamedTuple):
     """Why a file could not be read to its end, at which 1-based line and column, and what to do, if that is known."""
 
     message: str

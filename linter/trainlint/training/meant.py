@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainlint.releases import version_tuple
 from trainlint.repository.stated import Stated, Statements, allows, statements_in
@@ -22,8 +21,7 @@ RECENT = timedelta(days=730)
 """Where nothing is stated, a file may be for any known release of this time before the newest."""
 
 
-@dataclass(frozen=True)
-class KnownReleases:
+class KnownReleases(NamedTuple):
     """The known releases of a package, oldest first, with their dates and the packages they require."""
 
     package: str

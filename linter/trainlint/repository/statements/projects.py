@@ -47,7 +47,7 @@ def read_pyproject(page: Page) -> Iterator[Statement | Include]:
     found += [*_pixi(page, tool.table("pixi"))]
     yield from found
     for statement in _requirements(page, uv.at("constraint-dependencies"), ""):
-        yield replace(statement, form=Form.CONSTRAINTS)
+        yield statement._replace(form=Form.CONSTRAINTS)
     yield from _dynamic(page, root)
 
 
@@ -56,7 +56,7 @@ def read_uv(page: Page) -> Iterator[Statement]:
     root = trees.toml(page.content)
     for key in ("constraint-dependencies", "override-dependencies"):
         for statement in _requirements(page, root.at(key), ""):
-            yield replace(statement, form=Form.CONSTRAINTS)
+            yield statement._replace(form=Form.CONSTRAINTS)
 
 
 def _requirements(page: Page, tree: Tree | None, extra: str) -> Iterator[Statement]:
@@ -71,7 +71,7 @@ def _replaced(found: list[Statement], by: list[Statement]) -> list[Statement]:
     kept = [statement for statement in found if statement.package not in packages]
     for statement in by:
         extras = groups[statement.package] or {""}
-        kept.append(statement if statement.extra or "" in extras else replace(statement, extra=min(extras)))
+        kept.append(statement if statement.extra or "" in extras else statement._replace(extra=min(extras)))
     return kept
 
 
