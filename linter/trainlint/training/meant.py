@@ -89,17 +89,16 @@ def _bounded(
 
 def _bounds_from_dependants(statements: Statements, near: str, package: str) -> Iterator[tuple[SpecifierSet, str]]:
     """The versions of this package that programs with a stated release require."""
-    from packaging.specifiers import SpecifierSet
-
-    for program in DISTRIBUTIONS:
-        other = known_releases(program)
-        if other.package == package:
+    for program, distribution in DISTRIBUTIONS.items():
+        if distribution == package:
             continue
-        found = statements.stated(near, other.package)
+        found = statements.stated(near, distribution)
         if found.how is How.STATED and len(found.versions) == 1:
             speaking = declarations(program).in_force(found.versions[0]).releases
-            bounds = [other.bounds(name).get(package) for name in speaking]
+            bounds = [known_releases(program).bounds(name).get(package) for name in speaking]
             if len(bounds) == 1 and bounds[0]:
+                from packaging.specifiers import SpecifierSet
+
                 yield SpecifierSet(bounds[0]), found.origin
 
 
