@@ -9,14 +9,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from trainlint.programs import ProgramModule
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """A program that gives verdicts on another program's files.
 
     `releases` are the known ones, oldest first, that a target may name; without them the other program's target counts.

@@ -17,7 +17,6 @@ are in programs/PROGRAM/limits.txt.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from trainlint.findings import Stage
+from trainlint.lazy import regex
 from trainlint.reading.scalars import Dialect, Plain, plain_value
 from trainlint.reading.values import UNKNOWN
 
@@ -71,7 +71,7 @@ class Term:
         return None if answer is None else answer != self.negated
 
 
-_TERM = re.compile(r"(!?)([\w.|]+)(?:(\?)|(=|!=|\?!=|#>|#<|>|<|~)(.*))?")
+_TERM = regex(r"(!?)([\w.|]+)(?:(\?)|(=|!=|\?!=|#>|#<|>|<|~)(.*))?")
 
 
 @cache
@@ -159,9 +159,9 @@ def refused(
             )
 
 
-_PART = re.compile(r"\[(\S+)\]\n|(\S.*)\n {4}(?!-> )(.+)\n(?: {4}-> (.+)\n)?")
-_LIMIT = re.compile(r"(?=[\d.])(\d+(?:\.\d+)+)?(\.\.)?(\d+(?:\.\d+)+)?( converted)?(?: (\w+))?: (.+)")
-_PLACE = re.compile(r"@\(([\w.|]*)\) ?|@(!?([\w.|]+))")
+_PART = regex(r"\[(\S+)\]\n|(\S.*)\n {4}(?!-> )(.+)\n(?: {4}-> (.+)\n)?")
+_LIMIT = regex(r"(?=[\d.])(\d+(?:\.\d+)+)?(\.\.)?(\d+(?:\.\d+)+)?( converted)?(?: (\w+))?: (.+)")
+_PLACE = regex(r"@\(([\w.|]*)\) ?|@(!?([\w.|]+))")
 
 
 @cache

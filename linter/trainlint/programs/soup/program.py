@@ -7,11 +7,11 @@ it.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from trainlint.lazy import regex
 from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.soup.facts import TRAIN, SoupFacts, facts_of
 from trainlint.reading.document import Document
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from trainlint.training.declarations import Spec
 
 SECTIONS = {"data": "DataConfig", "training": "TrainingConfig", "eval": "EvalConfig", "advise": "AdviseConfig"}
-_HOSTED_RUNNER = re.compile(r"(?:ubuntu|windows|macos)-(?:latest|[0-9.]+)(?:-arm)?")
+_HOSTED_RUNNER = regex(r"(?:ubuntu|windows|macos)-(?:latest|[0-9.]+)(?:-arm)?")
 _HERE = frozenset(
     "accelerate env exec launch nohup pdm pipenv pixi poetry python python3 run rye sudo time torchrun uv uvx".split()
 )
-_ACCELERATOR = re.compile(r"gpu|nvidia|amd\.com|mig-|tpu|neuron|habana")
+_ACCELERATOR = regex(r"gpu|nvidia|amd\.com|mig-|tpu|neuron|habana")
 
 
 class SoupFile:

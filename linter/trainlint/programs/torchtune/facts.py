@@ -16,12 +16,13 @@ torchtune-configs.json     `configs`: for each shipped config its list of keys (
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from trainlint.lazy import regex
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -60,9 +61,7 @@ LORA_PARAMETERS = (
 )  # fmt: skip
 """Parameters that only LoRA's model builders have."""
 
-TIED_OUTPUT = re.compile(
-    r"torchtune\.models\.(?:llama3_2\.q?lora_llama3_2|qwen2_5\.q?lora_qwen2_5_(?:0_5b|1_5b|3b))(?:_|$)"
-)
+TIED_OUTPUT = regex(r"torchtune\.models\.(?:llama3_2\.q?lora_llama3_2|qwen2_5\.q?lora_qwen2_5_(?:0_5b|1_5b|3b))(?:_|$)")
 """Model builders that refuse apply_lora_to_output: their output layer is the embedding.
 
 Source: the lora builders of torchtune.models, 0.4.0 to 0.6.1, those of 0.6.1 called on meta tensors.

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeAlias
 
 from trainlint.findings import Finding, Severity
+from trainlint.lazy import regex
 from trainlint.programs import ProgramModule
 from trainlint.programs.kubeflow.facts.release import LORA_ARG
 from trainlint.programs.torchtune.command import Arg, TuneRun, config_word, filled_in
@@ -65,8 +66,8 @@ MAX_VALUES = 20_000
 _KNOWN = KnownReleases("torchtune", RELEASES, DATES, lambda release: {})
 
 _KUBEFLOW = "trainer.kubeflow.org"
-_OTHER_LAUNCHER = re.compile(r"(?:.*/)?(?:torchrun|srun|mpirun|accelerate|deepspeed|ray)$|(?:RANK|WORLD_SIZE)=")
-_OWN_LAYOUT = re.compile(r"(?:^|/)recipes/configs/")
+_OTHER_LAUNCHER = regex(r"(?:.*/)?(?:torchrun|srun|mpirun|accelerate|deepspeed|ray)$|(?:RANK|WORLD_SIZE)=")
+_OWN_LAYOUT = regex(r"(?:^|/)recipes/configs/")
 _REGISTRY = "_recipe_registry.py"
 
 

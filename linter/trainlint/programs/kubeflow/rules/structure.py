@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.findings import Finding, Stage, did_you_mean, shortened, some_of
+from trainlint.lazy import regex
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.crd_walk import Defect, DefectKind, dotted
 from trainlint.programs.kubeflow.facts.admission import MANAGERS, MOVED, OVERRIDES, POLICIES, TORCH_PROCESS_WORDS
@@ -18,8 +19,8 @@ from trainlint.rule import rule
 if TYPE_CHECKING:
     from trainlint.programs.kubeflow.facts.crds import Kind
 
-_JOB_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.+", re.ASCII)
+_JOB_NAME = regex(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
+_URI = regex(r"[A-Za-z][A-Za-z0-9+.-]*://.+", re.ASCII)
 _LONGEST_GENERATED = 58
 _LARGEST_ANNOTATIONS = 256 * 1024
 
