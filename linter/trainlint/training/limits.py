@@ -11,8 +11,9 @@ on an unknown value does not hold. `rl sample_packing` holds when both are set t
     a~x       the text of a contains x, in any case
 
 `true` and `false` are the booleans themselves. `a.b` is a key of the section `a`. A word before the colon (`start`,
-`prepare`, `train`, `save`) says when the program refuses, where that is later than its rule says. A program's limits
-are in programs/PROGRAM/limits.txt.
+`prepare`, `train`, `save`) says when the program refuses, where that is later than its rule says. `{}` in a message or
+help is the last part of the name of the setting that the finding points at. A program's limits are in
+programs/PROGRAM/limits.txt.
 """
 
 from __future__ import annotations
@@ -114,13 +115,21 @@ class Limit:
         return all(term.test(reading) is True for term in terms_of(self.when))
 
     def place(self, reading: Reading) -> Field:
+        """Where the setting to point at is written."""
+        return reading.place(self.pointed(reading))
+
+    def pointed(self, reading: Reading) -> str:
         """The setting to point at: of several the first that is true; if none is written, one of the condition."""
         names = self.at.split("|")
         written = [name for name in names if _is_written(reading, name) and reading.data(name) is not None]
         if not written and self.at:
             named = [name for term in terms_of(self.when) for name in term.names]
             written = [name for name in named if _is_written(reading, name)]
-        return reading.place(next((name for name in written if is_true(reading.data(name))), (written or names)[0]))
+        return next((name for name in written if is_true(reading.data(name))), (written or names)[0])
+
+    def names(self, reading: Reading) -> frozenset[str]:
+        """The settings of the condition that are written in the file."""
+        return frozenset(n for term in terms_of(self.when) for n in term.names if _is_written(reading, n))
 
     def applies_to(self, release: str, order: Sequence[str]) -> bool:
         """The limit is one of this release; `order` has the known releases, oldest first."""
@@ -149,11 +158,22 @@ def refused(
     for limit in limits:
         seen = converted if limit.converted and converted is not None else reading
         if limit.holds(seen):
-            place = limit.place(seen)
+            name = limit.pointed(seen)
+            place, short = seen.place(name), name.rpartition(".")[2]
             at_key = place.is_sequence or place.is_mapping
-            yield place.finding(
-                limit.message + why, help=limit.help, severity=severity, stage=limit.stage, at_key=at_key
-            )
+            message, help = (text.replace("{}", short) for text in (limit.message, limit.help))
+            yield place.finding(message + why, help=help, severity=severity, stage=limit.stage, at_key=at_key)
+
+
+def independent(limits: Iterable[Limit], reading: Reading) -> Iterator[Limit]:
+    """The limits that hold, without those of a setting in the file, or a term, for which an earlier one holds."""
+    told: set[object] = set()
+    for limit in limits:
+        if limit.holds(reading):
+            about = {*limit.names(reading), *terms_of(limit.when)}
+            if not about & told:
+                yield limit
+            told |= about
 
 
 _PART = re.compile(r"\[(\S+)\]\n|(\S.*)\n {4}(?!-> )(.+)\n(?: {4}-> (.+)\n)?")

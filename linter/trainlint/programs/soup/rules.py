@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, nearest, one_of
 from trainlint.programs.soup.facts import (
     COMPILE_READERS,
+    CSM_DATA,
+    CSM_FIELDS,
+    CSM_LORA,
     MAX_GPUS,
     MINIMUM_ACCELERATE,
     MINIMUM_TORCH,
@@ -16,12 +19,18 @@ from trainlint.programs.soup.facts import (
     ZERO3_UNCHECKED,
     SoupFacts,
 )
-from trainlint.programs.soup.program import SoupCommand, SoupConfig, SoupRun, SoupStack, SoupTraining
+from trainlint.programs.soup.program import SoupCommand, SoupConfig, SoupRun, SoupStack, SoupTraining, unknown_keys
+from trainlint.programs.soup.values import wrong_collections, wrong_texts, wrong_types
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 from trainlint.training.limits import refused
-from trainlint.training.pydantic_types import Refusal, Schema, model_refusals, refusals, wanted
+from trainlint.training.pydantic_types import Schema, model_refusals
 
+CSM_TABLES = (
+    ("training", "TrainingConfig", CSM_FIELDS),
+    ("training.lora", "LoraConfig", CSM_LORA),
+    ("data", "DataConfig", CSM_DATA),
+)
 _SHARDING_KEYS = ("fsdp", "deepspeed", "gpus", "nodes")
 _FOREIGN_PRESETS = {
     "fsdp": "full_shard",
@@ -179,15 +188,15 @@ def compile_without_fsdp(run: SoupRun) -> Iterator[Finding]:
         )
 
 
-@rule("FS307", "soup-compile-backend", stage=Stage.LOAD)
-def compile_backend(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+@rule("FS307", "soup-compile-backend", stage=Stage.START)
+def compile_backend(config: SoupConfig) -> Iterator[Finding]:
     """`use_fsdp2_compile` is set with a backend other than transformers.
 
     `soup train` refuses it whatever the command line says: unsloth and mlx compile in their own way.
 
     Source: Soup 0.27 and later, utils/fsdp.py, validate_fsdp2_compile_config.
     """
-    yield from refused(facts.limits["compile"], config)
+    yield from refused(config.refusals("compile"), config)
 
 
 @rule("FS308", "soup-compile-not-read", stage=Stage.RUN, severity=Severity.WARNING)
@@ -263,7 +272,7 @@ def quant_storage(run: SoupRun, facts: SoupFacts) -> Iterator[Finding]:
 
 
 @rule("FS311", "soup-stream-layers", stage=Stage.LOAD)
-def stream_layers(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+def stream_layers(config: SoupConfig) -> Iterator[Finding]:
     """`stream_layers` is combined with a setting that it excludes.
 
     Streaming builds the model without its weights and loads them layer by layer, so nothing may change or shard those
@@ -272,11 +281,11 @@ def stream_layers(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, the validator of stream_layers.
     """
-    yield from refused(facts.limits["streaming"], config)
+    yield from refused(config.refusals("streaming"), config)
 
 
 @rule("FS312", "soup-relora", stage=Stage.LOAD)
-def relora(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+def relora(config: SoupConfig) -> Iterator[Finding]:
     """`relora_steps` is combined with a setting that it excludes.
 
     From 0.76 each restart of ReLoRA merges the adapter into the base weights, which must be plain and writable: no
@@ -285,18 +294,18 @@ def relora(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, the validator of relora_steps.
     """
-    yield from refused(facts.limits["relora"], config)
+    yield from refused(config.refusals("relora"), config)
 
 
-@rule("FS313", "soup-pipeline-stages", stage=Stage.LOAD)
-def pipeline_stages(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+@rule("FS313", "soup-pipeline-stages", stage=Stage.START)
+def pipeline_stages(config: SoupConfig) -> Iterator[Finding]:
     """`parallelism: pipeline` has fewer than two stages.
 
     `soup train` stops, also where pipeline_stages is left out, since its default is 1.
 
     Source: Soup 0.27 and later, utils/pipeline.py, validate_pipeline_config.
     """
-    yield from refused(facts.limits["pipeline"], config)
+    yield from refused(config.refusals("pipeline"), config)
 
 
 @rule("FS314", "soup-pipeline-gpus", stage=Stage.START)
@@ -347,7 +356,7 @@ def sharding_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, config/unknown_keys.py.
     """
-    for entry, _ in _unknown_keys(config, facts):
+    for entry, _, _ in unknown_keys(config):
         if _about_sharding(entry.name):
             flag = next((f"--{key}" for key in _SHARDING_KEYS if entry.name.lower().startswith(key)), "--gpus")
             yield entry.finding(
@@ -368,7 +377,7 @@ def unknown_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, config/unknown_keys.py.
     """
-    for entry, table in _unknown_keys(config, facts):
+    for entry, table, _ in unknown_keys(config):
         if not _about_sharding(entry.name):
             yield entry.finding(
                 f"{_section(table)} has no key {entry.name}: {_outcome(facts)}",
@@ -386,21 +395,13 @@ def staged_field(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.76.1 and 0.77.0, config/staged_fields.py.
     """
-    for name, spec in facts.staged.items():
-        place = config.place(name)
-        if place.node is None or place.is_unknown or place.is_null:
-            continue
-        if facts.staged_field is not None and place.written != "" and config.data(name) != spec.default:
-            yield place.finding(
-                f"{name} has no effect yet",
-                help="remove it",
-                severity=facts.staged_field,
-                at_key=True,
-            )
+    for name in config.staged if facts.staged_field else ():
+        message = f"{name} has no effect yet"
+        yield config.place(name).finding(message, help="remove it", severity=facts.staged_field, at_key=True)
 
 
 @rule("FS323", "soup-field-value", stage=Stage.LOAD)
-def field_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+def field_value(config: SoupConfig) -> Iterator[Finding]:
     """A value has the wrong type, is not one of the field's words, or is out of its bounds.
 
     Soup first checks its file with pydantic. Text that is a number counts as a number (`2e-5`), text like "yes" as a
@@ -408,24 +409,11 @@ def field_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py.
     """
-    for refusal in _refused_values(config, facts):
+    for refusal in wrong_types(config):
         place = refusal.place
         written = place.written or ("null" if place.is_null else "this")
         hint = did_you_mean(place.written, refusal.choices)
         yield place.finding(f"{place.name} must be {refusal.wanted}, not {refusal.got or written}", help=hint)
-
-
-def _refused_values(config: SoupConfig, facts: SoupFacts) -> Iterator[Refusal]:
-    schema = Schema(facts.fields, lambda _: None)
-    found = list(model_refusals(config.field, facts.fields("SoupConfig"), schema))
-    if config.field.get("lora").node is not None:
-        found += refusals(config.field.get("lora"), facts.fields("TrainingConfig")["lora"], schema)
-    yield from (refusal for refusal in found if not refusal.missing)
-    for table, section in (("TrainingConfig", "training"), ("DataConfig", "data"), ("ShipConfig", "eval.ship")):
-        for name in sorted(facts.strict & facts.fields(table).keys()):
-            place, spec = config.place(f"{section}.{name}"), facts.fields(table)[name]
-            if type(place.plain) in ((int, float) if "bool" in spec.types else (bool,)):
-                yield Refusal(place, wanted(spec))
 
 
 @rule("FS324", "soup-missing-field", stage=Stage.LOAD)
@@ -460,7 +448,7 @@ def lora_twice(config: SoupConfig) -> Iterator[Finding]:
 
 
 @rule("FS326", "soup-quantization-settings", stage=Stage.LOAD)
-def quantization_settings(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+def quantization_settings(config: SoupConfig) -> Iterator[Finding]:
     """A setting excludes this quantization, or needs one.
 
     The default is 4bit, so everything that trains the weights themselves needs an explicit `quantization: none`:
@@ -470,11 +458,11 @@ def quantization_settings(config: SoupConfig, facts: SoupFacts) -> Iterator[Find
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, utils/galore.py.
     """
-    yield from refused(facts.limits["quantization"], config)
+    yield from refused(config.refusals("quantization"), config)
 
 
 @rule("FS327", "soup-setting-needs", stage=Stage.LOAD)
-def setting_needs(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+def setting_needs(config: SoupConfig) -> Iterator[Finding]:
     """A setting needs another one: a task, a switch, a data format.
 
     Soup refuses settings that would have no effect, such as grpo_variant in a task other than grpo, stream_source
@@ -483,7 +471,7 @@ def setting_needs(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py; each pair was tried on each release.
     """
-    yield from refused(facts.limits["needs"], config)
+    yield from refused(config.refusals("needs"), config)
 
 
 @rule("FS328", "soup-refused-value", stage=Stage.LOAD)
@@ -496,13 +484,129 @@ def refused_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, utils/optimizer_zoo.py.
     """
-    yield from refused(facts.limits["values"], config)
+    yield from refused(config.refusals("values"), config)
     optimizer = config.setting("training.optimizer")
     if optimizer.known_and(lambda name: isinstance(name, str) and name.lower() not in facts.optimizers):
         yield optimizer.finding(
             f"Soup {facts.release} has no optimizer {optimizer}",
             help=did_you_mean(str(optimizer), facts.optimizers) or "write another optimizer, such as adamw_torch",
         )
+
+
+@rule("FS333", "soup-backend-settings", stage=Stage.LOAD)
+def backend_settings(config: SoupConfig) -> Iterator[Finding]:
+    """The backend does not train this task, or does not have this setting.
+
+    Backend mlx trains sft alone, from 0.77 on also dpo, orpo, simpo and kto. From 0.76 on backend unsloth is refused in
+    the tasks whose trainer has no setup for it, and settings that a backend would ignore are refused, among them
+    moe_lora, freeze_layers, rope_scaling_type and loraplus_lr_ratio.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py; use_liger and quantization_aware also in commands/train.py.
+    """
+    yield from refused(config.refusals("backends"), config)
+
+
+@rule("FS334", "soup-task-settings", stage=Stage.LOAD)
+def task_settings(config: SoupConfig) -> Iterator[Finding]:
+    """The trainer of this task or modality does not have this setting.
+
+    Many settings act only in the trainer of sft. Up to 0.75 most of them are accepted and ignored elsewhere; later
+    releases refuse the file: use_liger, use_flash_attn, freeze_layers, rope_scaling_type, from 0.77 neftune_alpha and
+    use_mod. Batch sizes that a task cannot train with are refused too.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py; use_ring_attention in commands/train.py.
+    """
+    yield from refused(config.refusals("tasks"), config)
+
+
+@rule("FS335", "soup-whole-weights", stage=Stage.LOAD)
+def whole_weights(config: SoupConfig) -> Iterator[Finding]:
+    """A setting does not go together with training the weights themselves.
+
+    lora.r of 0 trains the whole model, unfrozen_parameters and lisa_enabled parts of it, expand_layers new layers.
+    Each needs plain weights (`quantization: none`, the default is 4bit), backend transformers and modality text, and
+    excludes the others and everything about LoRA.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py, the validators of these settings.
+    """
+    yield from refused(config.refusals("full"), config)
+
+
+@rule("FS336", "soup-lora-settings", stage=Stage.LOAD)
+def lora_settings(config: SoupConfig) -> Iterator[Finding]:
+    """LoRA settings exclude each other, or have no effect here.
+
+    DoRA, VeRA and OLoRA exclude each other, and a few have their own ways to start. LoRA+ and LoRA-FA need an adapter
+    with trainable matrices; moe_lora needs a trainer that builds one.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py.
+    """
+    yield from refused(config.refusals("lora"), config)
+
+
+@rule("FS337", "soup-data-settings", stage=Stage.LOAD)
+def data_settings(config: SoupConfig) -> Iterator[Finding]:
+    """Settings of `data` exclude each other, or need another task or format.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py.
+    """
+    yield from refused(config.refusals("data"), config)
+
+
+@rule("FS338", "soup-text", stage=Stage.LOAD)
+def text(config: SoupConfig) -> Iterator[Finding]:
+    """A text is empty, too long, or has a form that Soup refuses.
+
+    Functions are named as `module.path:function`, a chat template may not include other files, a judge is an ollama or
+    https URL. Paths such as tokenized_path must lie below the folder in which Soup is started: one that climbs out of
+    it is refused; an absolute one is reported as a warning, since it may lie there.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py; utils/data_pipeline.py, agent_rollout.py, eval/gate.py.
+    """
+    for wrong in wrong_texts(config):
+        yield wrong.finding(None if wrong.certain else Severity.WARNING)
+
+
+@rule("FS339", "soup-list", stage=Stage.LOAD)
+def collection(config: SoupConfig) -> Iterator[Finding]:
+    """A list or mapping has too few, too many, repeated or wrong entries.
+
+    Weights must add up to 1, names be different, regular expressions be valid and quick to match.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py; utils/data_pipeline.py, classifier.py, mole_routing.py.
+    """
+    for wrong in wrong_collections(config):
+        yield wrong.finding()
+
+
+@rule("FS341", "soup-csm", stage=Stage.LOAD)
+def csm(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+    """A setting has no place in the training of a Sesame CSM model.
+
+    tts_family sesame_csm has a trainer of its own, from 0.77 on. It takes data of the format audio, no quantization,
+    and only the settings that each training has.
+
+    Source: Soup 0.77.0, utils/csm.py, validate_csm_config.
+    """
+    chosen = config.setting("task").is_("tts") and config.setting("training.tts_family").is_("sesame_csm")
+    if not (facts.csm and chosen):
+        return
+    for name, wanted in (("backend", "transformers"), ("data.format", "audio"), ("training.quantization", "none")):
+        place = config.setting(name)
+        if place.given and place.known not in (wanted, None):
+            at = place if place.field.node is not None else config.setting("training.tts_family")
+            yield at.finding(f"tts_family: sesame_csm needs {name}: {wanted}", help=f"set {name}: {wanted}")
+            return
+    checkpointing = config.place("training.gradient_checkpointing")
+    if isinstance(config.data("training.gradient_checkpointing"), str):
+        message = "tts_family: sesame_csm needs gradient_checkpointing: true or false"
+        yield checkpointing.finding(message, help="write true or false")
+    for section, table, taken in CSM_TABLES:
+        for name in facts.fields(table):
+            setting = f"{section}.{name}"
+            if name not in taken and config.is_other(setting):
+                message = f"tts_family: sesame_csm does not take {setting}"
+                yield config.place(setting).finding(message, help=f"remove {name}", at_key=True)
 
 
 @rule("FS330", "soup-command-line", stage=Stage.START)
@@ -583,25 +687,6 @@ def versions(stack: SoupStack, facts: SoupFacts) -> Iterator[Finding]:
 
 
 # what several rules share
-
-
-def _unknown_keys(config: SoupConfig, facts: SoupFacts) -> Iterator[tuple[Field, str]]:
-    """The keys that their section does not have, with the section's model."""
-    for entry, table in _unknown_below(config.field, "SoupConfig", facts):
-        if table != "SoupConfig" or entry.name != "lora":
-            yield entry, table
-    yield from _unknown_below(config.field.get("lora"), "LoraConfig", facts)
-
-
-def _unknown_below(section: Field, table: str, facts: SoupFacts) -> Iterator[tuple[Field, str]]:
-    fields = facts.fields(table)
-    for entry in section.entries():
-        if entry.name not in fields:
-            yield entry, table
-            continue
-        for kind in fields[entry.name].types:
-            if facts.fields(kind):
-                yield from _unknown_below(entry, kind, facts)
 
 
 def _about_sharding(name: str) -> bool:
