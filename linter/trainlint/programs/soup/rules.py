@@ -21,6 +21,7 @@ from trainlint.programs.soup.facts import (
 )
 from trainlint.programs.soup.program import SoupCommand, SoupConfig, SoupRun, SoupStack, SoupTraining, unknown_keys
 from trainlint.programs.soup.values import wrong_collections, wrong_texts, wrong_types
+from trainlint.reading.document import Alias
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 from trainlint.training.limits import refused
@@ -31,6 +32,8 @@ CSM_TABLES = (
     ("training.lora", "LoraConfig", CSM_LORA),
     ("data", "DataConfig", CSM_DATA),
 )
+YAML_TAG = "tag:yaml.org,2002:"
+YAML_TAGS = ("!", "null", "bool", "int", "float", "binary", "timestamp", "omap", "pairs", "set", "str", "seq", "map")
 _SHARDING_KEYS = ("fsdp", "deepspeed", "gpus", "nodes")
 _FOREIGN_PRESETS = {
     "fsdp": "full_shard",
@@ -607,6 +610,28 @@ def csm(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
             if name not in taken and config.is_other(setting):
                 message = f"tts_family: sesame_csm does not take {setting}"
                 yield config.place(setting).finding(message, help=f"remove {name}", at_key=True)
+
+
+@rule("FS342", "soup-yaml", stage=Stage.LOAD)
+def yaml_form(config: SoupConfig) -> Iterator[Finding]:
+    """Soup does not read this YAML: the file has several documents, a tag that is not YAML's own, or a key of no text.
+
+    Soup reads its config with PyYAML's safe loader, which takes one document and knows no tag of Python's, such as
+    `!!python/name:`. A key at the top level must be a text; up to 0.74 a number there ends in an exception.
+
+    Source: Soup 0.73.3 to 0.77.0, config/loader.py; PyYAML 6.
+    """
+    if config.field.document.index:
+        yield config.field.finding("the file has several documents", help="write each config to a file of its own")
+    waiting = [config.field]
+    while waiting:
+        place = waiting.pop()
+        if isinstance(place.node, Alias) or (place.entry is not None and place.entry.use is not None):
+            continue
+        tag = place.target.tag if place.target is not None else None
+        if tag is not None and tag.removeprefix(YAML_TAG) not in YAML_TAGS:
+            yield place.finding(f"Soup does not know the tag {tag}", help="remove the tag")
+        waiting += [*place.entries(), *place.items()]
 
 
 @rule("FS330", "soup-command-line", stage=Stage.START)
