@@ -127,6 +127,10 @@ class Limit:
             written = [name for name in named if _is_written(reading, name)]
         return next((name for name in written if is_true(reading.data(name))), (written or names)[0])
 
+    def named(self, text: str, reading: Reading) -> str:
+        """The message or the help, with the name of the setting to point at."""
+        return text.replace("{}", self.pointed(reading).rpartition(".")[2])
+
     def names(self, reading: Reading) -> frozenset[str]:
         """The settings of the condition that are written in the file."""
         return frozenset(n for term in terms_of(self.when) for n in term.names if _is_written(reading, n))
@@ -158,22 +162,38 @@ def refused(
     for limit in limits:
         seen = converted if limit.converted and converted is not None else reading
         if limit.holds(seen):
-            name = limit.pointed(seen)
-            place, short = seen.place(name), name.rpartition(".")[2]
-            at_key = place.is_sequence or place.is_mapping
-            message, help = (text.replace("{}", short) for text in (limit.message, limit.help))
-            yield place.finding(message + why, help=help, severity=severity, stage=limit.stage, at_key=at_key)
+            yield told(limit, seen, severity=severity, why=why)
 
 
-def independent(limits: Iterable[Limit], reading: Reading) -> Iterator[Limit]:
-    """The limits that hold, without those of a setting in the file, or a term, for which an earlier one holds."""
-    told: set[object] = set()
+def told(
+    limit: Limit, reading: Reading, also: Iterable[Limit] = (), *, severity: Severity | None = None, why: str = ""
+) -> Finding:
+    """The finding for a limit that holds, with the places of others that hold for the same settings."""
+    place = limit.place(reading)
+    related = [other.place(reading).relate(other.named(other.message, reading)) for other in also]
+    return place.finding(
+        limit.named(limit.message, reading) + why,
+        help=limit.named(limit.help, reading),
+        severity=severity,
+        stage=limit.stage,
+        at_key=place.is_sequence or place.is_mapping,
+        related=tuple(dict.fromkeys(one for some in related for one in some)),
+    )
+
+
+def grouped(limits: Iterable[Limit], reading: Reading) -> list[list[Limit]]:
+    """The limits that hold; those of the same setting in the file, or with the same term, together."""
+    groups: list[tuple[list[Limit], set[object]]] = []
     for limit in limits:
         if limit.holds(reading):
             about = {*limit.names(reading), *terms_of(limit.when)}
-            if not about & told:
-                yield limit
-            told |= about
+            group = next((group for group in groups if group[1] & about), None)
+            if group is None:
+                groups.append(([limit], about))
+            else:
+                group[0].append(limit)
+                group[1].update(about)
+    return [found for found, _ in groups]
 
 
 _PART = re.compile(r"\[(\S+)\]\n|(\S.*)\n {4}(?!-> )(.+)\n(?: {4}-> (.+)\n)?")

@@ -39,10 +39,11 @@ from trainlint.repository.invocations import Invocation, invocations_in, named_f
 from trainlint.repository.shell import Word
 from trainlint.repository.stated import Pinned, pinned
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import Data, Limit, data_of, independent
+from trainlint.training.limits import Data, Limit, data_of, grouped, told
 from trainlint.training.pydantic_types import as_boolean, as_number
 
 if TYPE_CHECKING:
+    from trainlint.findings import Finding
     from trainlint.programs import Surroundings, Views
     from trainlint.training.declarations import Spec
 
@@ -132,13 +133,15 @@ class SoupConfig:
         return place.node is not None and spec is not None and found is not UNKNOWN and found != spec.default
 
     @cached_property
-    def _refusals(self) -> tuple[Limit, ...]:
-        """The limits that hold, without the consequences of another."""
-        return tuple(independent((limit for some in self.facts.limits.values() for limit in some), self))
+    def _refusals(self) -> list[list[Limit]]:
+        """The limits that hold, those of one mistake together."""
+        return grouped((limit for some in self.facts.limits.values() for limit in some), self)
 
-    def refusals(self, section: str) -> Sequence[Limit]:
-        """The limits of a section of limits.txt that hold, without the consequences of another limit."""
-        return [limit for limit in self._refusals if limit in self.facts.limits[section]]
+    def refusals(self, section: str) -> Iterator[Finding]:
+        """A finding for each mistake whose first limit is in this section of limits.txt; the others are related."""
+        for first, *others in self._refusals:
+            if first in self.facts.limits[section]:
+                yield told(first, self, others)
 
     @cached_property
     def staged(self) -> Sequence[str]:
@@ -182,7 +185,8 @@ class SoupConfig:
                     return UNKNOWN
                 around = around.parent
             return spec.default if isinstance(spec.default, (str, bool, int, float)) else None
-        found = data_of(place)
+        # A chat template is Jinja itself: its braces are no template of the file.
+        found = place.written if name == "data.chat_template" and place.written else data_of(place)
         if found in ("", [], {}) and spec.name in EMPTY_IS_NULL:
             return None
         return _converted(found, spec) if isinstance(found, (str, bool, int, float)) else found
@@ -633,9 +637,8 @@ def _converted(value: str | bool | int | float, spec: Spec) -> Plain:
         return value if number is None else int(number) if kinds == ["int"] and number.is_integer() else number
     if isinstance(value, bool) and spec.name in ("reward_hack_mitigation", "stream_recompute"):
         return "on" if value else "off"
-    if isinstance(value, str):
-        if spec.name in FOLDED or spec.name == "optimizer":
-            return WORD_ALIASES.get(spec.name, {}).get(value.lower(), value.lower())
+    if isinstance(value, str) and (spec.name in FOLDED or spec.name == "optimizer"):
+        return WORD_ALIASES.get(spec.name, {}).get(value.lower(), value.lower())
     return value
 
 

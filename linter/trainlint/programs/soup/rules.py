@@ -24,7 +24,6 @@ from trainlint.programs.soup.values import wrong_collections, wrong_texts, wrong
 from trainlint.reading.document import Alias
 from trainlint.reading.values import Field
 from trainlint.rule import rule
-from trainlint.training.limits import refused
 from trainlint.training.pydantic_types import Schema, model_refusals
 
 CSM_TABLES = (
@@ -199,7 +198,7 @@ def compile_backend(config: SoupConfig) -> Iterator[Finding]:
 
     Source: Soup 0.27 and later, utils/fsdp.py, validate_fsdp2_compile_config.
     """
-    yield from refused(config.refusals("compile"), config)
+    yield from config.refusals("compile")
 
 
 @rule("FS308", "soup-compile-not-read", stage=Stage.RUN, severity=Severity.WARNING)
@@ -284,7 +283,7 @@ def stream_layers(config: SoupConfig) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, the validator of stream_layers.
     """
-    yield from refused(config.refusals("streaming"), config)
+    yield from config.refusals("streaming")
 
 
 @rule("FS312", "soup-relora", stage=Stage.LOAD)
@@ -297,7 +296,7 @@ def relora(config: SoupConfig) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, the validator of relora_steps.
     """
-    yield from refused(config.refusals("relora"), config)
+    yield from config.refusals("relora")
 
 
 @rule("FS313", "soup-pipeline-stages", stage=Stage.START)
@@ -308,7 +307,7 @@ def pipeline_stages(config: SoupConfig) -> Iterator[Finding]:
 
     Source: Soup 0.27 and later, utils/pipeline.py, validate_pipeline_config.
     """
-    yield from refused(config.refusals("pipeline"), config)
+    yield from config.refusals("pipeline")
 
 
 @rule("FS314", "soup-pipeline-gpus", stage=Stage.START)
@@ -404,7 +403,7 @@ def staged_field(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
 
 @rule("FS323", "soup-field-value", stage=Stage.LOAD)
-def field_value(config: SoupConfig) -> Iterator[Finding]:
+def field_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """A value has the wrong type, is not one of the field's words, or is out of its bounds.
 
     Soup first checks its file with pydantic. Text that is a number counts as a number (`2e-5`), text like "yes" as a
@@ -412,8 +411,11 @@ def field_value(config: SoupConfig) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py.
     """
+    ignored = [config.place(name).path for name in config.staged] if facts.staged_field is Severity.ERROR else []
     for refusal in wrong_types(config):
         place = refusal.place
+        if place.path in ignored:
+            continue
         written = place.written or ("null" if place.is_null else "this")
         hint = did_you_mean(place.written, refusal.choices)
         yield place.finding(f"{place.name} must be {refusal.wanted}, not {refusal.got or written}", help=hint)
@@ -461,7 +463,7 @@ def quantization_settings(config: SoupConfig) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, utils/galore.py.
     """
-    yield from refused(config.refusals("quantization"), config)
+    yield from config.refusals("quantization")
 
 
 @rule("FS327", "soup-setting-needs", stage=Stage.LOAD)
@@ -474,7 +476,7 @@ def setting_needs(config: SoupConfig) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py; each pair was tried on each release.
     """
-    yield from refused(config.refusals("needs"), config)
+    yield from config.refusals("needs")
 
 
 @rule("FS328", "soup-refused-value", stage=Stage.LOAD)
@@ -487,7 +489,7 @@ def refused_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, utils/optimizer_zoo.py.
     """
-    yield from refused(config.refusals("values"), config)
+    yield from config.refusals("values")
     optimizer = config.setting("training.optimizer")
     if optimizer.known_and(lambda name: isinstance(name, str) and name.lower() not in facts.optimizers):
         yield optimizer.finding(
@@ -506,7 +508,7 @@ def backend_settings(config: SoupConfig) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py; use_liger and quantization_aware also in commands/train.py.
     """
-    yield from refused(config.refusals("backends"), config)
+    yield from config.refusals("backends")
 
 
 @rule("FS334", "soup-task-settings", stage=Stage.LOAD)
@@ -519,7 +521,7 @@ def task_settings(config: SoupConfig) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py; use_ring_attention in commands/train.py.
     """
-    yield from refused(config.refusals("tasks"), config)
+    yield from config.refusals("tasks")
 
 
 @rule("FS335", "soup-whole-weights", stage=Stage.LOAD)
@@ -532,7 +534,7 @@ def whole_weights(config: SoupConfig) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, the validators of these settings.
     """
-    yield from refused(config.refusals("full"), config)
+    yield from config.refusals("full")
 
 
 @rule("FS336", "soup-lora-settings", stage=Stage.LOAD)
@@ -544,7 +546,7 @@ def lora_settings(config: SoupConfig) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py.
     """
-    yield from refused(config.refusals("lora"), config)
+    yield from config.refusals("lora")
 
 
 @rule("FS337", "soup-data-settings", stage=Stage.LOAD)
@@ -553,7 +555,7 @@ def data_settings(config: SoupConfig) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py.
     """
-    yield from refused(config.refusals("data"), config)
+    yield from config.refusals("data")
 
 
 @rule("FS338", "soup-text", stage=Stage.LOAD)
@@ -630,7 +632,7 @@ def yaml_form(config: SoupConfig) -> Iterator[Finding]:
             continue
         tag = place.target.tag if place.target is not None else None
         if tag is not None and tag.removeprefix(YAML_TAG) not in YAML_TAGS:
-            yield place.finding(f"Soup does not know the tag {tag}", help="remove the tag")
+            yield place.finding(f"Soup does not know the tag {tag.replace(YAML_TAG, '!!')}", help="remove the tag")
         waiting += [*place.entries(), *place.items()]
 
 

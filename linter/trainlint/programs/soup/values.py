@@ -365,7 +365,10 @@ def _wrong_rates(place: Field, costly: bool) -> Iterator[Wrong]:
     for item in place.items():
         if {entry.name for entry in item.entries()} == {"pattern", "lr"}:
             pairs.append((item.get("pattern"), _text(item.get("pattern")), item.get("lr")))
-        elif not item.is_unknown and not (item.is_sequence and len(item.items()) == 2):
+        elif len(item.items()) == 2:
+            first, second = item.items()
+            pairs.append((first, _text(first), second))
+        elif not item.is_unknown:
             yield Wrong(item, "an entry of lr_groups has a pattern and an lr", "write {pattern: q_proj, lr: 1e-5}")
     for at, pattern, rate in pairs:
         number = None if isinstance(rate.plain, bool) else as_number(rate.plain)
