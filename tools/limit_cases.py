@@ -228,7 +228,11 @@ ORIGINS: Mapping[str, Origin] = {
                 "task": "grpo",
             },
             "training.uld_strategy=topk_align": {"training.uld_top_k": 4},
-            "training.minillm_enabled": {"training.minillm_on_policy": True, "task": "distill"},
+            "training.minillm_enabled": {
+                "training.minillm_on_policy": True,
+                "training.teacher_model": "acme/teacher",
+                "task": "distill",
+            },
             "training.fp8_attention": {"training.quantization_aware": "fp8"},
             "training.echo_trap_enabled": {"task": "grpo"},
             "training.fast_lora": {"training.lora.dropout": 0},

@@ -176,6 +176,11 @@ REFERENCE_LOSSES = ("dpo", "ipo", "bco")
 SIGNALS = ("length_trend", "repetition")
 """Names that reward_hack_signals may have beside the active detector."""
 
+REWARDS = ("accuracy", "format", "verifiable", "judge_rank")
+"""The rewards of trainer/rewards.py; judge_rank since 0.77."""
+LORA_TASKS = tuple("sft dpo ipo kto orpo simpo bco preference grpo pretrain".split())
+"""Tasks whose trainer wraps the model in a LoRA adapter, unless lora.r is 0."""
+
 LONGLORA_MODEL = re.compile(
     r"(?:^|[^a-z0-9])(?:(?:code)?-?llama|mistral|mixtral|qwen|phi)(?:-?\d+(?:\.\d+)?)?(?:[^a-z0-9]|$)", re.IGNORECASE
 )
@@ -265,6 +270,12 @@ def _fields(release: str, table: str) -> Mapping[str, Spec]:
         )
         for name, spec in fields.items()
     }
+
+
+@cache
+def schedulers() -> frozenset[str]:
+    """The schedulers of all known releases of transformers, to which Soup hands its own setting on."""
+    return declarations("transformers").keys_of_any("choices:SchedulerType")
 
 
 _SEVERITIES = {"error": Severity.ERROR, "warn": Severity.WARNING}

@@ -10,14 +10,17 @@ from trainlint.programs.soup.facts import (
     CSM_DATA,
     CSM_FIELDS,
     CSM_LORA,
+    LORA_TASKS,
     MAX_GPUS,
     MINIMUM_ACCELERATE,
     MINIMUM_TORCH,
+    REWARDS,
     UNSHARDABLE,
     VALUE_OPTIONS,
     ZERO3_PRESETS,
     ZERO3_UNCHECKED,
     SoupFacts,
+    schedulers,
 )
 from trainlint.programs.soup.program import SoupCommand, SoupConfig, SoupRun, SoupStack, SoupTraining, unknown_keys
 from trainlint.programs.soup.values import wrong_collections, wrong_texts, wrong_types
@@ -636,6 +639,50 @@ def yaml_form(config: SoupConfig) -> Iterator[Finding]:
         waiting += [*place.entries(), *place.items()]
 
 
+@rule("FS343", "soup-fails-later", stage=Stage.PREPARE)
+def fails_later(config: SoupConfig) -> Iterator[Finding]:
+    """`soup train --dry-run` takes a value that the trainer refuses when it is built.
+
+    Soup hands `scheduler`, `logging_steps` and `lora.dropout` on unseen: transformers knows no other schedulers than
+    its own and no logging every 0 steps, and PyTorch no dropout above 1. A `reward_fn` of grpo must be one of Soup's
+    own or the path of a `.py` file. The model is loaded by then.
+
+    Source: Soup 0.73.3 to 0.77.0, trainer/*.py and trainer/rewards.py; transformers, SchedulerType and
+    TrainingArguments.
+    """
+    if not config.setting("backend").is_("transformers"):
+        return
+    scheduler, steps = config.setting("training.scheduler"), config.setting("training.logging_steps")
+    if scheduler.known_and_not_in(schedulers()):
+        help = did_you_mean(str(scheduler), schedulers()) or "write one such as cosine or linear"
+        yield scheduler.finding(f"transformers has no scheduler {scheduler}", help=help)
+    if steps.is_(0):
+        yield steps.finding("logging_steps must not be 0", help="write 1 or more")
+    dropout, rank = config.setting("training.lora.dropout"), config.setting("training.lora.r").known
+    without = any(config.data(f"training.{name}") for name in ("lisa_enabled", "unfrozen_parameters", "stream_layers"))
+    with_lora = isinstance(rank, int) and rank > 0 and not without and config.setting("task").is_(*LORA_TASKS)
+    if with_lora and dropout.known_and(lambda share: isinstance(share, (int, float)) and share > 1):
+        yield dropout.finding("lora.dropout must not be above 1", help="write a share such as 0.05")
+    rewards = config.setting("training.reward_fn")
+    if config.setting("task").is_("grpo") and config.setting("training.prm_reward").absent:
+        for name in str(rewards.known or "").split(","):
+            if name.strip() and name.strip() not in REWARDS and not name.strip().endswith(".py"):
+                help = did_you_mean(name.strip(), REWARDS) or f"write {one_of(REWARDS)}, or the path of a .py file"
+                yield rewards.finding(f"Soup has no reward {name.strip()}", help=help)
+
+
+@rule("FS344", "soup-no-effect", stage=Stage.RUN, severity=Severity.WARNING)
+def no_effect(config: SoupConfig) -> Iterator[Finding]:
+    """A setting is accepted and does nothing.
+
+    forgetting_detection, checkpoint_intelligence, early_stop_on_regression and convergence_detection are only announced
+    on the console; a suite for `soup train --gate` does what they promise.
+
+    Source: Soup 0.73.3 to 0.77.0, commands/train.py, utils/freeze.py.
+    """
+    yield from config.refusals("silent")
+
+
 @rule("FS330", "soup-command-line", stage=Stage.START)
 def command_line(command: SoupCommand, facts: SoupFacts) -> Iterator[Finding]:
     """`soup train` has an unknown option, an option without its value, or a word that it does not take.
@@ -645,6 +692,7 @@ def command_line(command: SoupCommand, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, commands/train.py.
     """
+    given = command.invocation.has("--config", "-c")
     for flag in command.invocation.flags:
         name = flag.name.text
         if flag.name.known is None:
@@ -653,13 +701,16 @@ def command_line(command: SoupCommand, facts: SoupFacts) -> Iterator[Finding]:
             known = VALUE_OPTIONS.get(name, "")
             place = f"soup train of Soup {facts.release}" if known else "soup train"
             later = f"use Soup {known.partition('..')[0]} or newer, or remove it"
-            help = later if known else did_you_mean(name, facts.options) or "remove it"
+            config = "" if given else next((value.text for value in flag.values if _is_config(value.text)), "")
+            instead = f"write --config {config}" if config else ""
+            help = later if known else did_you_mean(name, facts.options) or instead or "remove it"
             yield flag.name.field.finding(f"{place} has no option {name}", help=help)
         elif name in VALUE_OPTIONS and not flag.values:
             yield flag.name.field.finding(f"{name} needs a value", help="write the value behind it")
     for word in command.invocation.positionals:
         if word.known is not None:
-            yield word.field.finding(f"soup train takes options only, not {word}", help=f"write --config {word}")
+            help = f"write --config {word}" if _is_config(word.text) and not given else "remove it"
+            yield word.field.finding(f"soup train takes options only, not {word}", help=help)
 
 
 @rule("FS331", "soup-gpus", stage=Stage.START)
@@ -738,6 +789,10 @@ def _elsewhere(name: str, table: str, facts: SoupFacts) -> str:
         if other != table and name in facts.fields(other):
             return f"move it to {place}"
     return did_you_mean(name, fields)
+
+
+def _is_config(text: str) -> bool:
+    return text.endswith((".yaml", ".yml"))
 
 
 def _is_gpu_count(text: str) -> bool:
