@@ -213,6 +213,10 @@ def wrong_collections(config: SoupConfig) -> Iterator[Wrong]:
             yield Wrong(sources, "a list in data.train must have two entries or more", "write one path as a text")
         yield from (Wrong(item, "data.train has an empty entry", "remove it") for item in _blank(sources.items()))
     for setting in ("data.add_new_tokens", "data.new_special_tokens"):
+        if config.place(setting).written.startswith("<"):
+            # A token such as <tool>, not a placeholder of the file.
+            message = f"{config.place(setting).name} must be a list of texts"
+            yield Wrong(config.place(setting), message, f"write [{config.place(setting).written}]")
         yield from _wrong_names(config.place(setting), 0, 10000, 256)
     yield from _wrong_names(config.place("training.label_names"), 0, 1024, 128)
     yield from _wrong_names(config.place("training.mole_task_adapters"), 2, 64, 4096)
@@ -322,8 +326,10 @@ def _wrong_ranks(place: Field, costly: bool) -> Iterator[Wrong]:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= 1024:
             yield Wrong(entry, f"{place.name} must have integers from 1 to 1024", "write such a number")
-        elif costly or not entry.name:
+        elif costly:
             yield from _wrong_pattern(entry, entry.name, costly)
+        elif not entry.name or "\0" in entry.name:
+            yield Wrong(entry, f"{place.name} must have patterns without a NUL, none of them empty", "correct the key")
 
 
 def _wrong_targets(place: Field) -> Iterator[Wrong]:
