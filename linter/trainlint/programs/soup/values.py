@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from trainlint.findings import did_you_mean, one_of, some_of
@@ -34,11 +34,24 @@ from trainlint.training.pydantic_types import Refusal, Schema, as_number, model_
 
 if TYPE_CHECKING:
     from trainlint.findings import Finding, Severity
-    from trainlint.programs.soup.program import SoupConfig
+    from trainlint.programs.soup.facts import SoupFacts
     from trainlint.reading.values import Field
     from trainlint.training.declarations import Spec
 
 SECTIONS = {"TrainingConfig": "training", "DataConfig": "data", "ShipConfig": "eval.ship"}
+
+
+class Config(Protocol):
+    """A `soup.yaml` as one release reads it."""
+
+    field: Field
+    facts: SoupFacts
+
+    def place(self, name: str) -> Field:
+        """Where a setting is written."""
+
+    def declares(self, name: str) -> bool:
+        """The release has this setting."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +72,7 @@ class Wrong:
 # types, words and bounds
 
 
-def wrong_types(config: SoupConfig) -> Iterator[Refusal]:
+def wrong_types(config: Config) -> Iterator[Refusal]:
     """Values of the wrong type, other words than the field's, and numbers out of bounds."""
     facts = config.facts
     schema = Schema(facts.fields, lambda _: None)
@@ -110,7 +123,7 @@ def _is_number(value: object, kinds: set[str]) -> bool:
 # texts
 
 
-def wrong_texts(config: SoupConfig) -> Iterator[Wrong]:
+def wrong_texts(config: Config) -> Iterator[Wrong]:
     """Texts that are empty, too long or of the wrong form."""
     name = config.place("experiment_name")
     if re.search(r"[/\\:\0]", _text(name)):
@@ -128,7 +141,7 @@ def wrong_texts(config: SoupConfig) -> Iterator[Wrong]:
             yield Wrong(place, message, "write the module, a colon and the function, such as my_module:my_function")
 
 
-def _has(config: SoupConfig, setting: str) -> bool:
+def _has(config: Config, setting: str) -> bool:
     """The release knows the setting, and the file has it."""
     return config.declares(setting) and config.place(setting).node is not None
 
@@ -148,7 +161,7 @@ def _wrong_text(place: Field, text: str, limit: TextLimit) -> Wrong | None:
     return None
 
 
-def _wrong_form(config: SoupConfig, setting: str, place: Field) -> Wrong | None:
+def _wrong_form(config: Config, setting: str, place: Field) -> Wrong | None:
     text = _text(place)
     if setting in INSIDE and text:
         outside = PurePosixPath(text).is_absolute()
@@ -205,7 +218,7 @@ def _private(place: Field, host: str | None) -> Wrong | None:
 # lists and mappings
 
 
-def wrong_collections(config: SoupConfig) -> Iterator[Wrong]:
+def wrong_collections(config: Config) -> Iterator[Wrong]:
     """Lists and mappings with too few, too many, repeated or wrong entries."""
     sources = config.place("data.train")
     if sources.is_sequence:
@@ -255,7 +268,7 @@ def _wrong_names(place: Field, least: int, most: int, longest: int) -> Iterator[
             earlier.add(text)
 
 
-def _wrong_interleave(config: SoupConfig) -> Iterator[Wrong]:
+def _wrong_interleave(config: Config) -> Iterator[Wrong]:
     place, sources = config.place("data.interleave"), config.place("data.train")
     strategy = place.get("strategy") if place.is_mapping else place
     if place.node is None or place.is_unknown or place.is_null or strategy.is_unknown:
