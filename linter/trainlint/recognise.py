@@ -138,11 +138,11 @@ class Recogniser:
             module = rival.load()
             evidence = module.reader_in_code(document, self.repository)
             if evidence:
-                yield replace(claim, lost=evidence)
+                yield claim._replace(lost=evidence)
                 for subject in module.adopt(document):
                     yield Claim(rival, subject, evidence)
                 return
-        yield replace(claim, lost=claim.program.load().against(claim.subject, self.repository))
+        yield claim._replace(lost=claim.program.load().against(claim.subject, self.repository))
 
     def _named(self, document: Document, programs: Iterable[Program]) -> Iterator[Claim]:
         """The claims of programs to which a command in the repository passes this document."""

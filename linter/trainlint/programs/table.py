@@ -237,6 +237,7 @@ PROGRAMS: dict[str, Program] = {
             r"(?m:^[\"']?(?:base|training)[\"']?[ \t]*:)|\bsoup(?:_cli)?\b",
             "`base` and `data`, or a `soup train` command",
             strength=3,
+            sure=r"(?ms)\A(?=.*^base[ \t]*:[ \t]*\S)(?=.*^data[ \t]*:)(?=.*^(?:training|task)[ \t]*:)",
             reads_commands=True,
         ),
         Program(
