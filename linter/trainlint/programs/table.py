@@ -123,6 +123,16 @@ _KUBEFLOW_MODULES = (
     "no_effect",
 )
 _TORCHTUNE_RULES = "trainlint.programs.torchtune.rules"
+_TORCHTUNE_MODULES = (
+    "recipes",
+    "checkpoints",
+    "models",
+    "data",
+    "training",
+    "quantization",
+    "commands",
+    "jobs",
+)
 _FSDP_RULES = "trainlint.training.fsdp_rules"
 _TRANSFORMERS_RULES = "trainlint.programs.transformers.rules"
 _ARGUMENT_WORDS = ("_batch_size", "num_train_epochs", "lr_scheduler_type", "save_strategy", "fsdp")
@@ -169,7 +179,7 @@ PROGRAMS: dict[str, Program] = {
             "torchtune",
             "torchtune",
             _torchtune,
-            tuple(f"{_TORCHTUNE_RULES}.{module}" for module in ("recipes", "commands", "jobs")),
+            tuple(f"{_TORCHTUNE_RULES}.{module}" for module in _TORCHTUNE_MODULES),
             ("_component_", "tune"),
             r"\b_component_[\"']?[ \t]*:|\btune\W+run\b|\btorchtune-",
             "`_component_`, or a `tune run` command",

@@ -71,6 +71,48 @@ Source: the lora builders of torchtune.models, 0.4.0 to 0.6.1, those of 0.6.1 ca
 MULTIMODAL = "torchtune.datasets.multimodal."
 """The datasets that refuse `packed`. Source: torchtune.datasets.multimodal, 0.4.0 to 0.6.1."""
 
+GENERIC_TYPES = ("GEMMA", "LLAMA2", "LLAMA3", "LLAMA3_2", "MISTRAL")
+"""The model types with one conversion. Source: load_checkpoint of FullModelHFCheckpointer, 0.4.0 to 0.6.1."""
+
+_CONVERTED_BY: Mapping[str, str] = {
+    **dict.fromkeys(GENERIC_TYPES, "generic"),
+    "CLIP_TEXT": "clip", "GEMMA2": "gemma2", "LLAMA3_VISION": "vision", "PHI3_MINI": "phi3", "PHI4": "phi3",
+    "QWEN2": "qwen2", "REWARD": "reward", "T5_ENCODER": "t5",
+}  # fmt: skip
+
+CONVERSIONS: Mapping[str, tuple[str, ...]] = {
+    "code_llama2": ("LLAMA2",), "gemma": ("GEMMA",), "gemma2": ("GEMMA2",), "llama2": ("LLAMA2",),
+    "llama3": ("LLAMA3",), "llama3_1": ("LLAMA3",), "llama3_2": ("LLAMA3_2",), "llama3_2_vision": ("LLAMA3_VISION",),
+    "llama3_3": ("LLAMA3",), "mistral": ("MISTRAL",), "phi3": ("PHI3_MINI",), "phi4": ("PHI4",), "qwen2": ("QWEN2",),
+    "qwen2_5": ("QWEN2",),
+}  # fmt: skip
+"""The model types of each family of models. Source: ModelType and the shipped configs, 0.4.0 to 0.6.1."""
+
+META_FAMILIES = ("code_llama2", "llama2", "llama3", "llama3_1", "llama3_2", "llama3_3")
+"""The families with weights in Meta's format and the plain names."""
+
+NO_PEFT_CONFIG = ("LLAMA3_VISION", "PHI3_MINI", "PHI4")
+"""The model types without adapter_config.json. Source: FullModelHFCheckpointer.save_checkpoint, 0.4.0 to 0.6.1."""
+
+NOT_WEIGHTS = (".json", ".md", ".model", ".py", ".txt", ".yaml", ".yml")
+"""The ends of file names of a checkpoint that are never weights."""
+
+FALSE_WORDS = frozenset("0 f false n no none null off".split())
+"""Texts that are meant to be false, and count as true."""
+
+
+def family_of(path: str) -> str:
+    """The family of a language model's builder: `llama3_2`; empty for classifiers and anything else."""
+    parts = path.split(".")
+    plain = len(parts) == 4 and path.startswith("torchtune.models.") and parts[2] in CONVERSIONS
+    return parts[2] if plain and not re.search("classifier|reward|tokenizer|transform|encoder", parts[3]) else ""
+
+
+def conversion_of(model_type: str) -> str | None:
+    """The conversion of weights that a model type stands for."""
+    return _CONVERTED_BY.get(model_type)
+
+
 SUPPLIED: Mapping[str, tuple[str, ...]] = {
     "checkpointer": ("resume_from_checkpoint", "should_load_recipe_state"),
     "dataset": ("tokenizer", "model_transform", "transform"),
@@ -323,6 +365,10 @@ class TorchtuneFacts:
             is_function = entry != "?" and parts[depth].islower()
             return Component(False, parent=".".join(parts[: depth + 1])) if is_function else Component(True)
         return Component(True, None if entry == "?" else Signature.of(entry))
+
+    def has(self, path: str) -> bool:
+        """This release has a name, also one that is not public."""
+        return self.component(path).exists is True
 
     def _is_module(self, name: str) -> bool:
         return self._at(_mapping(_modules().get(name)).get("", _MISSING)) is not _MISSING

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeAlias
 
-from trainlint.findings import Finding, Severity
+from trainlint.findings import Finding, Severity, Stage
 from trainlint.programs import ProgramModule
 from trainlint.programs.kubeflow.facts.release import LORA_ARG
 from trainlint.programs.torchtune.command import Arg, TuneRun, config_word, filled_in
@@ -156,6 +156,32 @@ class RecipeSettings:
         """The recipe reads this top-level setting."""
         return self.recipe is not None and key in self.recipe.top_level
 
+    def section(self, name: str) -> Node | None:
+        """A section that the recipe builds from its `_component_`; None where it is not one, or nothing builds it."""
+        node = self.root.entries.get(name)
+        built = node is not None and node.mapping is not None and (self.recipe is None or self.reads(name))
+        return node if built and not self.fork else None
+
+    @cached_property
+    def checkpointers(self) -> list[Node]:
+        """The sections of checkpointers that the recipe builds."""
+        names = (name for name in self.root.entries if name.endswith("checkpointer"))
+        return [section for name in names if (section := self.section(name)) is not None]
+
+    @cached_property
+    def models(self) -> list[Node]:
+        """The sections of models that the recipe builds."""
+        names = ("model", "teacher_model", "policy_model", "reward_and_value_model")
+        return [section for name in names if (section := self.section(name)) is not None]
+
+    @cached_property
+    def datasets(self) -> list[Node]:
+        """The sections of datasets that the recipe builds: one, or each of a list."""
+        node = self.root.entries.get("dataset")
+        if node is None or self.fork or not (self.recipe is None or self.reads("dataset")):
+            return []
+        return [part for part in [node, *node.elements] if part.mapping is not None]
+
     @cached_property
     def referenced(self) -> frozenset[str]:
         """The top-level settings that an interpolation names."""
@@ -176,14 +202,16 @@ class RecipeSettings:
         paths = (section.get("_component_").text().known or "" for section in self.components)
         return not self.stated and any(unreleased_component(path) for path in paths)
 
-    def refusal(self, *nodes: Node, message: str, help: str = "") -> Finding:
+    def refusal(self, *nodes: Node, message: str, help: str = "", stage: Stage | None = None) -> Finding:
         """A finding on what the recipe raises at its start, at the first of these nodes that the user wrote.
 
         It is a warning where it is not known how a recipe for several processes is started: it may not get that far.
         """
         place = next((node for node in nodes if node.own and node.present), nodes[0])
         severity = Severity.ERROR if self.launched else Severity.WARNING
-        return place.field.finding(message, help=help, severity=severity)
+        others = (node for node in nodes if node is not place and node.own and node.present)
+        related = tuple(part for node in others for part in node.field.relate(f"{node.name} is here"))
+        return place.field.finding(message, help=help, severity=severity, stage=stage, related=related)
 
 
 def _jobs(document: Document) -> Iterator[TrainJob]:

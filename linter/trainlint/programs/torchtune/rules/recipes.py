@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, Stage, did_you_mean, nearest, one_of, some_of
+from trainlint.findings import Finding, Severity, Stage, did_you_mean, nearest, some_of
 from trainlint.programs.torchtune.facts import (
     DATASET_PARAMETERS_GONE,
-    DEVICES,
-    DTYPES,
     INSTANTIATED,
     LOADER_KEYWORDS,
     LORA_PARAMETERS,
-    LORA_TARGETS,
-    MULTIMODAL,
-    NUMBERS,
     PROFILER,
     RENAMED,
     SUPPLIED,
-    TIED_OUTPUT,
     RecipeFacts,
     TorchtuneFacts,
     unreleased_component,
@@ -26,7 +20,6 @@ from trainlint.programs.torchtune.facts import (
 from trainlint.programs.torchtune.omegaconf import Node
 from trainlint.programs.torchtune.program import ConfigFile, RecipeSettings
 from trainlint.reading.document import Alias, Scalar
-from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 
@@ -332,328 +325,6 @@ def section_without_component(settings: RecipeSettings) -> Iterator[Finding]:
             )
 
 
-@rule("TT308", "unsupported-dtype", stage=Stage.START)
-def unsupported_dtype(settings: RecipeSettings) -> Iterator[Finding]:
-    """The dtype is unknown, or the recipe does not train in it.
-
-    torchtune only knows the names bf16, fp32, fp64 and fp16 (not bfloat16, not an enum's name such as DataType.BF16),
-    and every recipe that trains refuses fp16.
-
-    Source: get_dtype and the constructors of the recipes, torchtune 0.4.0 to 0.6.1.
-    """
-    dtype = settings.at("dtype")
-    if settings.recipe is None or not settings.reads("dtype"):
-        return
-    if dtype.wrong_type:
-        yield settings.refusal(dtype, message="dtype must be a name", help=f"write {one_of(DTYPES[:2])}")
-    elif dtype.known_and_not_in(DTYPES):
-        yield settings.refusal(
-            dtype,
-            message=f"torchtune has no dtype {dtype.known}",
-            help=_DTYPE_WORDS.get(str(dtype.known).lower().rpartition(".")[2], f"write {one_of(DTYPES[:2])}"),
-        )
-    elif dtype.is_("fp16") and settings.checks("fp16"):
-        yield settings.refusal(
-            dtype, message=f"{settings.recipe.name} refuses to train in fp16", help="write bf16 or fp32"
-        )
-
-
-_DTYPE_WORDS = {
-    "bfloat16": "write bf16",
-    "bf16": "write bf16",
-    "float32": "write fp32",
-    "fp32": "write fp32",
-    "float64": "write fp64",
-    "float16": "write bf16; fp16 is refused",
-    "half": "write bf16; fp16 is refused",
-}
-
-
-@rule("TT309", "activation-offloading", stage=Stage.START)
-def activation_offloading(settings: RecipeSettings) -> Iterator[Finding]:
-    """Activation offloading is on without what it needs.
-
-    Recipes that offload activations raise unless activation checkpointing is on too, and unless they train on CUDA.
-    Some shipped configs have checkpointing off (those of llama3_2/1B), so switching only offloading on fails.
-
-    Source: the constructors of the recipes, torchtune 0.4.0 to 0.6.1 (lora_dpo and qat_distributed since 0.5.0).
-    """
-    offloading = settings.at("enable_activation_offloading")
-    if not offloading.truth().is_(True):
-        return
-    checkpointing = settings.at("enable_activation_checkpointing")
-    device = settings.at("device")
-    if settings.checks("offloading-device") and device.text().known_and(lambda text: text.partition(":")[0] != "cuda"):
-        yield settings.refusal(
-            offloading,
-            device,
-            message=f"activation offloading works only on CUDA, not on {device.text()}",
-            help="set enable_activation_offloading: False",
-        )
-    elif settings.checks("offloading-checkpointing") and (
-        checkpointing.truth().absent or checkpointing.truth().is_(False)
-    ):
-        yield settings.refusal(
-            offloading,
-            checkpointing,
-            message="activation offloading needs activation checkpointing",
-            help="set enable_activation_checkpointing: True, or enable_activation_offloading: False",
-        )
-
-
-@rule("TT310", "optimizer-in-backward", stage=Stage.START)
-def optimizer_in_backward(settings: RecipeSettings) -> Iterator[Finding]:
-    """The optimizer steps in the backward pass, which excludes gradient accumulation and clipping.
-
-    With `optimizer_in_bwd` each gradient is used up at once, so there is nothing to accumulate or clip: the full
-    fine-tunes raise when gradient_accumulation_steps is above 1 or clip_grad_norm is not null. The shipped
-    single-device configs have it on. LoRA recipes do not read it.
-
-    Source: the constructors of the recipes, torchtune 0.4.0 to 0.6.1 (qat_distributed since 0.5.0).
-    """
-    in_backward = settings.at("optimizer_in_bwd")
-    if not in_backward.truth().is_(True):
-        return
-    clipping, steps = settings.at("clip_grad_norm"), settings.at("gradient_accumulation_steps")
-    if settings.checks("in-backward-clip") and clipping.given and not clipping.unknown:
-        yield settings.refusal(
-            clipping,
-            in_backward,
-            message="gradients cannot be clipped with optimizer_in_bwd",
-            help="set clip_grad_norm to null, or optimizer_in_bwd to False",
-        )
-    if settings.checks("in-backward-accumulation") and steps.number().known_and(lambda number: number > 1):
-        yield settings.refusal(
-            steps,
-            in_backward,
-            message="gradients cannot be accumulated with optimizer_in_bwd",
-            help="set gradient_accumulation_steps to 1, or optimizer_in_bwd to False",
-        )
-
-
-@rule("TT311", "tensor-parallel", stage=Stage.START)
-def tensor_parallel(settings: RecipeSettings) -> Iterator[Finding]:
-    """Tensor parallelism is on without what it needs.
-
-    full_finetune_distributed splits a model over tensor_parallel_dim processes: it raises without a
-    tensor_parallel_plan, with a fused optimizer, and where the number of processes is not a multiple of it. Other
-    recipes do not read the setting.
-
-    Source: full_finetune_distributed of torchtune 0.6.1.
-    """
-    dim = settings.at("tensor_parallel_dim")
-    size = dim.number().known
-    if size is None or size <= 1:
-        return
-    plan, fused = settings.at("tensor_parallel_plan"), settings.at("optimizer.fused")
-    if settings.checks("tensor-parallel-plan") and not plan.given:
-        yield settings.refusal(
-            dim,
-            message="tensor parallelism needs a tensor_parallel_plan",
-            help="add tensor_parallel_plan with the _component_ of the model's plan",
-        )
-    if settings.checks("tensor-parallel-world") and settings.world_size is not None and settings.world_size % size:
-        yield settings.refusal(
-            dim,
-            message=f"{settings.world_size} processes are not a multiple of tensor_parallel_dim {dim.value}",
-            help="change tensor_parallel_dim or the number of processes",
-        )
-    if settings.checks("tensor-parallel-fused") and fused.truth().is_(True):
-        yield settings.refusal(
-            dim,
-            fused,
-            message="tensor parallelism does not work with a fused optimizer",
-            help="set optimizer.fused: False",
-        )
-
-
-@rule("TT312", "unsupported-compile", stage=Stage.START)
-def unsupported_compile(settings: RecipeSettings) -> Iterator[Finding]:
-    """The recipe refuses to compile the model.
-
-    Quantization-aware training raises with `compile: True`; single-device recipes raise with it on an NPU.
-
-    Source: qat_distributed and qat_lora_finetune_distributed of torchtune 0.5.0 and 0.6.1; setup of the single-device
-    recipes, 0.5.0 and 0.6.1.
-    """
-    compile = settings.at("compile")
-    if settings.recipe is None or not compile.truth().is_(True):
-        return
-    if settings.checks("compile"):
-        yield settings.refusal(compile, message=f"{settings.recipe.name} cannot compile", help="set compile: False")
-    elif settings.checks("npu-compile") and settings.at("device").text().is_("npu"):
-        yield settings.refusal(compile, message="a model cannot be compiled on an NPU", help="set compile: False")
-
-
-@rule("TT313", "left-padding-collator", stage=Stage.START)
-def left_padding_collator(settings: RecipeSettings) -> Iterator[Finding]:
-    """The collate function pads on the left, which recipes that train refuse.
-
-    Source: _setup_data of the fine-tuning recipes, torchtune 0.4.0 to 0.6.1 (qat_distributed since 0.5.0).
-    """
-    collate = settings.at("collate_fn")
-    if settings.checks("left-pad") and collate.text().known_and(lambda text: "left_pad_sequence" in text):
-        yield settings.refusal(
-            collate,
-            message="left_pad_sequence is for inference only",
-            help="write torchtune.data.padded_collate_sft, the default",
-        )
-
-
-@rule("TT314", "packed-dataset", stage=Stage.START)
-def packed_dataset(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
-    """A dataset is packed that cannot be.
-
-    `packed: True` joins samples up to the tokenizer's max_seq_len. Where that is null, as in most shipped configs, the
-    dataset raises, after every rank has loaded the model. Multimodal datasets refuse packing.
-
-    Source: the dataset builders of torchtune 0.4.0 to 0.6.1.
-    """
-    tokenizer = settings.at("tokenizer")
-    builder = tokenizer.get("_component_").text().known or ""
-    length = tokenizer.get("max_seq_len")
-    dataset = settings.at("dataset")
-    for part in [dataset, *dataset.elements]:
-        packed = part.get("packed")
-        path = part.get("_component_").text().known or ""
-        signature = facts.component(path).signature if path.startswith("torchtune.datasets.") else None
-        if signature is None or "packed" not in signature.parameters or not packed.truth().is_(True):
-            continue
-        if path.startswith(MULTIMODAL):
-            yield packed.field.finding("multimodal datasets cannot be packed", help="set packed: False")
-        elif not length.given and builder.startswith("torchtune.models.") and builder.endswith("_tokenizer"):
-            place = next((node for node in (packed, length) if node.own), packed)
-            yield place.field.finding(
-                "a packed dataset needs the tokenizer's max_seq_len", help="set tokenizer.max_seq_len, or packed: False"
-            )
-
-
-@rule("TT315", "unmatched-lora-target", stage=Stage.RUN, severity=Severity.WARNING)
-def unmatched_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
-    """A name in lora_attn_modules matches no layer and has no effect.
-
-    torchtune puts LoRA on q_proj, k_proj, v_proj and output_proj; the output projection is not called o_proj as in
-    other libraries. Any other name is accepted and does nothing: with `[q_prj]` no layer gets LoRA.
-
-    Source: the LoRA builders of torchtune 0.4.0 to 0.6.1, those of 0.6.1 called with such names.
-    """
-    for targets in _lora_targets(settings):
-        for item in targets.elements:
-            name = item.text()
-            if name.known is not None and name.known not in LORA_TARGETS:
-                hint = "output_proj" if name.is_("o_proj", "out_proj", "proj") else nearest(name.known, LORA_TARGETS)
-                yield item.field.finding(
-                    f"{name} is not a LoRA target of torchtune and has no effect",
-                    help=f'did you mean "{hint}"?' if hint else f"write {one_of(LORA_TARGETS)}",
-                )
-
-
-@rule("TT316", "no-lora-target", stage=Stage.START)
-def no_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
-    """lora_attn_modules is empty.
-
-    The builders of LoRA models need at least one attention module and raise on an empty list, also with
-    apply_lora_to_mlp.
-
-    Source: the LoRA builders of torchtune 0.4.0 to 0.6.1.
-    """
-    for targets in _lora_targets(settings):
-        if targets.own and targets.wrong_type and not targets.elements and not targets.entries:
-            yield targets.field.finding("lora_attn_modules must not be empty", help=f"add {one_of(LORA_TARGETS)}")
-
-
-def _lora_targets(settings: RecipeSettings) -> Iterator[Node]:
-    for section in settings.components:
-        path = section.get("_component_").text().known or ""
-        targets = section.get("lora_attn_modules")
-        if path.startswith("torchtune.models.") and targets.present:
-            yield targets
-
-
-@rule("TT317", "lora-on-tied-output", stage=Stage.RUN, severity=Severity.WARNING)
-def lora_on_tied_output(settings: RecipeSettings) -> Iterator[Finding]:
-    """LoRA is put on an output layer that is the embedding itself.
-
-    llama3_2 1B and 3B and qwen2_5 up to 3B have no output layer of their own. `apply_lora_to_output: True` passes `tune
-    validate` and the recipe's start; the builder of the model raises after the checkpoint has been read.
-
-    Source: the LoRA builders of torchtune 0.4.0 to 0.6.1.
-    """
-    for section in settings.components:
-        path = section.get("_component_").text().known or ""
-        output = section.get("apply_lora_to_output")
-        if TIED_OUTPUT.match(path) and output.own and output.truth().is_(True):
-            yield output.field.finding(
-                f"{path.rpartition('.')[2]} has no output layer of its own for LoRA, and its builder raises",
-                help="set apply_lora_to_output: False",
-            )
-
-
-@rule("TT318", "ppo-batches", stage=Stage.START)
-def ppo_batches(settings: RecipeSettings) -> Iterator[Finding]:
-    """The batch sizes of PPO are not multiples of one another.
-
-    batch_size must be a multiple of forward_batch_size and of ppo_batch_size, ppo_batch_size a multiple of
-    gradient_accumulation_steps, and num_steps at least batch_size.
-
-    Source: ppo_full_finetune_single_device of torchtune 0.4.0 to 0.6.1.
-    """
-    for check, larger, smaller in (
-        ("ppo-forward-batch", "batch_size", "forward_batch_size"),
-        ("ppo-batch", "batch_size", "ppo_batch_size"),
-        ("ppo-accumulation", "ppo_batch_size", "gradient_accumulation_steps"),
-    ):
-        whole, part = settings.at(larger), settings.at(smaller)
-        if settings.checks(check) and (whole.number().known or 0) % (part.number().known or 1):
-            yield settings.refusal(
-                part,
-                whole,
-                message=f"{larger} {whole.value} is not a multiple of {smaller} {part.value}",
-                help="change one of the two",
-            )
-    steps, batch = settings.at("num_steps"), settings.at("batch_size")
-    if settings.checks("ppo-steps") and (steps.number().known or 1) < (batch.number().known or 0):
-        message = f"num_steps {steps.value} is below batch_size {batch.value}"
-        yield settings.refusal(steps, batch, message=message, help=f"set num_steps to {batch.value} or more")
-
-
-@rule("TT319", "quantizer-missing", stage=Stage.START)
-def quantizer_missing(settings: RecipeSettings) -> Iterator[Finding]:
-    """Quantization-aware training has no quantizer.
-
-    The recipe needs it before it trains. The shipped configs have a section `quantizer` with the component
-    `torchtune.training.quantization.Int8DynActInt4WeightQATQuantizer` and a `groupsize`.
-
-    Source: _setup_model of qat_distributed and qat_lora_finetune_distributed, torchtune 0.4.0 to 0.6.1.
-    """
-    quantizer = settings.at("quantizer")
-    if settings.recipe and settings.checks("quantizer") and not quantizer.given:
-        yield settings.refusal(
-            quantizer, message=f"{settings.recipe.name} needs a quantizer", help="add a section quantizer"
-        )
-
-
-@rule("TT320", "unknown-model-type", stage=Stage.START)
-def unknown_model_type(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
-    """The checkpointer's model_type is unknown.
-
-    It decides how weights are renamed, and is the name of a family in capitals (LLAMA3_2, QWEN2); several families
-    share one. Any other word raises a KeyError when the checkpointer is built.
-
-    Source: ModelType of torchtune 0.4.0 to 0.6.1.
-    """
-    if settings.fork or settings.for_development:
-        return
-    for name, section in settings.root.entries.items():
-        kind = section.get("model_type")
-        shipped = name.endswith("checkpointer") and _component(section) is not None
-        if shipped and kind.own and kind.text().known_and_not_in(facts.model_types):
-            yield kind.field.finding(
-                f"torchtune {facts.release} has no model_type {kind.text()}",
-                help=did_you_mean(str(kind.text()), facts.model_types) or f"write {one_of(facts.model_types, 15)}",
-            )
-
-
 @rule("TT321", "unread-setting", stage=Stage.RUN, severity=Severity.WARNING)
 def unread_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A setting has no effect, because the recipe does not read it.
@@ -683,26 +354,6 @@ def unread_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[
 
 def _is_shipped(settings: RecipeSettings, key: str) -> bool:
     return not settings.root.entries[key].own
-
-
-@rule("TT322", "not-a-number", stage=Stage.START)
-def not_a_number(settings: RecipeSettings) -> Iterator[Finding]:
-    """A setting that recipes calculate with is not a number.
-
-    batch_size, epochs, gradient_accumulation_steps, max_steps_per_epoch and seed, and the optimizer's lr, are not
-    converted; text raises a TypeError. OmegaConf reads scientific notation without a dot (`2e-5`) as a number.
-
-    Source: the recipes of torchtune 0.4.0 to 0.6.1; torch.optim and bitsandbytes.optim.
-    """
-    for key in (*(number for number in NUMBERS if settings.reads(number)), "optimizer.lr"):
-        node = settings.at(key)
-        if node.own and node.text().known is not None:
-            text = str(node.text())
-            number = not isinstance(plain_value(text, Dialect.OMEGACONF), str)
-            yield node.field.finding(
-                f'{key} must be a number, not the text "{text}"',
-                help="remove the quotes" if number else "write a number",
-            )
 
 
 @rule("TT323", "profiler-component", stage=Stage.START)
@@ -737,22 +388,3 @@ def config_as_a_key(settings: RecipeSettings) -> Iterator[Finding]:
     node = settings.root.entries.get("config")
     if node is not None and node.own and not settings.overrides("config"):
         yield node.field.finding("tune run refuses a config with a key config", help="rename the key", at_key=True)
-
-
-@rule("TT325", "unknown-device", stage=Stage.START)
-def unknown_device(settings: RecipeSettings) -> Iterator[Finding]:
-    """The device is not one that torch knows.
-
-    A device is cuda, cpu, xpu, mps or npu, with or without an index after a colon; `gpu` is not one. It is the first
-    setting that a recipe reads.
-
-    Source: the recipes of torchtune 0.4.0 to 0.6.1; torch.device of torch 2.13.
-    """
-    device = settings.at("device")
-    kind, _, index = (device.text().known or "").partition(":")
-    if settings.reads("device") and kind and (kind not in DEVICES or not (index.isdigit() or not index)):
-        yield settings.refusal(
-            device,
-            message=f"torch has no device {device.text()}",
-            help="write cuda" if kind in ("gpu", "nvidia") else did_you_mean(kind, DEVICES) or "write cuda or cpu",
-        )
