@@ -129,6 +129,8 @@ _TORCHTUNE_MODULES = (
     "models",
     "data",
     "training",
+    "losses",
+    "values",
     "quantization",
     "commands",
     "jobs",

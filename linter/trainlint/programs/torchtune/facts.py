@@ -68,6 +68,12 @@ TIED_OUTPUT = re.compile(
 Source: the lora builders of torchtune.models, 0.4.0 to 0.6.1, those of 0.6.1 called on meta tensors.
 """
 
+TIED_EMBEDDINGS = re.compile(
+    r"torchtune\.models\.(?:llama3_2\.(?:q?lora_)?llama3_2|gemma\.(?:q?lora_)?gemma"
+    r"|qwen2\.(?:q?lora_)?qwen2_(?:0_5b|1_5b)|qwen2_5\.(?:q?lora_)?qwen2_5_(?:0_5b|1_5b|3b))(?:_|$)"
+)
+"""Model builders whose output layer is the embedding. Source: TiedLinear in torchtune.models, 0.4.0 to 0.6.1."""
+
 MULTIMODAL = "torchtune.datasets.multimodal."
 """The datasets that refuse `packed`. Source: torchtune.datasets.multimodal, 0.4.0 to 0.6.1."""
 
@@ -113,6 +119,62 @@ def conversion_of(model_type: str) -> str | None:
     return _CONVERTED_BY.get(model_type)
 
 
+FAMILY_LENGTHS: Mapping[str, int] = {
+    "code_llama2": 16384, "gemma": 8192, "gemma2": 8192, "llama2": 4096, "llama3": 8192, "llama3_1": 131072,
+    "llama3_2": 131072, "llama3_3": 131072, "mistral": 32768, "phi3": 4096, "phi4": 16384, "qwen2": 32768,
+    "qwen2_5": 131072,
+}  # fmt: skip
+"""The longest max_seq_len of a family's builders. Source: torchtune.models, 0.4.0 to 0.6.1."""
+
+FAMILY_VOCABULARIES: Mapping[str, int] = {
+    "code_llama2": 32016, "gemma": 256000, "gemma2": 256000, "llama2": 32000, "llama3": 128256, "llama3_1": 128256,
+    "llama3_2": 128256, "llama3_3": 128256, "mistral": 32000, "phi3": 32064, "phi4": 100352, "qwen2": 152064,
+    "qwen2_5": 152064,
+}  # fmt: skip
+"""The largest vocab_size of a family's builders. Source: torchtune.models, 0.4.0 to 0.6.1."""
+
+FIRST_SPECIAL_TOKEN: Mapping[str, int] = {
+    "llama3_tokenizer": 128000, "qwen2_5_tokenizer": 151643, "qwen2_tokenizer": 151643,
+}  # fmt: skip
+"""The first special token of these tokenizers. Source: torchtune.models, 0.4.0 to 0.6.1."""
+
+NOT_A_TOKENIZER = (".bin", ".json", ".jsonl", ".md", ".pt", ".pth", ".safetensors", ".txt", ".yaml", ".yml")
+"""The ends of file names that are never a tokenizer of SentencePiece or tiktoken."""
+
+NO_BPE_VOCABULARY = (
+    "config.json", "generation_config.json", "merges.txt", "special_tokens_map.json", "tokenizer.json",
+    "tokenizer_config.json", "tokenizer.model",
+)  # fmt: skip
+"""Files of a model that are not the vocabulary of its BPE tokenizer."""
+
+COLLATE_FUNCTIONS = ("padded_collate", "padded_collate_dpo", "padded_collate_packed")
+"""The functions of torchtune.data that fine-tunes cannot call, or whose samples they do not have."""
+
+PREFERENCE_DATASETS = ("hh_rlhf_helpful_dataset", "preference_dataset", "stack_exchange_paired_dataset")
+"""The datasets of preferences. Source: torchtune.datasets, 0.4.0 to 0.6.1."""
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("grammar_dataset", "instruct_dataset", "samsum_dataset"), ("input", "output")),
+    **dict.fromkeys(PREFERENCE_DATASETS[:2], ("chosen", "rejected")),
+    "slimorca_dataset": ("conversations",),
+}
+"""The keys of a dataset's column_map. Source: the transforms of torchtune.data, 0.4.0 to 0.6.1."""
+
+CONVERSATION_STYLES = ("openai", "sharegpt")
+"""Source: chat_dataset of torchtune 0.4.0 to 0.6.1."""
+
+LABEL_LOSSES = ("CEWithChunkedOutputLoss", "CrossEntropyLoss", "NLLLoss")
+"""The losses of logits and labels that have an ignore_index. Source: torchtune.modules.loss and torch.nn."""
+
+PAIR_LOSSES = ("DPOLoss", "RSOLoss", "SimPOLoss")
+"""The losses of DPO. Source: torchtune.rlhf.loss, 0.4.0 to 0.6.1."""
+
+DISTILLATION_LOSSES = (
+    "ForwardKLLoss", "ForwardKLWithChunkedOutputLoss", "ReverseKLLoss", "ReverseKLWithChunkedOutputLoss",
+    "SymmetricKLLoss", "SymmetricKLWithChunkedOutputLoss",
+)  # fmt: skip
+"""The losses of a student and a teacher. Source: torchtune.modules.loss, 0.4.0 to 0.6.1."""
+
 SUPPLIED: Mapping[str, tuple[str, ...]] = {
     "checkpointer": ("resume_from_checkpoint", "should_load_recipe_state"),
     "dataset": ("tokenizer", "model_transform", "transform"),
@@ -127,12 +189,6 @@ INSTANTIATED = (
     "teacher_checkpointer", "teacher_model", "tensor_parallel_plan", "tokenizer", "value_checkpointer",
 )  # fmt: skip
 """Sections that recipes pass to config.instantiate: a mapping with `_component_`, or null; `dataset` also a list."""
-
-NUMBERS = (
-    "batch_size", "epochs", "gradient_accumulation_steps", "log_every_n_steps", "max_steps_per_epoch", "seed",
-    "tensor_parallel_dim",
-)  # fmt: skip
-"""The settings that recipes calculate with: text raises. Source: the recipes, 0.4.0 to 0.6.1."""
 
 PROFILER = "torchtune.training.setup_torch_profiler"
 """The only component that recipes accept in `profiler`. Source: _setup_profiler of the recipes, 0.4.0 to 0.6.1."""
@@ -251,6 +307,21 @@ class RecipeFacts:
     def required(self) -> tuple[str, ...]:
         """The settings that must be there."""
         return (*self.start, *self.setup)
+
+    @property
+    def is_dpo(self) -> bool:
+        """It learns from preferences."""
+        return "dpo" in self.name
+
+    @property
+    def is_distillation(self) -> bool:
+        """It learns from a teacher."""
+        return self.name.startswith("knowledge_distillation")
+
+    @property
+    def is_fine_tune(self) -> bool:
+        """It learns from tokens and labels, also from those of a teacher."""
+        return self.name.startswith(("full_finetune", "lora_finetune", "qat_", "knowledge_distillation"))
 
     @cached_property
     def top_level(self) -> frozenset[str]:

@@ -156,6 +156,11 @@ class RecipeSettings:
         """The recipe reads this top-level setting."""
         return self.recipe is not None and key in self.recipe.top_level
 
+    @property
+    def sure(self) -> bool:
+        """The recipe is known: a command names it, or hardly any setting is missing or unread."""
+        return self.recipe is not None and (self.certain or self.near)
+
     def section(self, name: str) -> Node | None:
         """A section that the recipe builds from its `_component_`; None where it is not one, or nothing builds it."""
         node = self.root.entries.get(name)

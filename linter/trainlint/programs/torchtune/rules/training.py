@@ -8,10 +8,8 @@ from trainlint.findings import Finding, Stage, did_you_mean, one_of
 from trainlint.programs.torchtune.facts import (
     DEVICES,
     DTYPES,
-    NUMBERS,
 )
 from trainlint.programs.torchtune.program import RecipeSettings
-from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.rule import rule
 
 
@@ -194,26 +192,6 @@ def ppo_batches(settings: RecipeSettings) -> Iterator[Finding]:
     if settings.checks("ppo-steps") and (steps.number().known or 1) < (batch.number().known or 0):
         message = f"num_steps {steps.value} is below batch_size {batch.value}"
         yield settings.refusal(steps, batch, message=message, help=f"set num_steps to {batch.value} or more")
-
-
-@rule("TT322", "not-a-number", stage=Stage.START)
-def not_a_number(settings: RecipeSettings) -> Iterator[Finding]:
-    """A setting that recipes calculate with is not a number.
-
-    batch_size, epochs, gradient_accumulation_steps, max_steps_per_epoch and seed, and the optimizer's lr, are not
-    converted; text raises a TypeError. OmegaConf reads scientific notation without a dot (`2e-5`) as a number.
-
-    Source: the recipes of torchtune 0.4.0 to 0.6.1; torch.optim and bitsandbytes.optim.
-    """
-    for key in (*(number for number in NUMBERS if settings.reads(number)), "optimizer.lr"):
-        node = settings.at(key)
-        if node.own and node.text().known is not None:
-            text = str(node.text())
-            number = not isinstance(plain_value(text, Dialect.OMEGACONF), str)
-            yield node.field.finding(
-                f'{key} must be a number, not the text "{text}"',
-                help="remove the quotes" if number else "write a number",
-            )
 
 
 @rule("TT325", "unknown-device", stage=Stage.START)

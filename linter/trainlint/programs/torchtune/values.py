@@ -1,0 +1,163 @@
+"""What recipes and components accept as the value of a setting, where they do not convert it.
+
+Source: the recipes and components of torchtune 0.4.0 to 0.6.1, torch.optim and torch.nn; each setting of 0.6.1 was given
+null, texts, numbers, a list and a mapping, and the recipe run until it raised or had saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from trainlint.findings import Stage
+from trainlint.programs.torchtune.omegaconf import Node
+from trainlint.programs.torchtune.program import RecipeSettings
+
+
+@dataclass(frozen=True)
+class Accepts:
+    """A number between `least` and `most`, or a text; any other value raises at `stage`.
+
+    `whole`: neither a fraction nor a float; `null`: null too; `spelled`: a text that float() reads too.
+    """
+
+    whole: bool = False
+    text: bool = False
+    null: bool = False
+    spelled: bool = False
+    nonzero: bool = False
+    least: float | None = None
+    most: float | None = None
+    stage: Stage = Stage.PREPARE
+
+    def problem(self, node: Node) -> str | None:
+        """What is wrong with a value, after its name; None where it is accepted or not known, or a text for a number."""
+        value = node.value
+        if not node.present or value.unknown:
+            return None
+        if value.absent:
+            return None if self.null else "must not be null"
+        if value.wrong_type:
+            return f"must be a {self._kind}, not a {'mapping' if node.entries else 'list'}"
+        plain = value.known
+        if self.text:
+            return None if isinstance(plain, str) else f"must be a text, not {value}"
+        if isinstance(plain, (bool, str)) or not isinstance(plain, (int, float)):
+            return None
+        if self.whole and isinstance(plain, float):
+            return f"must be a whole number, not {value}"
+        if self.nonzero and not plain:
+            return "must not be 0"
+        if self.least is not None and plain < self.least:
+            return f"must be at least {self.least:g}, not {value}"
+        if self.most is not None and plain > self.most:
+            return f"must be at most {self.most:.10g}, not {value}"
+        return None
+
+    @property
+    def _kind(self) -> str:
+        return "text" if self.text else "whole number" if self.whole else "number"
+
+
+COUNT = Accepts(whole=True, least=1)
+NUMBER = Accepts()
+SHARE = Accepts(least=0, most=1)
+PATH = Accepts(text=True)
+IN_TRAINING = Stage.TRAIN
+
+TOP: Mapping[str, Accepts] = {
+    "batch_size": COUNT,
+    "clip_grad_norm": Accepts(spelled=True, null=True, stage=IN_TRAINING),
+    "epochs": Accepts(whole=True),
+    "gradient_accumulation_steps": Accepts(nonzero=True),
+    "kd_ratio": replace(NUMBER, stage=IN_TRAINING),
+    "log_every_n_steps": Accepts(nonzero=True, stage=IN_TRAINING),
+    "max_steps_per_epoch": Accepts(null=True),
+    "seed": Accepts(null=True, least=0, most=2**32 - 1, stage=Stage.START),
+    "tensor_parallel_dim": Accepts(whole=True, stage=Stage.START),
+}
+"""Settings of recipes, where the recipe reads them."""
+
+MODEL: Mapping[str, Accepts] = {
+    **dict.fromkeys(("embed_dim", "head_dim", "num_classes", "num_heads", "num_kv_heads", "num_layers"), COUNT),
+    **dict.fromkeys(("lora_rank", "vocab_size"), COUNT),
+    "intermediate_dim": replace(COUNT, null=True),
+    "max_seq_len": replace(NUMBER, least=1),
+    "attn_dropout": SHARE,
+    "lora_dropout": SHARE,
+    "lora_alpha": NUMBER,
+    "norm_eps": replace(NUMBER, stage=IN_TRAINING),
+    "rope_base": NUMBER,
+    "scale_factor": NUMBER,
+}
+"""Parameters of torchtune's model builders."""
+
+OPTIMIZER: Mapping[str, Accepts] = dict.fromkeys(("eps", "lr", "momentum", "weight_decay"), Accepts(least=0))
+"""Parameters of torch.optim and bitsandbytes.optim."""
+
+SECTIONS: Mapping[str, tuple[str, Mapping[str, Accepts]]] = {
+    "lr_scheduler": ("torchtune.", {"num_cycles": NUMBER, "num_warmup_steps": NUMBER}),
+    "metric_logger": ("torchtune.training.metric_logging.DiskLogger", {"log_dir": PATH}),
+    "optimizer": ("", OPTIMIZER),
+    "quantizer": ("torchtune.", {"groupsize": replace(COUNT, stage=IN_TRAINING)}),
+    "tokenizer": ("torchtune.models.", {"max_seq_len": Accepts(null=True, least=1, stage=IN_TRAINING)}),
+}
+"""By section: the beginning of its component's path, and the parameters of that component."""
+
+LOSSES: Mapping[str, Mapping[str, Accepts]] = {
+    "CrossEntropyLoss": {"ignore_index": Accepts(whole=True), "label_smoothing": replace(SHARE, stage=IN_TRAINING)},
+    "DPOLoss": {key: replace(NUMBER, stage=IN_TRAINING) for key in ("beta", "label_smoothing")},
+    "RSOLoss": {"gamma": replace(NUMBER, stage=IN_TRAINING)},
+    "SymmetricKLLoss": {"ignore_index": Accepts(whole=True), "sym_kd_ratio": SHARE},
+    "SymmetricKLWithChunkedOutputLoss": {
+        "ignore_index": Accepts(whole=True), "num_output_chunks": replace(COUNT, stage=IN_TRAINING),
+        "sym_kd_ratio": SHARE,
+    },
+    **dict.fromkeys(
+        ("CEWithChunkedOutputLoss", "ForwardKLWithChunkedOutputLoss", "ReverseKLWithChunkedOutputLoss"),
+        {"ignore_index": Accepts(whole=True), "num_output_chunks": replace(COUNT, stage=IN_TRAINING)},
+    ),
+    **dict.fromkeys(("ForwardKLLoss", "ReverseKLLoss"), {"ignore_index": Accepts(whole=True)}),
+}  # fmt: skip
+"""Parameters of losses, by class."""
+
+SCHEDULE: Mapping[str, Accepts] = {
+    "active_steps": replace(COUNT, null=True),
+    **dict.fromkeys(("num_cycles", "wait_steps", "warmup_steps"), Accepts(null=True, least=0)),
+}
+"""Parameters of the profiler, where it is enabled."""
+
+
+def settings_with(settings: RecipeSettings) -> Iterator[tuple[Node, Accepts]]:
+    """The settings that the user wrote, with what is accepted for them."""
+    for node, accepts in _all(settings):
+        if node.own and node.present:
+            yield node, accepts
+
+
+def _all(settings: RecipeSettings) -> Iterator[tuple[Node, Accepts]]:
+    for key, accepts in TOP.items():
+        if settings.reads(key) and not settings.fork:
+            yield settings.at(key), accepts
+    for section in settings.models:
+        if _path(section).startswith("torchtune.models."):
+            yield from ((section.get(key), accepts) for key, accepts in MODEL.items())
+    for name, (component, table) in SECTIONS.items():
+        found = settings.section(name)
+        if found is not None and _path(found).startswith(component):
+            yield from ((found.get(key), accepts) for key, accepts in table.items())
+    for name in ("loss", "kd_loss"):
+        found = settings.section(name)
+        if found is not None and _path(found).startswith(("torchtune.", "torch.nn.")):
+            table = LOSSES.get(_path(found).rpartition(".")[2], {})
+            yield from ((found.get(key), accepts) for key, accepts in table.items())
+    for section in settings.checkpointers:
+        if _path(section).startswith("torchtune.training."):
+            yield from ((section.get(key), PATH) for key in ("checkpoint_dir", "output_dir"))
+    profiler = settings.at("profiler")
+    if settings.reads("profiler") and not settings.fork and profiler.get("enabled").truth().is_(True):
+        yield from ((profiler.get(key), accepts) for key, accepts in SCHEDULE.items())
+
+
+def _path(section: Node) -> str:
+    return section.get("_component_").text().known or ""
