@@ -147,6 +147,9 @@ NO_BPE_VOCABULARY = (
 )  # fmt: skip
 """Files of a model that are not the vocabulary of its BPE tokenizer."""
 
+NO_BPE_MERGES = (".json", ".model", ".safetensors")
+"""The ends of file names that are never the merges of a BPE tokenizer."""
+
 COLLATE_FUNCTIONS = ("padded_collate", "padded_collate_dpo", "padded_collate_packed")
 """The functions of torchtune.data that fine-tunes cannot call, or whose samples they do not have."""
 
@@ -183,6 +186,13 @@ SUPPLIED: Mapping[str, tuple[str, ...]] = {
 }
 """The parameters of a section's component that recipes pass themselves. Source: the recipes, 0.4.0 to 0.6.1."""
 
+NOT_NULL = frozenset(
+    "checkpointer dataset kd_loss loss metric_logger model optimizer policy_model ref_checkpointer"
+    " ref_policy_checkpointer reward_and_value_model reward_checkpointer teacher_checkpointer teacher_model tokenizer"
+    " value_checkpointer".split()
+)
+"""Sections that recipes use without asking whether they are null. Source: the recipes, 0.4.0 to 0.6.1."""
+
 INSTANTIATED = (
     "checkpointer", "dataset", "kd_loss", "loss", "lr_scheduler", "metric_logger", "model", "optimizer", "policy_model",
     "quantizer", "ref_checkpointer", "ref_policy_checkpointer", "reward_and_value_model", "reward_checkpointer",
@@ -214,11 +224,22 @@ DATASET_PARAMETERS_GONE: Mapping[str, str] = {
 """Parameters of dataset builders in 0.1 and 0.2, and what replaces them. Source: the wheels 0.1.1, 0.2.1 and 0.3.1."""
 
 LOADER_KEYWORDS = frozenset(
-    "batch_size cache_dir chunksize column_names columns data_dir data_files delimiter download_config download_mode"
-    " encoding features field header keep_in_memory name names num_proc revision sample_by save_infos sep split"
-    " storage_options streaming token trust_remote_code verification_mode".split()
+    "batch_size block_size cache_dir catalog chunksize coerce_float column_names columns comment comment_prefix con"
+    " converters data_dir data_files date_format decimal decode_num_threads delimiter description dialect doublequote"
+    " download_config download_mode drop_labels drop_metadata encoding encoding_errors end_time engine error_bad_lines"
+    " escapechar false_values features field filters float_precision fragment_scan_options header ignore_verifications"
+    " include_files index_col input_batch_size keep_default_na keep_in_memory keep_linebreaks lineterminator"
+    " mangle_dupe_cols max_batch_bytes memory_map metadata_filenames na_filter na_values name names newlines_in_values"
+    " nrows num_proc on_bad_files on_bad_lines on_mixed_types output_batch_size params parse_agent_traces parse_dates"
+    " prefix quotechar quoting revision sample_by save_infos sep skip_blank_lines skip_docstart skipfooter"
+    " skipinitialspace skiprows snapshot_id split sql start_time storage_options streaming strip_canary table"
+    " table_name task thousands timestamp_tz timestamp_unit token true_values trust_remote_code use_auth_token use_threads usecols"
+    " verbose verification_mode version warn_bad_lines".split()
 )
-"""Keywords that a dataset may pass on. Source: datasets.load_dataset and its csv, json, parquet and text builders."""
+"""Keywords that a dataset may pass on. Source: load_dataset and the packaged builders of datasets 2.14 to 5.2."""
+
+PACKAGED_SOURCES = frozenset("arrow csv json pandas parquet text xml".split())
+"""Sources that are builders of datasets itself, with no keywords of their own. Source: datasets 2.14 to 5.2."""
 
 TORCHRUN_BARE = (
     "--standalone", "--module", "-m", "--no_python", "--run_path", "--virtual_local_rank",

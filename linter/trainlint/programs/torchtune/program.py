@@ -161,6 +161,11 @@ class RecipeSettings:
         """The recipe is known: a command names it, or hardly any setting is missing or unread."""
         return self.recipe is not None and (self.certain or self.near)
 
+    def built_at(self, name: str) -> Stage:
+        """When the recipe builds a section from its component."""
+        early = self.recipe is not None and name in self.recipe.start
+        return Stage.START if name == "tensor_parallel_plan" or (early and name == "quantizer") else Stage.PREPARE
+
     def section(self, name: str) -> Node | None:
         """A section that the recipe builds from its `_component_`; None where it is not one, or nothing builds it."""
         node = self.root.entries.get(name)
@@ -192,6 +197,11 @@ class RecipeSettings:
         """The top-level settings that an interpolation names."""
         texts = [node.plain for node in self.root.walk() if isinstance(node.plain, str)]
         return frozenset(key for text in (*texts, *self.filled_in) for key in re.findall(r"\$\{\s*([\w-]+)", text))
+
+    def names_nothing(self, key: str) -> bool:
+        """An interpolation of the user's own names this key, which is not there."""
+        missing = (node.problem for node in self.root.walk() if node.own and isinstance(node.plain, str))
+        return any(problem is not None and problem.message.endswith(f"there is no {key}") for problem in missing)
 
     @cached_property
     def components(self) -> list[Node]:

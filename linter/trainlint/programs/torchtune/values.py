@@ -1,7 +1,7 @@
 """What recipes and components accept as the value of a setting, where they do not convert it.
 
-Source: the recipes and components of torchtune 0.4.0 to 0.6.1, torch.optim and torch.nn; each setting of 0.6.1 was given
-null, texts, numbers, a list and a mapping, and the recipe run until it raised or had saved.
+Source: the recipes and components of torchtune 0.4.0 to 0.6.1, torch.optim and torch.nn; each setting of 0.6.1 was
+given null, texts, numbers, a list and a mapping, and the recipe run until it raised or had saved.
 """
 
 from __future__ import annotations
@@ -18,20 +18,27 @@ from trainlint.programs.torchtune.program import RecipeSettings
 class Accepts:
     """A number between `least` and `most`, or a text; any other value raises at `stage`.
 
-    `whole`: neither a fraction nor a float; `null`: null too; `spelled`: a text that float() reads too.
+    `whole`: neither a fraction nor a float; `null`: null too; `boolean`: a boolean too, as 0 or 1; `spelled`: a text
+    that float() reads too. Null, lists and mappings raise as `early` as that.
     """
 
     whole: bool = False
     text: bool = False
     null: bool = False
+    boolean: bool = True
     spelled: bool = False
     nonzero: bool = False
     least: float | None = None
     most: float | None = None
     stage: Stage = Stage.PREPARE
+    early: Stage | None = None
+
+    def stage_of(self, node: Node) -> Stage:
+        """When a value raises."""
+        return (self.early or self.stage) if node.wrong_type or node.absent else self.stage
 
     def problem(self, node: Node) -> str | None:
-        """What is wrong with a value, after its name; None where it is accepted or not known, or a text for a number."""
+        """What is wrong with a value, after its name; None where it is accepted, not known, or a text for a number."""
         value = node.value
         if not node.present or value.unknown:
             return None
@@ -42,7 +49,9 @@ class Accepts:
         plain = value.known
         if self.text:
             return None if isinstance(plain, str) else f"must be a text, not {value}"
-        if isinstance(plain, (bool, str)) or not isinstance(plain, (int, float)):
+        if isinstance(plain, bool):
+            return None if self.boolean else f"must be a {self._kind}, not {str(plain).lower()}"
+        if isinstance(plain, str) or not isinstance(plain, (int, float)):
             return None
         if self.whole and isinstance(plain, float):
             return f"must be a whole number, not {value}"
@@ -59,7 +68,7 @@ class Accepts:
         return "text" if self.text else "whole number" if self.whole else "number"
 
 
-COUNT = Accepts(whole=True, least=1)
+COUNT = Accepts(whole=True, boolean=False, least=1)
 NUMBER = Accepts()
 SHARE = Accepts(least=0, most=1)
 PATH = Accepts(text=True)
@@ -68,12 +77,12 @@ IN_TRAINING = Stage.TRAIN
 TOP: Mapping[str, Accepts] = {
     "batch_size": COUNT,
     "clip_grad_norm": Accepts(spelled=True, null=True, stage=IN_TRAINING),
-    "epochs": Accepts(whole=True),
+    "epochs": Accepts(whole=True, stage=IN_TRAINING, early=Stage.PREPARE),
     "gradient_accumulation_steps": Accepts(nonzero=True),
     "kd_ratio": replace(NUMBER, stage=IN_TRAINING),
     "log_every_n_steps": Accepts(nonzero=True, stage=IN_TRAINING),
     "max_steps_per_epoch": Accepts(null=True),
-    "seed": Accepts(null=True, least=0, most=2**32 - 1, stage=Stage.START),
+    "seed": Accepts(whole=True, null=True, least=0, most=2**32 - 1, stage=Stage.START),
     "tensor_parallel_dim": Accepts(whole=True, stage=Stage.START),
 }
 """Settings of recipes, where the recipe reads them."""
@@ -81,7 +90,7 @@ TOP: Mapping[str, Accepts] = {
 MODEL: Mapping[str, Accepts] = {
     **dict.fromkeys(("embed_dim", "head_dim", "num_classes", "num_heads", "num_kv_heads", "num_layers"), COUNT),
     **dict.fromkeys(("lora_rank", "vocab_size"), COUNT),
-    "intermediate_dim": replace(COUNT, null=True),
+    "intermediate_dim": COUNT,
     "max_seq_len": replace(NUMBER, least=1),
     "attn_dropout": SHARE,
     "lora_dropout": SHARE,
@@ -92,6 +101,9 @@ MODEL: Mapping[str, Accepts] = {
 }
 """Parameters of torchtune's model builders."""
 
+_SIZE, _COMPUTES_A_SIZE = "intermediate_dim", ("llama2", "llama3", "llama3_1", "llama3_2")
+"""The builders of these families compute intermediate_dim where it is null."""
+
 OPTIMIZER: Mapping[str, Accepts] = dict.fromkeys(("eps", "lr", "momentum", "weight_decay"), Accepts(least=0))
 """Parameters of torch.optim and bitsandbytes.optim."""
 
@@ -100,7 +112,10 @@ SECTIONS: Mapping[str, tuple[str, Mapping[str, Accepts]]] = {
     "metric_logger": ("torchtune.training.metric_logging.DiskLogger", {"log_dir": PATH}),
     "optimizer": ("", OPTIMIZER),
     "quantizer": ("torchtune.", {"groupsize": replace(COUNT, stage=IN_TRAINING)}),
-    "tokenizer": ("torchtune.models.", {"max_seq_len": Accepts(null=True, least=1, stage=IN_TRAINING)}),
+    "tokenizer": (
+        "torchtune.models.",
+        {"max_seq_len": Accepts(whole=True, null=True, nonzero=True, stage=IN_TRAINING)},
+    ),
 }
 """By section: the beginning of its component's path, and the parameters of that component."""
 
@@ -113,11 +128,11 @@ LOSSES: Mapping[str, Mapping[str, Accepts]] = {
         "ignore_index": Accepts(whole=True), "num_output_chunks": replace(COUNT, stage=IN_TRAINING),
         "sym_kd_ratio": SHARE,
     },
-    **dict.fromkeys(
-        ("CEWithChunkedOutputLoss", "ForwardKLWithChunkedOutputLoss", "ReverseKLWithChunkedOutputLoss"),
-        {"ignore_index": Accepts(whole=True), "num_output_chunks": replace(COUNT, stage=IN_TRAINING)},
-    ),
-    **dict.fromkeys(("ForwardKLLoss", "ReverseKLLoss"), {"ignore_index": Accepts(whole=True)}),
+    **{
+        name: {"ignore_index": Accepts(whole=True), "num_output_chunks": replace(COUNT, stage=IN_TRAINING)}
+        for name in ("CEWithChunkedOutputLoss", "ForwardKLWithChunkedOutputLoss", "ReverseKLWithChunkedOutputLoss")
+    },
+    **{name: {"ignore_index": Accepts(whole=True)} for name in ("ForwardKLLoss", "ReverseKLLoss")},
 }  # fmt: skip
 """Parameters of losses, by class."""
 
@@ -141,7 +156,9 @@ def _all(settings: RecipeSettings) -> Iterator[tuple[Node, Accepts]]:
             yield settings.at(key), accepts
     for section in settings.models:
         if _path(section).startswith("torchtune.models."):
-            yield from ((section.get(key), accepts) for key, accepts in MODEL.items())
+            computes = any(family in _path(section).split(".") for family in _COMPUTES_A_SIZE)
+            for key, accepts in MODEL.items():
+                yield section.get(key), replace(accepts, null=True) if computes and key == _SIZE else accepts
     for name, (component, table) in SECTIONS.items():
         found = settings.section(name)
         if found is not None and _path(found).startswith(component):

@@ -139,9 +139,9 @@ def _missing_shards(files: Node, elements: list[Node]) -> Iterator[tuple[Node, s
 
 def _wrong_format(files: Node) -> Iterator[tuple[Node, str, str, Stage]]:
     form, last = files.get("filename_format"), files.get("max_filename")
-    for node in (form, last):
-        if not node.present:
-            yield files, f"checkpoint_files lacks {node.key}", f"add {node.key}, or write a list", Stage.PREPARE
+    lacking = " and ".join(node.key for node in (form, last) if not node.present)
+    if lacking:
+        yield files, f"checkpoint_files lacks {lacking}", f"add {lacking}, or write a list", Stage.PREPARE
     text = form.text().known
     if text is not None and _placeholders(text) != 2:
         yield form, "filename_format must have two {}", "write model-{}-of-{}.safetensors", Stage.PREPARE
@@ -192,7 +192,7 @@ def checkpoint_format(settings: RecipeSettings) -> Iterator[Finding]:
                 break
 
 
-@rule("TT320", "unknown-model-type", stage=Stage.START)
+@rule("TT320", "unknown-model-type", stage=Stage.PREPARE)
 def unknown_model_type(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The checkpointer's model_type is unknown.
 

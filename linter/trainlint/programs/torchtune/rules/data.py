@@ -14,6 +14,7 @@ from trainlint.programs.torchtune.facts import (
     FAMILY_VOCABULARIES,
     FIRST_SPECIAL_TOKEN,
     MULTIMODAL,
+    NO_BPE_MERGES,
     NO_BPE_VOCABULARY,
     NOT_A_TOKENIZER,
     PREFERENCE_DATASETS,
@@ -130,15 +131,14 @@ def tokenizer_file(settings: RecipeSettings) -> Iterator[Finding]:
         name = node.text().known
         if not node.own or not node.present or node.unknown or (key == "merges_file" and not bpe):
             continue
-        base = posixpath.basename(name or "")
-        if node.absent or node.wrong_type or name is None:
+        base, component = posixpath.basename(name or ""), builder.rpartition(".")[2]
+        foreign = NO_BPE_VOCABULARY if bpe and key == "path" else NO_BPE_MERGES if bpe else NOT_A_TOKENIZER
+        if name is None:
             message = f"tokenizer.{key} must be the path of a file"
         elif not base:
             message = f"tokenizer.{key} is a directory"
-        elif (base.endswith(NOT_A_TOKENIZER) if not bpe or key != "path" else base in NO_BPE_VOCABULARY) or (
-            bpe and not base.endswith(".json" if key == "path" else ".txt") and base == "tokenizer.model"
-        ):
-            message = f"{builder.rpartition('.')[2]} does not read {base}"
+        elif base.endswith(foreign):
+            message = f"{component} does not read {base} as its {key}"
         else:
             continue
         yield settings.refusal(node, message=message, help=f"name its {wanted}")
@@ -160,7 +160,7 @@ def tokens_beyond_vocabulary(settings: RecipeSettings) -> Iterator[Finding]:
     first = FIRST_SPECIAL_TOKEN.get(_component(tokenizer).rpartition(".")[2], 0)
     own = section.get("vocab_size")
     size = own.number().known if own.present else FAMILY_VOCABULARIES.get(family_of(_component(section)))
-    if size is not None and size <= first:
+    if size is not None and 0 < size <= first:
         yield settings.refusal(
             tokenizer.get("_component_"),
             own if own.present else section.get("_component_"),

@@ -24,7 +24,9 @@ def loss_of_another_recipe(settings: RecipeSettings) -> Iterator[Finding]:
     recipe = settings.recipe
     if recipe is None or not settings.sure:
         return
-    wanted = {"loss": PAIR_LOSSES if recipe.is_dpo else LABEL_LOSSES if recipe.is_fine_tune else ()}
+    wanted: dict[str, tuple[str, ...]] = {
+        "loss": PAIR_LOSSES if recipe.is_dpo else LABEL_LOSSES if recipe.is_fine_tune else ()
+    }
     if recipe.is_distillation:
         wanted["kd_loss"] = DISTILLATION_LOSSES
     for key, losses in wanted.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Details, Finding, Severity, Stage, nearest, one_of
+from trainlint.findings import Finding, Severity, Stage, nearest, one_of
 from trainlint.programs.torchtune.facts import LORA_TARGETS, NO_PEFT_CONFIG, TIED_EMBEDDINGS, TIED_OUTPUT
 from trainlint.programs.torchtune.omegaconf import Node
 from trainlint.programs.torchtune.program import RecipeSettings
@@ -35,10 +35,12 @@ def unmatched_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
     for targets in _lora_targets(settings):
         saved = raises and targets.parent is not None and targets.parent.key == "model"
         what = "and cannot be saved" if saved else "and has no effect"
-        details: Details = {"severity": Severity.ERROR, "stage": Stage.SAVE} if saved else {}
+        severity, stage = (Severity.ERROR, Stage.SAVE) if saved else (None, None)
         if targets.text().known is not None:
             message = f"lora_attn_modules is read letter by letter, {what}"
-            yield targets.field.finding(message, help=f"write a list: [{targets.text()}]", **details)
+            yield targets.field.finding(
+                message, help=f"write a list: [{targets.text()}]", severity=severity, stage=stage
+            )
         for item in targets.elements:
             name = item.text()
             if name.known is not None and name.known not in LORA_TARGETS:
@@ -46,7 +48,8 @@ def unmatched_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
                 yield item.field.finding(
                     f"{name} is not a LoRA target of torchtune {what}",
                     help=f'did you mean "{hint}"?' if hint else f"write {one_of(LORA_TARGETS)}",
-                    **details,
+                    severity=severity,
+                    stage=stage,
                 )
 
 
@@ -109,7 +112,8 @@ def attention_heads(settings: RecipeSettings) -> Iterator[Finding]:
             whole, part = section.get(larger), section.get(smaller)
             one, two = whole.number().known, part.number().known
             explicit = _is_torchtune(section) and not (smaller == "num_heads" and section.get("head_dim").present)
-            if explicit and one and two and two > 0 and one % two and (whole.own or part.own):
+            counts = all(type(node.value.known) is int and (node.number().known or 0) > 0 for node in (whole, part))
+            if explicit and counts and one and two and one % two and (whole.own or part.own):
                 yield settings.refusal(
                     part,
                     whole,

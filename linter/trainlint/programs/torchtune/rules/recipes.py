@@ -10,6 +10,8 @@ from trainlint.programs.torchtune.facts import (
     INSTANTIATED,
     LOADER_KEYWORDS,
     LORA_PARAMETERS,
+    NOT_NULL,
+    PACKAGED_SOURCES,
     PROFILER,
     RENAMED,
     SUPPLIED,
@@ -17,7 +19,7 @@ from trainlint.programs.torchtune.facts import (
     TorchtuneFacts,
     unreleased_component,
 )
-from trainlint.programs.torchtune.omegaconf import Node
+from trainlint.programs.torchtune.omegaconf import Node, Problem
 from trainlint.programs.torchtune.program import ConfigFile, RecipeSettings
 from trainlint.reading.document import Alias, Scalar
 from trainlint.reading.values import Field
@@ -77,21 +79,24 @@ def unresolved_interpolation(settings: RecipeSettings) -> Iterator[Finding]:
     """
     paths = [node.get("_component_").text().known or "torchtune" for node in settings.components]
     foreign = settings.recipe is None or not all(path.startswith(_PACKAGES) for path in paths)
+    found: dict[str, list[Problem]] = {}
     for node in settings.root.walk():
         problem = node.problem
         if problem is not None and node.own and not (problem.resolver and foreign):
-            yield node.field.finding(f"{node.name}: {problem.message}", help=problem.help)
+            found.setdefault(problem.message if problem.named else node.name, []).append(problem)
+    for first, *others in found.values():
+        related = tuple(part for other in others for part in other.node.field.relate(f"and {other.node.name}"))
+        yield first.node.field.finding(f"{first.node.name}: {first.message}", help=first.help, related=related)
 
 
-@rule("TT303", "unknown-component", stage=Stage.LOAD)
+@rule("TT303", "unknown-component", stage=Stage.PREPARE)
 def unknown_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A `_component_` names nothing that can be imported.
 
     The value is a dotted path that begins with an installed package, not a relative path, a file or a text with spaces.
-    torchtune imports it when it validates or starts; a name that the package does not have raises. Only torchtune's own
-    modules, `torch.optim` and `bitsandbytes.optim` are checked, other packages are assumed to be there. Validation only
-    checks top-level sections: in a list (several datasets) or deeper down it is a warning, since it raises only when
-    the recipe builds that part.
+    torchtune imports it when it validates or builds the section; a name that the package does not have raises. Only
+    torchtune's own modules, `torch.optim` and `bitsandbytes.optim` are checked, other packages are assumed to be there.
+    It is a warning where nothing builds the section: the recipe does not read it, or it is deeper down.
 
     Source: _get_component_from_path of torchtune 0.4.0 to 0.6.1; the names in its wheels, in torch 2.13 and in
     bitsandbytes 0.50.
@@ -101,38 +106,49 @@ def unknown_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
         if component.unknown or not component.own:
             continue
         text = component.text().known
+        severity, stage = _when(settings, section)
         if text is None:
             yield component.field.finding(
                 f"{component.name} must be a dotted path",
                 help="write package.module.name of a builder or class",
-                severity=_severity(section),
+                severity=severity,
+                stage=stage,
             )
         elif "." not in text or not all(text.split(".")):
             message = f'{component.name} must be a dotted path, not "{text}"'
             yield component.field.finding(
                 message if text else f"{component.name} must not be empty",
                 help="write the path from the package on: package.module.name",
-                severity=_severity(section),
+                severity=severity,
+                stage=stage,
             )
         elif not settings.fork and not (unreleased_component(text) and not settings.stated):
-            yield from _misspelt_package(component, text)
-            yield from _missing_component(component, text, facts, only_almost=settings.for_development)
+            yield from _misspelt_package(settings, component, text)
+            yield from _missing_component(settings, component, text, facts)
 
 
-def _misspelt_package(component: Node, path: str) -> Iterator[Finding]:
+def _misspelt_package(settings: RecipeSettings, component: Node, path: str) -> Iterator[Finding]:
     package = path.partition(".")[0]
     meant = nearest(package, ("torchtune", "torch", "bitsandbytes"), cutoff=0.9)
+    severity, stage = _when(settings, component.parent)
     if meant is not None and package != meant:
         yield component.field.finding(
-            f"there is no package {package}", help=f'did you mean "{meant}"?', severity=_severity(component.parent)
+            f"there is no package {package}", help=f'did you mean "{meant}"?', severity=severity, stage=stage
         )
 
 
-def _missing_component(component: Node, path: str, facts: TorchtuneFacts, *, only_almost: bool) -> Iterator[Finding]:
-    found, severity = facts.component(path), _severity(component.parent)
+def _missing_component(
+    settings: RecipeSettings, component: Node, path: str, facts: TorchtuneFacts
+) -> Iterator[Finding]:
+    found = facts.component(path)
+    severity, stage = _when(settings, component.parent)
+    only_almost = settings.for_development
     if found.is_module:
         yield component.field.finding(
-            f"{path} is a module, not a component", help="add the name of a builder or class in it", severity=severity
+            f"{path} is a module, not a component",
+            help="add the name of a builder or class in it",
+            severity=severity,
+            stage=stage,
         )
     elif found.exists is False and not (only_almost and not nearest(path.rpartition(".")[2], found.known, cutoff=0.85)):
         missing = path[len(found.parent) + 1 :].partition(".")[0]
@@ -146,27 +162,37 @@ def _missing_component(component: Node, path: str, facts: TorchtuneFacts, *, onl
             f"{owner} has no {found.parent}.{missing}",
             help=hint or f"choose another name from {found.parent}",
             severity=severity,
+            stage=stage,
         )
 
 
-def _severity(section: Node | None) -> Severity:
-    """Error for a top-level section, which `tune validate` checks; a warning for one in a list or deeper down."""
-    top_level = section is not None and section.parent is not None and section.parent.parent is None
-    return Severity.ERROR if top_level else Severity.WARNING
+def _when(settings: RecipeSettings, section: Node | None) -> tuple[Severity, Stage]:
+    """An error for a section that the recipe builds, and for a top-level one of an unknown recipe; else a warning."""
+    steps: list[Node] = []
+    node = section
+    while node is not None and node.parent is not None:
+        steps.append(node)
+        node = node.parent
+    if section is None or not steps:
+        return Severity.WARNING, Stage.PREPARE
+    top = steps[-1]
+    read = settings.recipe is None or not settings.certain or settings.reads(top.key)
+    listed = len(steps) == 2 and top.key == "dataset" and top.items is not None and settings.reads("dataset")
+    built = read and (len(steps) == 1 or listed)
+    return Severity.ERROR if built else Severity.WARNING, settings.built_at(top.key)
 
 
-@rule("TT304", "unknown-parameter", stage=Stage.START)
+@rule("TT304", "unknown-parameter", stage=Stage.PREPARE)
 def unknown_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A section has a key that its component does not accept.
 
     Every key beside `_component_` is passed to the component by name, also with a null, and an unknown one raises a
     TypeError. After `section=other.component` on the command line the keys of the config stay, so those of the old
-    component must be removed (`~section.key`). In a list or deeper down it is a warning, since validation does not
-    check there.
+    component must be removed (`~section.key`). Where nothing builds the section it is a warning.
 
-    Datasets pass any keyword on to datasets.load_dataset, so a misspelt key is accepted without a message. For them it
-    is a warning on a key that is almost a parameter, or was one in earlier releases (max_seq_len, template,
-    chat_format), which the loader refuses later.
+    Datasets pass any keyword on to datasets.load_dataset, which refuses those that it does not know when the dataset is
+    built. That is certain of a key that is almost a parameter or was one in earlier releases (max_seq_len, template,
+    chat_format), and of any where the data are files or a data set that torchtune names.
 
     Source: validate and instantiate of torchtune 0.4.0 to 0.6.1; the signatures in its wheels, in torch 2.13 and in
     bitsandbytes 0.50.
@@ -182,14 +208,16 @@ def unknown_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
         unset = [parameter for parameter in signature.parameters if not section.get(parameter).present]
         unknown = [key for key in section.entries if key != "_component_" and key not in signature.parameters]
         if signature.keywords:
-            yield from _almost_parameters(section, name, unknown, unset)
+            yield from _passed_on(settings, section, name, unknown, unset)
             continue
+        severity, stage = _when(settings, section)
         left_over = [key for key in unknown if not section.get(key).own]
         if left_over:
             yield section.get("_component_").field.finding(
                 f"{name} does not accept the config's {some_of(left_over, 2)}",
                 help="remove with " + some_of([f"~{section.name}.{key}" for key in left_over], 8),
-                severity=_severity(section),
+                severity=severity,
+                stage=stage,
             )
         for key in unknown:
             node = section.get(key)
@@ -197,19 +225,35 @@ def unknown_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
                 yield node.field.finding(
                     f"{name} does not accept {key}",
                     help=_parameter_help(settings, section, key, unset),
-                    severity=_severity(section),
+                    severity=severity,
+                    stage=stage,
                     at_key=True,
                 )
 
 
-def _almost_parameters(section: Node, name: str, unknown: list[str], unset: list[str]) -> Iterator[Finding]:
-    """Keys that a dataset passes on to its loader, although they are almost its own or were so once."""
+def _passed_on(
+    settings: RecipeSettings, section: Node, name: str, unknown: list[str], unset: list[str]
+) -> Iterator[Finding]:
+    """Keys that a dataset or a logger passes on, and that what they are passed to does not know."""
+    is_dataset = name.endswith("_dataset") and any(part is section for part in settings.datasets)
+    source = section.get("source")
+    sure = is_dataset and (source.is_(*PACKAGED_SOURCES) or (not source.present and "source" in unset))
     for key in unknown:
         node = section.get(key)
         moved = DATASET_PARAMETERS_GONE.get(key) if name.endswith("_dataset") else None
-        if node.own and (moved or (key not in LOADER_KEYWORDS and nearest(key, unset, cutoff=0.75))):
+        almost = nearest(key, unset, cutoff=0.75)
+        if not node.own or (key in LOADER_KEYWORDS and not moved) or (key == "packed" and is_dataset):
+            continue
+        if is_dataset and (moved or almost or sure):
             yield node.field.finding(
-                f"{name} has no parameter {key} and passes it on to the data loader",
+                f"{name} has no parameter {key}, and load_dataset refuses it",
+                help=f"write {moved} instead" if moved else did_you_mean(key, unset) if almost else "remove it",
+                severity=Severity.ERROR,
+                at_key=True,
+            )
+        elif moved or almost:
+            yield node.field.finding(
+                f"{name} has no parameter {key} and passes it on",
                 help=f"write {moved} instead" if moved else did_you_mean(key, unset),
                 severity=Severity.WARNING,
                 at_key=True,
@@ -235,7 +279,7 @@ def _component(section: Node) -> str | None:
 _PACKAGES = ("torchtune", "torch.", "bitsandbytes.")
 
 
-@rule("TT305", "missing-parameter", stage=Stage.START)
+@rule("TT305", "missing-parameter", stage=Stage.PREPARE)
 def missing_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A section lacks a parameter that its component requires.
 
@@ -260,10 +304,11 @@ def missing_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
                     f"{path.rpartition('.')[2]} requires {parameter}",
                     help=f"add {name}.{parameter}",
                     at_key=not settings.certain,
+                    stage=settings.built_at(name),
                 )
 
 
-@rule("TT306", "missing-setting", stage=Stage.START)
+@rule("TT306", "missing-setting", stage=Stage.PREPARE)
 def missing_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The recipe reads a setting that the config does not have.
 
@@ -279,12 +324,15 @@ def missing_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator
     for key in settings.recipe.required if settings.certain else settings.recipe.start:
         node = settings.at(key)
         section = settings.at(key.rpartition(".")[0]) if "." in key else settings.root
+        if key in settings.referenced and settings.names_nothing(key):
+            continue
         if not node.present and section.present and not _is_misspelt(key, section, facts):
             removed = settings.removed.get(key)
             yield settings.refusal(
                 node if removed is None else Node(removed, None, key),
                 message=f"{key} is missing, which {settings.recipe.name} reads",
                 help=f"add {key}" if removed is None else f"remove ~{key}",
+                stage=Stage.START if key in settings.recipe.start else Stage.PREPARE,
             )
 
 
@@ -299,14 +347,15 @@ def _is_misspelt(key: str, section: Node, facts: TorchtuneFacts) -> bool:
     return any(name != "_component_" and nearest(name, wanted) for name in foreign)
 
 
-@rule("TT307", "section-without-component", stage=Stage.START)
+@rule("TT307", "section-without-component", stage=Stage.PREPARE)
 def section_without_component(settings: RecipeSettings) -> Iterator[Finding]:
     """A section that the recipe builds has no `_component_`.
 
     Model, tokenizer, dataset, optimizer, loss, checkpointer and the like are built from their `_component_`; a mapping
-    without one, and a text, raise. `tune validate` only checks sections that have one, and accepts this.
+    without one and anything else raise, and most may not be null. Only `dataset` may be a list, of such sections.
+    `tune validate` only checks sections that have a component, and accepts this.
 
-    Source: instantiate of torchtune 0.4.0 to 0.6.1.
+    Source: instantiate and the recipes of torchtune 0.4.0 to 0.6.1.
     """
     if settings.fork:
         return
@@ -314,15 +363,45 @@ def section_without_component(settings: RecipeSettings) -> Iterator[Finding]:
         section = settings.root.entries.get(name)
         if section is None or not section.own or (settings.recipe and not settings.reads(name)):
             continue
-        if section.mapping is not None and "_component_" not in section.mapping:
+        parts = section.items if name == "dataset" and section.items else [section]
+        for part in parts:
+            yield from _not_a_component(settings, name, part)
+
+
+def _not_a_component(settings: RecipeSettings, name: str, section: Node) -> Iterator[Finding]:
+    what = name if section.key == name else f"each part of {name}"
+    if section.mapping is not None:
+        if "_component_" not in section.mapping:
             yield section.field.finding(
-                f"{name} has no _component_", help=f"add {name}._component_ with the path of a builder", at_key=True
+                f"{what} has no _component_",
+                help=f"add {name}._component_ with the path of a builder",
+                at_key=section.key == name,
+                stage=settings.built_at(name),
             )
-        elif section.mapping is None and section.items is None and section.text().known is not None:
-            yield section.field.finding(
-                f"{name} must be a section with a _component_, not a text",
-                help=f"write the component as {name}._component_",
-            )
+    elif section.items is not None or section.value.known is not None:
+        kind = (
+            "a list" if section.items is not None else "a text" if section.text().known is not None else section.value
+        )
+        yield section.field.finding(
+            f"{what} must be a section with a _component_, not {kind}",
+            help=f"write the component as {name}._component_",
+            stage=settings.built_at(name),
+        )
+    elif section.absent and _needed(settings, name):
+        late = name in ("lr_scheduler", "optimizer")
+        message = f"{name} is null, and {settings.recipe.name if settings.recipe else ''} uses it"
+        help = f"write a section with {name}._component_"
+        yield settings.refusal(section, message=message, help=help, stage=Stage.TRAIN if late else Stage.PREPARE)
+
+
+def _needed(settings: RecipeSettings, name: str) -> bool:
+    """The recipe uses the section without asking whether it is null."""
+    recipe = settings.recipe
+    if recipe is None or not settings.sure:
+        return False
+    if name == "quantizer":
+        return recipe.name == "quantize"
+    return name in NOT_NULL or (name == "lr_scheduler" and name in recipe.required)
 
 
 @rule("TT321", "unread-setting", stage=Stage.RUN, severity=Severity.WARNING)
@@ -356,23 +435,33 @@ def _is_shipped(settings: RecipeSettings, key: str) -> bool:
     return not settings.root.entries[key].own
 
 
-@rule("TT323", "profiler-component", stage=Stage.START)
+@rule("TT323", "profiler-component", stage=Stage.PREPARE)
 def profiler_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
-    """The profiler section names a component that recipes refuse.
+    """The profiler section names a component that recipes refuse, or is none.
 
-    Recipes compare the name with that of their own profiler and raise at any other.
+    Recipes compare the name with that of their own profiler and raise at any other. Without a name they build their
+    own from the section, which must be a mapping with the keys of that profiler.
 
     Write `torchtune.training.setup_torch_profiler`, or remove the section.
 
     Source: _setup_profiler of the recipes, torchtune 0.4.0 to 0.6.1.
     """
-    component = settings.at("profiler._component_")
+    profiler, component = settings.at("profiler"), settings.at("profiler._component_")
     recipe: RecipeFacts | None = settings.recipe
     if recipe is None or settings.fork or "profiler._component_" not in recipe.optional:
         return
-    if component.text().known_and(lambda path: path != PROFILER and facts.component(path).exists is not False):
+    if profiler.own and profiler.mapping is None and profiler.given and not profiler.unknown:
+        message = "profiler must be a section, or null"
+        yield settings.refusal(profiler, message=message, help="write a section with enabled: True or False")
+    elif component.text().known_and(lambda path: path != PROFILER and facts.component(path).exists is not False):
         message = f"the component of profiler must be {PROFILER}"
         yield settings.refusal(component, message=message, help="write that, or remove the section")
+    elif component.absent:
+        signature = facts.component(PROFILER).signature
+        for key, node in profiler.entries.items():
+            if signature is not None and node.own and key not in (*signature.parameters, "_component_"):
+                hint = did_you_mean(key, signature.parameters) or "remove it"
+                yield node.field.finding(f"the profiler does not accept {key}", help=hint, at_key=True)
 
 
 @rule("TT324", "config-as-a-key", stage=Stage.START)

@@ -10,6 +10,7 @@ from trainlint.programs.torchtune.facts import (
     DTYPES,
 )
 from trainlint.programs.torchtune.program import RecipeSettings
+from trainlint.reading.scalars import Plain
 from trainlint.rule import rule
 
 
@@ -205,9 +206,16 @@ def unknown_device(settings: RecipeSettings) -> Iterator[Finding]:
     """
     device = settings.at("device")
     kind, _, index = (device.text().known or "").partition(":")
-    if settings.reads("device") and kind and (kind not in DEVICES or not (index.isdigit() or not index)):
+    if settings.reads("device") and (device.wrong_type or _no_device(device.value.known)):
+        yield settings.refusal(device, message="device must be a name", help="write cuda or cpu")
+    elif settings.reads("device") and kind and (kind not in DEVICES or not (index.isdigit() or not index)):
         yield settings.refusal(
             device,
             message=f"torch has no device {device.text()}",
             help="write cuda" if kind in ("gpu", "nvidia") else did_you_mean(kind, DEVICES) or "write cuda or cpu",
         )
+
+
+def _no_device(plain: Plain) -> bool:
+    """A value that torch.device refuses; a number from 0 on is the index of a GPU."""
+    return isinstance(plain, (bool, float)) or (isinstance(plain, int) and plain < 0)

@@ -55,9 +55,8 @@ def unusable_value(settings: RecipeSettings) -> Iterator[Finding]:
     for node, accepts in settings_with(settings):
         problem = accepts.problem(node)
         if problem is not None:
-            yield settings.refusal(
-                node, message=f"{node.name} {problem}", help=_HELP.get(node.key, ""), stage=accepts.stage
-            )
+            help = _HELP.get(node.key, "")
+            yield settings.refusal(node, message=f"{node.name} {problem}", help=help, stage=accepts.stage_of(node))
 
 
 _HELP = {
