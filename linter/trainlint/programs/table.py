@@ -130,8 +130,10 @@ _TORCHTUNE_MODULES = (
     "data",
     "training",
     "losses",
+    "optimizers",
     "values",
     "quantization",
+    "generation",
     "commands",
     "jobs",
 )

@@ -133,6 +133,16 @@ FAMILY_VOCABULARIES: Mapping[str, int] = {
 }  # fmt: skip
 """The largest vocab_size of a family's builders. Source: torchtune.models, 0.4.0 to 0.6.1."""
 
+FAMILY_WIDTHS: Mapping[str, tuple[int, ...]] = {
+    "code_llama2": (4096, 5120, 8192, 11008, 13824, 28672), "gemma": (2048, 3072, 16384, 24576),
+    "gemma2": (2304, 3584, 4608, 9216, 14336, 36864), "llama2": (4096, 5120, 8192, 11008, 13824, 28672),
+    "llama3": (4096, 8192, 14336, 28672), "llama3_1": (4096, 8192, 16384, 14336, 28672, 53248),
+    "llama3_2": (2048, 3072, 8192), "llama3_3": (8192, 28672), "mistral": (4096, 14336), "phi3": (3072, 8192),
+    "phi4": (5120, 17920), "qwen2": (896, 1536, 3584, 4864, 8960, 18944),
+    "qwen2_5": (896, 1536, 2048, 3584, 4864, 5120, 8192, 8960, 11008, 13824, 18944, 27648, 29568),
+}  # fmt: skip
+"""The widths of the layers of a family's models. Source: torchtune.models, 0.4.0 to 0.6.1."""
+
 FIRST_SPECIAL_TOKEN: Mapping[str, int] = {
     "llama3_tokenizer": 128000, "qwen2_5_tokenizer": 151643, "qwen2_tokenizer": 151643,
 }  # fmt: skip
@@ -240,6 +250,22 @@ LOADER_KEYWORDS = frozenset(
 
 PACKAGED_SOURCES = frozenset("arrow csv json pandas parquet text xml".split())
 """Sources that are builders of datasets itself, with no keywords of their own. Source: datasets 2.14 to 5.2."""
+
+SWITCHES = frozenset(
+    "amsgrad apply_lora_to_mlp apply_lora_to_output compile cpu cuda enable_activation_checkpointing"
+    " enable_activation_offloading enable_async_checkpointing enable_kv_cache enabled fsdp_cpu_offload"
+    " fsdp_reshard_after_forward fused log_peak_memory_stats low_cpu_ram maximize optimizer_in_bwd packed"
+    " profile_memory quantize_base record_shapes safe_serialization save_adapter_weights_only shuffle"
+    " tie_word_embeddings train_on_input use_dora with_flops with_stack".split()
+)
+"""The switches of recipes and components. Source: the shipped configs and signatures, 0.4.0 to 0.6.1."""
+
+LATER_SETTINGS = frozenset(
+    "batch_size_val context_parallel_dim context_parallel_rotate_method data_parallel_replicate_dim"
+    " data_parallel_shard_dim dataset_val enable_fp8_training expert_parallel_degree fp8_recipe_name packing_strategy"
+    " run_val_every_n_steps save_every_n_steps save_last_epoch_only use_grad_scaler".split()
+)
+"""Settings that torchtune's source has added since 0.6.1. Source: the recipes of its main branch, 2025."""
 
 TORCHRUN_BARE = (
     "--standalone", "--module", "-m", "--no_python", "--run_path", "--virtual_local_rank",

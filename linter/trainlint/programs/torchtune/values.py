@@ -81,11 +81,14 @@ TOP: Mapping[str, Accepts] = {
     "gradient_accumulation_steps": Accepts(nonzero=True),
     "kd_ratio": replace(NUMBER, stage=IN_TRAINING),
     "log_every_n_steps": Accepts(nonzero=True, stage=IN_TRAINING),
+    "max_new_tokens": Accepts(whole=True, stage=IN_TRAINING),
+    "max_seq_length": Accepts(whole=True, stage=IN_TRAINING),
     "max_steps_per_epoch": Accepts(null=True),
     "seed": Accepts(whole=True, null=True, least=0, most=2**32 - 1, stage=Stage.START),
+    "temperature": replace(NUMBER, stage=IN_TRAINING),
     "tensor_parallel_dim": Accepts(whole=True, stage=Stage.START),
 }
-"""Settings of recipes, where the recipe reads them."""
+"""Settings of recipes, where the recipe reads them; generation and evaluation count as training."""
 
 MODEL: Mapping[str, Accepts] = {
     **dict.fromkeys(("embed_dim", "head_dim", "num_classes", "num_heads", "num_kv_heads", "num_layers"), COUNT),
@@ -93,8 +96,8 @@ MODEL: Mapping[str, Accepts] = {
     "intermediate_dim": COUNT,
     "max_seq_len": replace(NUMBER, least=1),
     "attn_dropout": SHARE,
-    "lora_dropout": SHARE,
-    "lora_alpha": NUMBER,
+    "lora_dropout": Accepts(most=1),
+    "lora_alpha": replace(NUMBER, stage=IN_TRAINING),
     "norm_eps": replace(NUMBER, stage=IN_TRAINING),
     "rope_base": NUMBER,
     "scale_factor": NUMBER,
@@ -106,6 +109,8 @@ _SIZE, _COMPUTES_A_SIZE = "intermediate_dim", ("llama2", "llama3", "llama3_1", "
 
 OPTIMIZER: Mapping[str, Accepts] = dict.fromkeys(("eps", "lr", "momentum", "weight_decay"), Accepts(least=0))
 """Parameters of torch.optim and bitsandbytes.optim."""
+
+_EPS_OF_ANOTHER_KIND = ("Adafactor", "Muon")
 
 SECTIONS: Mapping[str, tuple[str, Mapping[str, Accepts]]] = {
     "lr_scheduler": ("torchtune.", {"num_cycles": NUMBER, "num_warmup_steps": NUMBER}),
@@ -120,7 +125,9 @@ SECTIONS: Mapping[str, tuple[str, Mapping[str, Accepts]]] = {
 """By section: the beginning of its component's path, and the parameters of that component."""
 
 LOSSES: Mapping[str, Mapping[str, Accepts]] = {
-    "CrossEntropyLoss": {"ignore_index": Accepts(whole=True), "label_smoothing": replace(SHARE, stage=IN_TRAINING)},
+    "CrossEntropyLoss": {
+        "ignore_index": Accepts(whole=True), "label_smoothing": replace(SHARE, stage=IN_TRAINING),
+    },
     "DPOLoss": {key: replace(NUMBER, stage=IN_TRAINING) for key in ("beta", "label_smoothing")},
     "RSOLoss": {"gamma": replace(NUMBER, stage=IN_TRAINING)},
     "SymmetricKLLoss": {"ignore_index": Accepts(whole=True), "sym_kd_ratio": SHARE},
@@ -162,7 +169,8 @@ def _all(settings: RecipeSettings) -> Iterator[tuple[Node, Accepts]]:
     for name, (component, table) in SECTIONS.items():
         found = settings.section(name)
         if found is not None and _path(found).startswith(component):
-            yield from ((found.get(key), accepts) for key, accepts in table.items())
+            pairs = _path(found).endswith(_EPS_OF_ANOTHER_KIND)
+            yield from ((found.get(key), accepts) for key, accepts in table.items() if not (pairs and key == "eps"))
     for name in ("loss", "kd_loss"):
         found = settings.section(name)
         if found is not None and _path(found).startswith(("torchtune.", "torch.nn.")):

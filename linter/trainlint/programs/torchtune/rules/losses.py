@@ -90,3 +90,16 @@ def unequal_chunks(settings: RecipeSettings) -> Iterator[Finding]:
                 message=f"loss has {counts[0]:.0f} chunks and kd_loss {counts[1]:.0f}",
                 help="give both the same num_output_chunks",
             )
+
+
+@rule("TT359", "unknown-reduction", stage=Stage.TRAIN)
+def unknown_reduction(settings: RecipeSettings) -> Iterator[Finding]:
+    """The reduction of the loss is none that torch knows.
+
+    Source: torch.nn.functional, torch 2.5 to 2.13.
+    """
+    section = settings.section("loss")
+    reduction = section.get("reduction") if section is not None and _loss(section) in LABEL_LOSSES[1:] else None
+    if reduction is not None and reduction.own and reduction.known_and_not_in(("mean", "none", "sum")):
+        message = f"torch has no reduction {reduction.value}"
+        yield settings.refusal(reduction, message=message, help="remove it: the default is mean")

@@ -324,7 +324,9 @@ def missing_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator
     for key in settings.recipe.required if settings.certain else settings.recipe.start:
         node = settings.at(key)
         section = settings.at(key.rpartition(".")[0]) if "." in key else settings.root
-        if key in settings.referenced and settings.names_nothing(key):
+        head = settings.root.entries.get(key.partition(".")[0])
+        told = key in settings.referenced and settings.names_nothing(key)
+        if told or ("." in key and (head is None or head.mapping is None or _requires(key, section, facts))):
             continue
         if not node.present and section.present and not _is_misspelt(key, section, facts):
             removed = settings.removed.get(key)
@@ -334,6 +336,12 @@ def missing_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator
                 help=f"add {key}" if removed is None else f"remove ~{key}",
                 stage=Stage.START if key in settings.recipe.start else Stage.PREPARE,
             )
+
+
+def _requires(key: str, section: Node, facts: TorchtuneFacts) -> bool:
+    """The section's component itself requires this parameter, which TT305 reports."""
+    signature = facts.component(_component(section) or "").signature
+    return signature is not None and key.rpartition(".")[2] in signature.required
 
 
 def _is_misspelt(key: str, section: Node, facts: TorchtuneFacts) -> bool:

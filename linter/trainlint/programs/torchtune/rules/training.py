@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Stage, did_you_mean, one_of
-from trainlint.programs.torchtune.facts import (
+from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
+from trainlint.programs.torchtune.facts import DEVICES, DTYPES, FALSE_WORDS, LATER_SETTINGS, SWITCHES, TorchtuneFacts
     DEVICES,
     DTYPES,
 )
@@ -219,3 +219,154 @@ def unknown_device(settings: RecipeSettings) -> Iterator[Finding]:
 def _no_device(plain: Plain) -> bool:
     """A value that torch.device refuses; a number from 0 on is the index of a GPU."""
     return isinstance(plain, (bool, float)) or (isinstance(plain, int) and plain < 0)
+
+
+@rule("TT351", "device-index", stage=Stage.START)
+def device_index(settings: RecipeSettings) -> Iterator[Finding]:
+    """The device has an index, although each process has a GPU of its own.
+
+    A process that torchrun starts uses the GPU of its local rank, and raises when `device` names another.
+
+    Source: _validate_device_from_env of torchtune 0.4.0 to 0.6.1.
+    """
+    device = settings.at("device")
+    kind, _, index = (device.text().known or "").partition(":")
+    if settings.recipe is None or not settings.recipe.distributed or kind == "cpu" or not index.isdigit():
+        return
+    if settings.reads("device") and (int(index) > 0 or (settings.world_size or 1) > 1):
+        message = f"device {device.text()} is that of one process only"
+        yield settings.refusal(device, message=message, help=f"write {kind}: each process takes its own")
+
+
+@rule("TT352", "selective-checkpointing", stage=Stage.PREPARE)
+def selective_checkpointing(settings: RecipeSettings) -> Iterator[Finding]:
+    """ac_mode does not do what is meant.
+
+    `ac_mode: selective` checkpoints every ac_option-th layer, a whole number, without which it raises. Any other word
+    than full and selective checkpoints nothing, and so does ac_mode beside enable_activation_checkpointing: the recipe
+    then applies neither.
+
+    Source: setup and checkpoint_wrapper of full_finetune_distributed and qat_distributed, torchtune 0.4.0 to 0.6.1.
+    """
+    mode, option, plain = (
+        settings.at(key) for key in ("ac_mode", "ac_option", "enable_activation_checkpointing")
+    )
+    if not settings.reads("ac_mode") or settings.fork or not mode.given or mode.unknown or plain.unknown:
+        return
+    if plain.truth().is_(True):
+        yield mode.field.finding(
+            "nothing is checkpointed with both ac_mode and enable_activation_checkpointing",
+            help="remove one of them",
+            severity=Severity.WARNING,
+            stage=Stage.RUN,
+        )
+    elif mode.text().is_("selective"):
+        if not option.unknown and not _is_every(option.value.known):
+            yield settings.refusal(
+                option if option.present else mode,
+                message="ac_mode selective needs an ac_option, the number of layers of which one is checkpointed",
+                help="write ac_option: 2 for every second layer",
+            )
+    elif mode.text().known_and_not_in(("full", "none")):
+        yield mode.field.finding(
+            f"ac_mode {mode.value} checkpoints nothing",
+            help=did_you_mean(str(mode.value), ("full", "selective")) or "write full or selective",
+            severity=Severity.WARNING,
+            stage=Stage.RUN,
+        )
+
+
+def _is_every(plain: Plain) -> bool:
+    """A number of layers as int() reads it."""
+    if isinstance(plain, str):
+        return plain.strip().isdigit()
+    return isinstance(plain, (int, float)) and plain >= 0
+
+
+@rule("TT353", "no-metric-logger", stage=Stage.PREPARE)
+def no_metric_logger(settings: RecipeSettings) -> Iterator[Finding]:
+    """The metric logger is none.
+
+    Recipes call log_config and log_dict, which the loggers of torchtune.training.metric_logging have, and those of
+    Python's logging and other parts of torch and torchtune have not.
+
+    Source: MetricLoggerInterface and the recipes of torchtune 0.4.0 to 0.6.1.
+    """
+    section = settings.section("metric_logger")
+    place = section.get("_component_") if section is not None else None
+    path = place.text().known or "" if place is not None else ""
+    if place is None or not place.own or settings.recipe is None:
+        return
+    if path.startswith(("logging.", "torch.", "torchtune.")) and not path.endswith("Logger"):
+        message = f"{path.rpartition('.')[2]} is no metric logger"
+        yield settings.refusal(place, message=message, help="write torchtune.training.metric_logging.DiskLogger")
+
+
+@rule("TT354", "text-counts-as-true", stage=Stage.RUN, severity=Severity.WARNING)
+def text_counts_as_true(settings: RecipeSettings) -> Iterator[Finding]:
+    """A switch is a text that means false, and counts as true.
+
+    Recipes and components convert nothing, and any text but the empty one is true in Python. `compile: "False"`
+    compiles the model.
+
+    Source: the recipes and components of torchtune 0.4.0 to 0.6.1.
+    """
+    if settings.fork or settings.recipe is None:
+        return
+    for node in settings.root.walk():
+        text = node.text().known if node.own and node.key in SWITCHES else None
+        if text is not None and text.lower() in FALSE_WORDS:
+            yield node.field.finding(
+                f'{node.name} is the text "{text}", which counts as true', help="write False, without quotes"
+            )
+
+
+@rule("TT355", "no-step", stage=Stage.RUN, severity=Severity.WARNING)
+def no_step(settings: RecipeSettings) -> Iterator[Finding]:
+    """The recipe ends without a step, or does not stop where it should.
+
+    With `epochs: 0` nothing is trained and nothing is saved, and the exit code is 0. max_steps_per_epoch is compared
+    after a step, so 0 or less does not stop a fine-tune, which runs the whole epoch; DPO on one device compares before
+    it, and saves the model as it was. gradient_accumulation_steps below 1 or between whole numbers never steps as
+    meant.
+
+    Source: train of the recipes, torchtune 0.4.0 to 0.6.1, those of 0.6.1 run so.
+    """
+    if settings.recipe is None or settings.fork:
+        return
+    epochs, most, parts = (
+        settings.at(key) for key in ("epochs", "max_steps_per_epoch", "gradient_accumulation_steps")
+    )
+    if settings.reads("epochs") and epochs.own and epochs.number().known_and(lambda number: number <= 0):
+        yield epochs.field.finding("no epoch is trained, and nothing is saved", help="write 1 or more")
+    if settings.reads("max_steps_per_epoch") and most.own and most.number().known_and(lambda number: number <= 0):
+        dpo = settings.recipe.name == "lora_dpo_single_device"
+        what = "no step is made and the model is saved as it was" if dpo else "the whole epoch is trained"
+        yield most.field.finding(f"max_steps_per_epoch {most.value} does not limit: {what}", help="write null, or 1")
+    amount = parts.number().known
+    if settings.reads(parts.key) and parts.own and amount and (amount < 0 or amount % 1):
+        yield parts.field.finding(
+            f"gradient_accumulation_steps {parts.value} is no number of batches", help="write a whole number from 1 on"
+        )
+
+
+@rule("TT356", "setting-of-a-later-release", stage=Stage.RUN, severity=Severity.WARNING)
+def setting_of_a_later_release(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
+    """A setting has no effect in this release, and has one in torchtune's source since.
+
+    Recipes ignore a key that they do not read, without a message: no validation data, no context parallelism, no fp8.
+    `compile` as a mapping of what to compile counts as true, whatever is in it.
+
+    Source: the recipes of torchtune 0.4.0 to 0.6.1, and of its main branch in 2025.
+    """
+    if settings.fork or settings.recipe is None or not settings.stated:
+        return
+    for key, node in settings.root.entries.items():
+        later = key in LATER_SETTINGS and key not in settings.recipe.top_level
+        if later and node.own and not (settings.certain and settings.overrides(key)):
+            message = f"torchtune {facts.release} does not read {key}, which its source has added since"
+            yield node.field.finding(message, help="remove it", at_key=True)
+    compile = settings.at("compile")
+    if settings.reads("compile") and compile.own and compile.entries and not settings.checks("compile"):
+        message = f"torchtune {facts.release} compiles all for any mapping in compile"
+        yield compile.field.finding(message, help="write compile: True or False")
