@@ -243,8 +243,8 @@ LOADER_KEYWORDS = frozenset(
     " nrows num_proc on_bad_files on_bad_lines on_mixed_types output_batch_size params parse_agent_traces parse_dates"
     " prefix quotechar quoting revision sample_by save_infos sep skip_blank_lines skip_docstart skipfooter"
     " skipinitialspace skiprows snapshot_id split sql start_time storage_options streaming strip_canary table"
-    " table_name task thousands timestamp_tz timestamp_unit token true_values trust_remote_code use_auth_token use_threads usecols"
-    " verbose verification_mode version warn_bad_lines".split()
+    " table_name task thousands timestamp_tz timestamp_unit token true_values trust_remote_code use_auth_token"
+    " use_threads usecols verbose verification_mode version warn_bad_lines".split()
 )
 """Keywords that a dataset may pass on. Source: load_dataset and the packaged builders of datasets 2.14 to 5.2."""
 

@@ -64,16 +64,15 @@ def no_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
     """
     for targets in _lora_targets(settings):
         empty = targets.absent or (targets.wrong_type and not targets.elements and not targets.entries)
-        unnamed = next(
-            (item for item in targets.elements if item.value.known is not None and not item.text().known), None
-        )
         help = f"write a list of {one_of(LORA_TARGETS)}"
         if targets.own and empty:
             yield targets.field.finding("lora_attn_modules must not be empty", help=f"add {one_of(LORA_TARGETS)}")
-        elif targets.own and (
-            targets.entries or unnamed or (targets.value.known is not None and not targets.text().known)
-        ):
-            yield (unnamed or targets).field.finding("lora_attn_modules must be a list of names", help=help)
+        elif targets.own and (targets.entries or any(_is_no_name(node) for node in [targets, *targets.elements])):
+            yield targets.field.finding("lora_attn_modules must be a list of names", help=help)
+
+
+def _is_no_name(node: Node) -> bool:
+    return node.value.known is not None and node.text().known is None
 
 
 def _lora_targets(settings: RecipeSettings) -> Iterator[Node]:

@@ -14,7 +14,8 @@ def unusable_optimizer(settings: RecipeSettings) -> Iterator[Finding]:
     """Recipes cannot step with this optimizer, or its arguments exclude one another.
 
     torch.optim.LBFGS wants a closure, SparseAdam sparse gradients and Muon matrices alone, which the first step or the
-    construction refuses. `fused` excludes `foreach` and `differentiable`, and `betas` are two numbers from 0 to below 1.
+    construction refuses. `fused` excludes `foreach` and `differentiable`, and `betas` are two numbers from 0 to below
+    1.
 
     Source: torch.optim of torch 2.5 to 2.13, each class built and stepped with 2.9; the recipes of torchtune 0.4.0 to
     0.6.1.

@@ -6,9 +6,6 @@ from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
 from trainlint.programs.torchtune.facts import DEVICES, DTYPES, FALSE_WORDS, LATER_SETTINGS, SWITCHES, TorchtuneFacts
-    DEVICES,
-    DTYPES,
-)
 from trainlint.programs.torchtune.program import RecipeSettings
 from trainlint.reading.scalars import Plain
 from trainlint.rule import rule
@@ -248,9 +245,7 @@ def selective_checkpointing(settings: RecipeSettings) -> Iterator[Finding]:
 
     Source: setup and checkpoint_wrapper of full_finetune_distributed and qat_distributed, torchtune 0.4.0 to 0.6.1.
     """
-    mode, option, plain = (
-        settings.at(key) for key in ("ac_mode", "ac_option", "enable_activation_checkpointing")
-    )
+    mode, option, plain = (settings.at(key) for key in ("ac_mode", "ac_option", "enable_activation_checkpointing"))
     if not settings.reads("ac_mode") or settings.fork or not mode.given or mode.unknown or plain.unknown:
         return
     if plain.truth().is_(True):
@@ -334,9 +329,7 @@ def no_step(settings: RecipeSettings) -> Iterator[Finding]:
     """
     if settings.recipe is None or settings.fork:
         return
-    epochs, most, parts = (
-        settings.at(key) for key in ("epochs", "max_steps_per_epoch", "gradient_accumulation_steps")
-    )
+    epochs, most, parts = (settings.at(key) for key in ("epochs", "max_steps_per_epoch", "gradient_accumulation_steps"))
     if settings.reads("epochs") and epochs.own and epochs.number().known_and(lambda number: number <= 0):
         yield epochs.field.finding("no epoch is trained, and nothing is saved", help="write 1 or more")
     if settings.reads("max_steps_per_epoch") and most.own and most.number().known_and(lambda number: number <= 0):
