@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -32,6 +33,7 @@ from trainlint.programs.torchtune.omegaconf import Node
 from trainlint.reading.document import Document
 from trainlint.reading.document import Mapping as MappingNode
 from trainlint.reading.scalars import Dialect
+from trainlint.reading.text import Undecodable
 from trainlint.reading.values import Field, Known, Unknown
 from trainlint.releases import InForce, speaking_for
 from trainlint.repository.invocations import (
@@ -395,6 +397,7 @@ def _of_invocation(invocation: Invocation, surroundings: Surroundings, release: 
     run.launched = _launched(invocation, before, known)
     run.world_size = _world_size(invocation) if before else 1
     run.stated = _stated(invocation, surroundings)
+    run.alone = run.launched is False and _stands_alone(invocation, surroundings.repository)
     run.fork = _is_fork(surroundings, _path(invocation))
     run.own_recipe = known is None and _may_be_module(recipe.text, surroundings.repository)
     _find_config(run, surroundings, release, invocation)
@@ -442,6 +445,25 @@ def _launched(invocation: Invocation, before: Sequence[Word], recipe: RecipeFact
     return None if elsewhere else False
 
 
+def _stands_alone(invocation: Invocation, repository: Repository) -> bool:
+    """A script starts it, and nothing in the repository could set the variables of a process group for it."""
+    if invocation.owner is not None or invocation.elsewhere or _LAUNCHER_TEXT.search(invocation.document.text.content):
+        return False
+    return repository.once("nothing but scripts", lambda: not _has_launchers(repository))
+
+
+def _has_launchers(repository: Repository) -> bool:
+    if repository.files_named(_CONTAINER_FILES):
+        return True
+    with suppress(OSError, Undecodable):
+        return any("apiVersion" in repository.text(file) for file in repository.files)
+    return True
+
+
+_CONTAINER_FILES = ("Dockerfile", "dockerfile", "Containerfile", "compose.yaml", "compose.yml", ".sbatch", ".slurm")
+_LAUNCHER_TEXT = re.compile(r"\b(?:MASTER_ADDR|RANK|SBATCH|SLURM\w*|WORLD_SIZE|mpirun|srun|torchrun)\b")
+
+
 def _world_size(invocation: Invocation) -> int | None:
     """The number of processes in torchrun's options, where both options are plain numbers."""
     sizes = []
@@ -455,7 +477,12 @@ def _world_size(invocation: Invocation) -> int | None:
 
 
 def _may_be_module(recipe: str, repository: Repository) -> bool:
-    """An unregistered recipe may be the user's own module: it is a path, or there is a file of that name."""
+    """An unregistered recipe may be the user's own module: it is a path, or there is a file of that name.
+
+    The file of one of torchtune's own recipes, without a folder, is nobody's where the repository has no such file.
+    """
+    if recipe.endswith(".py") and recipe.removesuffix(".py") in facts_of(RELEASES[-1]).recipes:
+        return bool(repository.files_named([recipe]))
     if "/" in recipe or recipe.endswith(".py"):
         return True
     name = recipe.replace(".", "/") + ".py"

@@ -94,7 +94,7 @@ MODEL: Mapping[str, Accepts] = {
     **dict.fromkeys(("embed_dim", "head_dim", "num_classes", "num_heads", "num_kv_heads", "num_layers"), COUNT),
     **dict.fromkeys(("lora_rank", "vocab_size"), COUNT),
     "intermediate_dim": COUNT,
-    "max_seq_len": replace(NUMBER, least=1),
+    "max_seq_len": replace(NUMBER, least=1, stage=IN_TRAINING, early=Stage.PREPARE),
     "attn_dropout": SHARE,
     "lora_dropout": Accepts(most=1),
     "lora_alpha": replace(NUMBER, stage=IN_TRAINING),
@@ -104,8 +104,8 @@ MODEL: Mapping[str, Accepts] = {
 }
 """Parameters of torchtune's model builders."""
 
-_SIZE, _COMPUTES_A_SIZE = "intermediate_dim", ("llama2", "llama3", "llama3_1", "llama3_2")
-"""The builders of these families compute intermediate_dim where it is null."""
+_SIZES, _COMPUTES_SIZES = ("intermediate_dim", "num_kv_heads"), ("llama2", "llama3", "llama3_1", "llama3_2")
+"""The builders of these families compute the two sizes where they are null or 0."""
 
 OPTIMIZER: Mapping[str, Accepts] = dict.fromkeys(("eps", "lr", "momentum", "weight_decay"), Accepts(least=0))
 """Parameters of torch.optim and bitsandbytes.optim."""
@@ -116,7 +116,7 @@ SECTIONS: Mapping[str, tuple[str, Mapping[str, Accepts]]] = {
     "lr_scheduler": ("torchtune.", {"num_cycles": NUMBER, "num_warmup_steps": NUMBER}),
     "metric_logger": ("torchtune.training.metric_logging.DiskLogger", {"log_dir": PATH}),
     "optimizer": ("", OPTIMIZER),
-    "quantizer": ("torchtune.", {"groupsize": replace(COUNT, stage=IN_TRAINING)}),
+    "quantizer": ("torchtune.", {"groupsize": Accepts(null=True, nonzero=True, stage=IN_TRAINING)}),
     "tokenizer": (
         "torchtune.models.",
         {"max_seq_len": Accepts(whole=True, null=True, nonzero=True, stage=IN_TRAINING)},
@@ -163,9 +163,7 @@ def _all(settings: RecipeSettings) -> Iterator[tuple[Node, Accepts]]:
             yield settings.at(key), accepts
     for section in settings.models:
         if _path(section).startswith("torchtune.models."):
-            computes = any(family in _path(section).split(".") for family in _COMPUTES_A_SIZE)
-            for key, accepts in MODEL.items():
-                yield section.get(key), replace(accepts, null=True) if computes and key == _SIZE else accepts
+            yield from ((section.get(key), accepts) for key, accepts in _of_model(settings, _path(section)))
     for name, (component, table) in SECTIONS.items():
         found = settings.section(name)
         if found is not None and _path(found).startswith(component):
@@ -182,6 +180,16 @@ def _all(settings: RecipeSettings) -> Iterator[tuple[Node, Accepts]]:
     profiler = settings.at("profiler")
     if settings.reads("profiler") and not settings.fork and profiler.get("enabled").truth().is_(True):
         yield from ((profiler.get(key), accepts) for key, accepts in SCHEDULE.items())
+
+
+def _of_model(settings: RecipeSettings, path: str) -> Iterator[tuple[str, Accepts]]:
+    computes = any(family in path.split(".") for family in _COMPUTES_SIZES)
+    for key, accepts in MODEL.items():
+        if key in _SIZES and computes:
+            accepts = replace(accepts, null=True, least=0)
+        elif key == "max_seq_len" and settings.recipe is not None and settings.recipe.name == "quantize":
+            accepts = NUMBER
+        yield key, accepts
 
 
 def _path(section: Node) -> str:

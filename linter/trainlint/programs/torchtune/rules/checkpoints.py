@@ -99,8 +99,9 @@ def _wrong_files(kind: str, files: Node, settings: RecipeSettings) -> Iterator[t
     """What is wrong with a list of files, its help, and when it raises."""
     elements, entries = files.elements, files.entries
     if entries and kind == _HF:
-        yield from _wrong_format(files)
-        if settings.recipe is not None and settings.recipe.name == "quantize":
+        wrong = list(_wrong_format(files))
+        yield from wrong
+        if not wrong and settings.recipe is not None and settings.recipe.name == "quantize":
             message = "quantize names its output after checkpoint_files[0], which a mapping does not have"
             yield files, message, "write checkpoint_files as a list", Stage.SAVE
     elif not files.wrong_type or entries:

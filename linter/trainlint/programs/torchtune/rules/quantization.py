@@ -83,8 +83,9 @@ def nothing_quantized(settings: RecipeSettings) -> Iterator[Finding]:
     widths = [node.number().known for node in (width, inner) if node.present] if width.present else []
     known = widths or FAMILY_WIDTHS.get(family, ())
     groups = size.number().known
+    odd = size.present and not size.unknown and (size.absent or (groups is not None and (groups < 0 or groups % 1)))
     ours = place.rpartition(".")[2].startswith("Int8DynActInt4Weight")
-    if ours and size.own and groups and groups > 0 and known and all(each and each % groups for each in known):
+    if ours and size.own and (odd or (groups and known and all(each and each % groups for each in known))):
         yield size.field.finding(
             f"groups of {size.value} divide the width of no layer: nothing is quantized",
             help="write 32, 64, 128 or 256",

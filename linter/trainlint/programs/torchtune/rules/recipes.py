@@ -321,21 +321,25 @@ def missing_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator
     """
     if settings.recipe is None or settings.fork or not (settings.certain or settings.near):
         return
+    missing: dict[str, list[str]] = {}
     for key in settings.recipe.required if settings.certain else settings.recipe.start:
         node = settings.at(key)
-        section = settings.at(key.rpartition(".")[0]) if "." in key else settings.root
-        head = settings.root.entries.get(key.partition(".")[0])
+        head, _, part = key.rpartition(".")
+        section = settings.at(head) if part and head else settings.root
+        above = settings.root.entries.get(head)
         told = key in settings.referenced and settings.names_nothing(key)
-        if told or ("." in key and (head is None or head.mapping is None or _requires(key, section, facts))):
+        if told or (head and (above is None or "_component_" not in above.entries or _requires(key, section, facts))):
             continue
         if not node.present and section.present and not _is_misspelt(key, section, facts):
-            removed = settings.removed.get(key)
-            yield settings.refusal(
-                node if removed is None else Node(removed, None, key),
-                message=f"{key} is missing, which {settings.recipe.name} reads",
-                help=f"add {key}" if removed is None else f"remove ~{key}",
-                stage=Stage.START if key in settings.recipe.start else Stage.PREPARE,
-            )
+            missing.setdefault(head or key, []).append(key)
+    for keys in missing.values():
+        key, removed = keys[0], settings.removed.get(keys[0])
+        yield settings.refusal(
+            settings.at(key) if removed is None else Node(removed, None, key),
+            message=f"{some_of(keys, 4)} is missing, which {settings.recipe.name} reads",
+            help=f"add {some_of(keys, 4)}" if removed is None else f"remove ~{key}",
+            stage=Stage.START if key in settings.recipe.start else Stage.PREPARE,
+        )
 
 
 def _requires(key: str, section: Node, facts: TorchtuneFacts) -> bool:

@@ -292,7 +292,8 @@ def no_metric_logger(settings: RecipeSettings) -> Iterator[Finding]:
     path = place.text().known or "" if place is not None else ""
     if place is None or not place.own or settings.recipe is None:
         return
-    if path.startswith(("logging.", "torch.", "torchtune.")) and not path.endswith("Logger"):
+    ours = path.startswith(("torch.", "torchtune."))
+    if path.startswith("logging.") or (ours and not path.endswith("Logger")):
         message = f"{path.rpartition('.')[2]} is no metric logger"
         yield settings.refusal(place, message=message, help="write torchtune.training.metric_logging.DiskLogger")
 
