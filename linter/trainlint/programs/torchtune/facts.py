@@ -368,7 +368,8 @@ class RecipeFacts:
     @property
     def is_fine_tune(self) -> bool:
         """It learns from tokens and labels, also from those of a teacher."""
-        return self.name.startswith(("full_finetune", "lora_finetune", "qat_", "knowledge_distillation"))
+        finetune = "finetune" in self.name and not self.name.startswith("ppo")
+        return finetune or self.name.startswith("qat_") or self.is_distillation
 
     @cached_property
     def top_level(self) -> frozenset[str]:

@@ -64,6 +64,15 @@ class Accepts:
         return None
 
     @property
+    def wanted(self) -> str:
+        """What to write, for a help."""
+        if self.least is not None and self.most is not None:
+            return f"write a {self._kind} from {self.least:g} to {self.most:g}"
+        if self.least is not None:
+            return f"write a {self._kind} from {self.least:g} on"
+        return f"write a {self._kind}" + (f" up to {self.most:g}" if self.most is not None else "")
+
+    @property
     def _kind(self) -> str:
         return "text" if self.text else "whole number" if self.whole else "number"
 
@@ -91,7 +100,8 @@ TOP: Mapping[str, Accepts] = {
 """Settings of recipes, where the recipe reads them; generation and evaluation count as training."""
 
 MODEL: Mapping[str, Accepts] = {
-    **dict.fromkeys(("embed_dim", "head_dim", "num_classes", "num_heads", "num_kv_heads", "num_layers"), COUNT),
+    **dict.fromkeys(("embed_dim", "head_dim", "num_classes", "num_heads", "num_layers"), COUNT),
+    "num_kv_heads": replace(COUNT, null=True, least=0),
     **dict.fromkeys(("lora_rank", "vocab_size"), COUNT),
     "intermediate_dim": COUNT,
     "max_seq_len": replace(NUMBER, least=1, stage=IN_TRAINING, early=Stage.PREPARE),
@@ -104,8 +114,8 @@ MODEL: Mapping[str, Accepts] = {
 }
 """Parameters of torchtune's model builders."""
 
-_SIZES, _COMPUTES_SIZES = ("intermediate_dim", "num_kv_heads"), ("llama2", "llama3", "llama3_1", "llama3_2")
-"""The builders of these families compute the two sizes where they are null or 0."""
+_COMPUTES_A_SIZE = ("llama2", "llama3", "llama3_1", "llama3_2")
+"""The builders of these families compute intermediate_dim where it is null or 0."""
 
 OPTIMIZER: Mapping[str, Accepts] = dict.fromkeys(("eps", "lr", "momentum", "weight_decay"), Accepts(least=0))
 """Parameters of torch.optim and bitsandbytes.optim."""
@@ -183,9 +193,9 @@ def _all(settings: RecipeSettings) -> Iterator[tuple[Node, Accepts]]:
 
 
 def _of_model(settings: RecipeSettings, path: str) -> Iterator[tuple[str, Accepts]]:
-    computes = any(family in path.split(".") for family in _COMPUTES_SIZES)
+    computes = any(family in path.split(".") for family in _COMPUTES_A_SIZE)
     for key, accepts in MODEL.items():
-        if key in _SIZES and computes:
+        if key == "intermediate_dim" and computes:
             accepts = replace(accepts, null=True, least=0)
         elif key == "max_seq_len" and settings.recipe is not None and settings.recipe.name == "quantize":
             accepts = NUMBER

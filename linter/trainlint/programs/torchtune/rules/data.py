@@ -184,7 +184,7 @@ def collate_function(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterato
     if recipe is None or "left-pad" not in recipe.checks or settings.fork or not collate.own or not collate.present:
         return
     path, default = collate.text().known, "write torchtune.data.padded_collate_sft, the default"
-    if collate.unknown or (path is not None and "left_pad_sequence" in path):
+    if collate.unknown or settings.for_development or (path is not None and "left_pad_sequence" in path):
         return
     if path is None or "." not in path:
         message = "collate_fn must be the dotted path of a function"
@@ -275,6 +275,8 @@ def prompt_template(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator
     Source: _get_prompt_template of torchtune 0.4.0 to 0.6.1.
     """
     template = settings.at("tokenizer.prompt_template")
+    if settings.for_development:
+        return
     if settings.section("tokenizer") is None or not template.own or not template.given or template.unknown:
         return
     path = template.text().known

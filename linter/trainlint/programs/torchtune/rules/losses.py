@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Stage
-from trainlint.programs.torchtune.facts import DISTILLATION_LOSSES, LABEL_LOSSES, PAIR_LOSSES
+from trainlint.programs.torchtune.facts import DISTILLATION_LOSSES, LABEL_LOSSES, PAIR_LOSSES, TorchtuneFacts
 from trainlint.programs.torchtune.omegaconf import Node
 from trainlint.programs.torchtune.program import RecipeSettings
 from trainlint.rule import rule
 
 
 @rule("TT339", "loss-of-another-recipe", stage=Stage.TRAIN)
-def loss_of_another_recipe(settings: RecipeSettings) -> Iterator[Finding]:
+def loss_of_another_recipe(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The recipe cannot call this loss.
 
     A fine-tune calls its loss with logits and labels and reads its ignore_index: CEWithChunkedOutputLoss or
@@ -32,7 +32,7 @@ def loss_of_another_recipe(settings: RecipeSettings) -> Iterator[Finding]:
     for key, losses in wanted.items():
         section = settings.section(key)
         name = _loss(section) if section is not None else ""
-        if section is not None and losses and name and name not in losses:
+        if section is not None and losses and name and name not in losses and _exists(section, facts):
             no_index = losses is LABEL_LOSSES and name not in DISTILLATION_LOSSES
             yield settings.refusal(
                 section.get("_component_"),
@@ -47,6 +47,10 @@ _HELP = {
     PAIR_LOSSES[0]: "torchtune.rlhf.loss.DPOLoss",
     DISTILLATION_LOSSES[0]: "torchtune.modules.loss.ForwardKLWithChunkedOutputLoss",
 }
+
+
+def _exists(section: Node, facts: TorchtuneFacts) -> bool:
+    return facts.component(section.get("_component_").text().known or "").exists is not False
 
 
 def _loss(section: Node) -> str:

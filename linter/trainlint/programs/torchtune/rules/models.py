@@ -37,7 +37,7 @@ def unmatched_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
         what = "and cannot be saved" if saved else "and has no effect"
         severity, stage = (Severity.ERROR, Stage.SAVE) if saved else (None, None)
         if targets.text().known is not None:
-            message = f"lora_attn_modules is read letter by letter, {what}"
+            message = f"lora_attn_modules is read letter by letter {what}"
             yield targets.field.finding(
                 message, help=f"write a list: [{targets.text()}]", severity=severity, stage=stage
             )

@@ -334,9 +334,10 @@ def missing_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator
             missing.setdefault(head or key, []).append(key)
     for keys in missing.values():
         key, removed = keys[0], settings.removed.get(keys[0])
+        verb = "is" if len(keys) == 1 else "are"
         yield settings.refusal(
             settings.at(key) if removed is None else Node(removed, None, key),
-            message=f"{some_of(keys, 4)} is missing, which {settings.recipe.name} reads",
+            message=f"{some_of(keys, 4)} {verb} missing, which {settings.recipe.name} reads",
             help=f"add {some_of(keys, 4)}" if removed is None else f"remove ~{key}",
             stage=Stage.START if key in settings.recipe.start else Stage.PREPARE,
         )
@@ -381,7 +382,7 @@ def section_without_component(settings: RecipeSettings) -> Iterator[Finding]:
 
 
 def _not_a_component(settings: RecipeSettings, name: str, section: Node) -> Iterator[Finding]:
-    what = name if section.key == name else f"each part of {name}"
+    what = name if section.key == name else f"a part of {name}"
     if section.mapping is not None:
         if "_component_" not in section.mapping:
             yield section.field.finding(

@@ -55,7 +55,7 @@ def unusable_value(settings: RecipeSettings) -> Iterator[Finding]:
     for node, accepts in settings_with(settings):
         problem = accepts.problem(node)
         if problem is not None:
-            help = _HELP.get(node.key, "")
+            help = _HELP.get(node.key, accepts.wanted)
             yield settings.refusal(node, message=f"{node.name} {problem}", help=help, stage=accepts.stage_of(node))
 
 
