@@ -54,6 +54,9 @@ LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "output_proj")
 Source: LORA_ATTN_MODULES of torchtune.modules.peft, 0.4.0 to 0.6.1; the builders of 0.6.1 called on meta tensors.
 """
 
+SAVED_TARGETS = (*LORA_TARGETS, "output", "w1", "w2", "w3")
+"""The modules that an adapter_config.json can name. Source: tune_to_peft_adapter_config, 0.4.0 to 0.6.1."""
+
 LORA_PARAMETERS = (
     "apply_lora_to_mlp", "apply_lora_to_output", "lora_alpha", "lora_attn_modules", "lora_dropout", "lora_rank",
     "quantize_base", "use_dora",
@@ -156,9 +159,6 @@ NO_BPE_VOCABULARY = (
     "tokenizer_config.json", "tokenizer.model",
 )  # fmt: skip
 """Files of a model that are not the vocabulary of its BPE tokenizer."""
-
-NO_BPE_MERGES = (".json", ".model", ".safetensors")
-"""The ends of file names that are never the merges of a BPE tokenizer."""
 
 COLLATE_FUNCTIONS = ("padded_collate", "padded_collate_dpo", "padded_collate_packed")
 """The functions of torchtune.data that fine-tunes cannot call, or whose samples they do not have."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from trainlint.findings import Stage
+from trainlint.findings import Stage, one_of
 from trainlint.programs.torchtune.omegaconf import Node
 from trainlint.programs.torchtune.program import RecipeSettings
+from trainlint.reading.scalars import Plain
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Accepts:
     """A number between `least` and `most`, or a text; any other value raises at `stage`.
 
     `whole`: neither a fraction nor a float; `null`: null too; `boolean`: a boolean too, as 0 or 1; `spelled`: a text
-    that float() reads too. Null, lists and mappings raise as `early` as that.
+    that float() reads too; `words`: these values alone. Null, lists and mappings raise as `early` as that.
     """
 
     whole: bool = False
@@ -30,6 +31,7 @@ class Accepts:
     nonzero: bool = False
     least: float | None = None
     most: float | None = None
+    words: tuple[Plain, ...] = ()
     stage: Stage = Stage.PREPARE
     early: Stage | None = None
 
@@ -47,6 +49,8 @@ class Accepts:
         if value.wrong_type:
             return f"must be a {self._kind}, not a {'mapping' if node.entries else 'list'}"
         plain = value.known
+        if self.words:
+            return None if plain in self.words else f"must be {one_of(self.words)}, not {value}"
         if self.text:
             return None if isinstance(plain, str) else f"must be a text, not {value}"
         if isinstance(plain, bool):
@@ -86,6 +90,9 @@ IN_TRAINING = Stage.TRAIN
 TOP: Mapping[str, Accepts] = {
     "batch_size": COUNT,
     "clip_grad_norm": Accepts(spelled=True, null=True, stage=IN_TRAINING),
+    "cudnn_deterministic_mode": Accepts(
+        words=("default", "warn", "error", 0, 1, 2), text=True, null=True, stage=Stage.START
+    ),
     "epochs": Accepts(whole=True, stage=IN_TRAINING, early=Stage.PREPARE),
     "gradient_accumulation_steps": Accepts(nonzero=True),
     "kd_ratio": replace(NUMBER, stage=IN_TRAINING),
@@ -95,7 +102,7 @@ TOP: Mapping[str, Accepts] = {
     "max_steps_per_epoch": Accepts(null=True),
     "seed": Accepts(whole=True, null=True, least=0, most=2**32 - 1, stage=Stage.START),
     "temperature": replace(NUMBER, stage=IN_TRAINING),
-    "tensor_parallel_dim": Accepts(whole=True, stage=Stage.START),
+    "tensor_parallel_dim": Accepts(whole=True, nonzero=True, stage=Stage.START),
 }
 """Settings of recipes, where the recipe reads them; generation and evaluation count as training."""
 
@@ -108,7 +115,7 @@ MODEL: Mapping[str, Accepts] = {
     "attn_dropout": SHARE,
     "lora_dropout": Accepts(most=1),
     "lora_alpha": replace(NUMBER, stage=IN_TRAINING),
-    "norm_eps": replace(NUMBER, stage=IN_TRAINING),
+    "norm_eps": Accepts(null=True, stage=IN_TRAINING),
     "rope_base": NUMBER,
     "scale_factor": NUMBER,
 }
@@ -123,8 +130,11 @@ OPTIMIZER: Mapping[str, Accepts] = dict.fromkeys(("eps", "lr", "momentum", "weig
 _EPS_OF_ANOTHER_KIND = ("Adafactor", "Muon")
 
 SECTIONS: Mapping[str, tuple[str, Mapping[str, Accepts]]] = {
-    "lr_scheduler": ("torchtune.", {"num_cycles": NUMBER, "num_warmup_steps": NUMBER}),
-    "metric_logger": ("torchtune.training.metric_logging.DiskLogger", {"log_dir": PATH}),
+    "lr_scheduler": ("torchtune.", {"num_cycles": replace(NUMBER, stage=IN_TRAINING), "num_warmup_steps": NUMBER}),
+    "metric_logger": (
+        "torchtune.training.metric_logging.DiskLogger",
+        {"filename": replace(PATH, null=True), "log_dir": PATH},
+    ),
     "optimizer": ("", OPTIMIZER),
     "quantizer": ("torchtune.", {"groupsize": Accepts(null=True, nonzero=True, stage=IN_TRAINING)}),
     "tokenizer": (
@@ -136,7 +146,8 @@ SECTIONS: Mapping[str, tuple[str, Mapping[str, Accepts]]] = {
 
 LOSSES: Mapping[str, Mapping[str, Accepts]] = {
     "CrossEntropyLoss": {
-        "ignore_index": Accepts(whole=True), "label_smoothing": replace(SHARE, stage=IN_TRAINING),
+        "ignore_index": Accepts(whole=True), "label_smoothing": Accepts(most=1, stage=IN_TRAINING),
+        "reduction": Accepts(words=("mean", "sum"), text=True, stage=IN_TRAINING),
     },
     "DPOLoss": {key: replace(NUMBER, stage=IN_TRAINING) for key in ("beta", "label_smoothing")},
     "RSOLoss": {"gamma": replace(NUMBER, stage=IN_TRAINING)},
@@ -155,6 +166,7 @@ LOSSES: Mapping[str, Mapping[str, Accepts]] = {
 
 SCHEDULE: Mapping[str, Accepts] = {
     "active_steps": replace(COUNT, null=True),
+    "output_dir": replace(PATH, null=True),
     **dict.fromkeys(("num_cycles", "wait_steps", "warmup_steps"), Accepts(null=True, least=0)),
 }
 """Parameters of the profiler, where it is enabled."""

@@ -11,7 +11,6 @@ from trainlint.findings import Finding, Stage, did_you_mean, one_of
 from trainlint.programs.torchtune.facts import (
     CONVERSIONS,
     FALSE_WORDS,
-    GENERIC_TYPES,
     META_FAMILIES,
     NOT_WEIGHTS,
     TorchtuneFacts,
@@ -116,14 +115,15 @@ def _wrong_files(kind: str, files: Node, settings: RecipeSettings) -> Iterator[t
     else:
         for item in elements:
             text = item.text().known
-            if item.value.known is not None and text is None:
+            if text is None and not item.unknown:
                 yield item, "a checkpoint file must be a name", "write a text", Stage.PREPARE
             elif text is not None and ("*" in text or "?" in text):
                 help = "list the files, or give filename_format and max_filename"
                 yield item, f"{text} is not expanded: there is no such file", help, Stage.PREPARE
             elif text is not None and text.endswith(NOT_WEIGHTS):
                 yield item, f"{text} holds no weights", "name the files of the weights", Stage.PREPARE
-        yield from _missing_shards(files, elements)
+        if kind == _HF:
+            yield from _missing_shards(files, elements)
 
 
 def _missing_shards(files: Node, elements: list[Node]) -> Iterator[tuple[Node, str, str, Stage]]:
@@ -232,7 +232,7 @@ def model_type_of_another_family(settings: RecipeSettings) -> Iterator[Finding]:
             continue
         fits, tied = CONVERSIONS[family], family in META_FAMILIES and family == "llama3_2"
         if kind == _META:
-            refused = family in META_FAMILIES and (name == "LLAMA3_2") != tied and name in GENERIC_TYPES
+            refused = family in META_FAMILIES and (name == "LLAMA3_2") != tied and name != "LLAMA3_VISION"
             fits = ("LLAMA3_2",) if tied else tuple(word for word in fits if word != "LLAMA3_2")
         else:
             refused = _cannot_convert(family, name)

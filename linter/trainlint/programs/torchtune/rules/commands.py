@@ -82,7 +82,7 @@ def config_of_another_recipe(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Fi
         )
 
 
-@rule("TT404", "not-an-override", stage=Stage.START)
+@rule("TT404", "not-an-override", stage=Stage.LOAD)
 def not_an_override(run: TuneRun) -> Iterator[Finding]:
     """An argument of a recipe is not an override, and the run stops at it.
 

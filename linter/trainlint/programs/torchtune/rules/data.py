@@ -14,7 +14,6 @@ from trainlint.programs.torchtune.facts import (
     FAMILY_VOCABULARIES,
     FIRST_SPECIAL_TOKEN,
     MULTIMODAL,
-    NO_BPE_MERGES,
     NO_BPE_VOCABULARY,
     NOT_A_TOKENIZER,
     PREFERENCE_DATASETS,
@@ -26,7 +25,7 @@ from trainlint.programs.torchtune.program import RecipeSettings
 from trainlint.rule import rule
 
 
-@rule("TT313", "left-padding-collator", stage=Stage.START)
+@rule("TT313", "left-padding-collator", stage=Stage.PREPARE)
 def left_padding_collator(settings: RecipeSettings) -> Iterator[Finding]:
     """The collate function pads on the left, which recipes that train refuse.
 
@@ -132,12 +131,12 @@ def tokenizer_file(settings: RecipeSettings) -> Iterator[Finding]:
         if not node.own or not node.present or node.unknown or (key == "merges_file" and not bpe):
             continue
         base, component = posixpath.basename(name or ""), builder.rpartition(".")[2]
-        foreign = NO_BPE_VOCABULARY if bpe and key == "path" else NO_BPE_MERGES if bpe else NOT_A_TOKENIZER
+        foreign = NO_BPE_VOCABULARY if bpe else NOT_A_TOKENIZER
         if name is None:
             message = f"tokenizer.{key} must be the path of a file"
         elif not base:
             message = f"tokenizer.{key} is a directory"
-        elif base.endswith(foreign):
+        elif key == "path" and base.endswith(foreign):
             message = f"{component} does not read {base} as its {key}"
         else:
             continue
@@ -196,10 +195,24 @@ def collate_function(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterato
         message = f"torchtune {facts.release} has no {path}"
         hint = did_you_mean(name, found.known) or default
         yield settings.refusal(collate, message=message, help=hint, stage=Stage.PREPARE)
-    elif path.startswith("torchtune.data.") and name in COLLATE_FUNCTIONS:
+    elif path.startswith("torchtune.data.") and name in (COLLATE_FUNCTIONS if _has_images(settings) else _FOR_TEXT):
         packed = any(part.get("packed").truth().known is not False for part in settings.datasets)
         if not packed or all(part.get("packed").absent for part in settings.datasets):
             yield settings.refusal(collate, message=f"{name} does not collate samples of a fine-tune", help=default)
+
+
+_FOR_TEXT = (*COLLATE_FUNCTIONS, "padded_collate_tiled_images_and_mask")
+"""What datasets of text do not work with."""
+
+
+def _has_images(settings: RecipeSettings) -> bool:
+    """Some dataset may have images: it is none of torchtune's for text."""
+    paths = [_component(part) for part in settings.datasets]
+    return (
+        not paths
+        or not all(path.startswith("torchtune.datasets.") for path in paths)
+        or any(path.startswith(MULTIMODAL) for path in paths)
+    )
 
 
 @rule("TT336", "dataset-of-another-task", stage=Stage.TRAIN)
@@ -242,18 +255,21 @@ def dataset_columns(settings: RecipeSettings) -> Iterator[Finding]:
         columns, style = part.get("column_map"), part.get("conversation_style")
         wanted = COLUMNS.get(name, ())
         lacking = [key for key in wanted if key not in columns.entries]
-        if wanted and columns.own and columns.wrong_type and not columns.elements and columns.entries and lacking:
+        empty = columns.mapping is not None and not columns.mapping and wanted[:1] == ("input",)
+        if wanted and columns.own and (columns.entries or empty) and lacking:
             yield settings.refusal(
                 columns,
                 message=f"column_map of {name} lacks {' and '.join(lacking)}",
                 help=f"its keys are {' and '.join(wanted)}, its values the names of the columns",
             )
-        if name == "chat_dataset" and style.own and style.known_and_not_in(CONVERSATION_STYLES):
-            yield settings.refusal(
-                style,
-                message=f"there is no conversation_style {style.value}",
-                help=f"write {one_of(CONVERSATION_STYLES)}",
-            )
+        null = style.present and style.absent
+        if name == "chat_dataset" and style.own and (null or style.known_and_not_in(CONVERSATION_STYLES)):
+            help = f"write {one_of(CONVERSATION_STYLES)}"
+            message = f"there is no conversation_style {'null' if null else style.value}"
+            yield settings.refusal(style, message=message, help=help)
+        if name and part.get("filter_fn").own and part.get("filter_fn").given:
+            message = "filter_fn takes a function, which no config can give"
+            yield settings.refusal(part.get("filter_fn"), message=message, help="write a dataset builder of your own")
         if name in _PASS_A_LENGTH_ON:
             yield settings.refusal(
                 part.get("_component_"),

@@ -34,6 +34,8 @@ def loss_of_another_recipe(settings: RecipeSettings, facts: TorchtuneFacts) -> I
         name = _loss(section) if section is not None else ""
         if section is not None and losses and name and name not in losses and _exists(section, facts):
             no_index = losses is LABEL_LOSSES and name not in DISTILLATION_LOSSES
+            first = settings.section("loss")
+            no_index = no_index or (key == "kd_loss" and first is not None and "Chunked" in _loss(first))
             yield settings.refusal(
                 section.get("_component_"),
                 message=f"{recipe.name} cannot call {name} as its {key}",
@@ -87,23 +89,10 @@ def unequal_chunks(settings: RecipeSettings) -> Iterator[Finding]:
     elif "Chunked" in first:
         one, two = loss.get("num_output_chunks"), other.get("num_output_chunks")
         counts = [8 if not node.present else node.number().known for node in (one, two)]
-        if None not in counts and counts[0] != counts[1]:
+        if all(count is not None and count >= 1 for count in counts) and counts[0] != counts[1]:
             yield settings.refusal(
                 two if two.present else other.get("_component_"),
                 one if one.present else loss.get("_component_"),
                 message=f"loss has {counts[0]:.0f} chunks and kd_loss {counts[1]:.0f}",
                 help="give both the same num_output_chunks",
             )
-
-
-@rule("TT359", "unknown-reduction", stage=Stage.TRAIN)
-def unknown_reduction(settings: RecipeSettings) -> Iterator[Finding]:
-    """The reduction of the loss is none that torch knows.
-
-    Source: torch.nn.functional, torch 2.5 to 2.13.
-    """
-    section = settings.section("loss")
-    reduction = section.get("reduction") if section is not None and _loss(section) in LABEL_LOSSES[1:] else None
-    if reduction is not None and reduction.own and reduction.known_and_not_in(("mean", "none", "sum")):
-        message = f"torch has no reduction {reduction.value}"
-        yield settings.refusal(reduction, message=message, help="remove it: the default is mean")

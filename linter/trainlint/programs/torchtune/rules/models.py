@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage, nearest, one_of
-from trainlint.programs.torchtune.facts import LORA_TARGETS, NO_PEFT_CONFIG, TIED_EMBEDDINGS, TIED_OUTPUT
+from trainlint.programs.torchtune.facts import LORA_TARGETS, NO_PEFT_CONFIG, SAVED_TARGETS, TIED_EMBEDDINGS, TIED_OUTPUT
 from trainlint.programs.torchtune.omegaconf import Node
 from trainlint.programs.torchtune.program import RecipeSettings
 from trainlint.programs.torchtune.rules.checkpoints import kind_of
@@ -33,24 +33,22 @@ def unmatched_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
         and checkpointer.get("model_type").text().known_and(lambda kind: kind not in NO_PEFT_CONFIG)
     )
     for targets in _lora_targets(settings):
-        saved = raises and targets.parent is not None and targets.parent.key == "model"
-        what = "and cannot be saved" if saved else "and has no effect"
-        severity, stage = (Severity.ERROR, Stage.SAVE) if saved else (None, None)
-        if targets.text().known is not None:
-            message = f"lora_attn_modules is read letter by letter {what}"
-            yield targets.field.finding(
-                message, help=f"write a list: [{targets.text()}]", severity=severity, stage=stage
-            )
-        for item in targets.elements:
+        of_model = raises and targets.parent is not None and targets.parent.key == "model"
+        names = [targets] if targets.text().known is not None else targets.elements
+        for item in names:
             name = item.text()
-            if name.known is not None and name.known not in LORA_TARGETS:
-                hint = "output_proj" if name.is_("o_proj", "out_proj", "proj") else nearest(name.known, LORA_TARGETS)
-                yield item.field.finding(
-                    f"{name} is not a LoRA target of torchtune {what}",
-                    help=f'did you mean "{hint}"?' if hint else f"write {one_of(LORA_TARGETS)}",
-                    severity=severity,
-                    stage=stage,
-                )
+            if name.known is None or (name.known in LORA_TARGETS and item is not targets):
+                continue
+            saved = of_model and (name.known not in SAVED_TARGETS or item is targets)
+            hint = "output_proj" if name.is_("o_proj", "out_proj", "proj") else nearest(name.known, LORA_TARGETS)
+            help = f'did you mean "{hint}"?' if hint else f"write {one_of(LORA_TARGETS)}"
+            what = "lora_attn_modules is read letter by letter" if item is targets else f"{name} is no LoRA target"
+            yield item.field.finding(
+                f"{what} and cannot be saved" if saved else f"{what} and has no effect",
+                help=f"write a list: [{name}]" if item is targets else help,
+                severity=Severity.ERROR if saved else Severity.WARNING,
+                stage=Stage.SAVE if saved else Stage.RUN,
+            )
 
 
 @rule("TT316", "no-lora-target", stage=Stage.PREPARE)
@@ -67,12 +65,12 @@ def no_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
         help = f"write a list of {one_of(LORA_TARGETS)}"
         if targets.own and empty:
             yield targets.field.finding("lora_attn_modules must not be empty", help=f"add {one_of(LORA_TARGETS)}")
-        elif targets.own and (targets.entries or any(_is_no_name(node) for node in [targets, *targets.elements])):
+        elif targets.own and any(_is_no_name(node) for node in [targets, *targets.elements]):
             yield targets.field.finding("lora_attn_modules must be a list of names", help=help)
 
 
 def _is_no_name(node: Node) -> bool:
-    return node.value.known is not None and node.text().known is None
+    return (node.value.known is not None and node.text().known is None) or (node.absent and node.key.isdigit())
 
 
 def _lora_targets(settings: RecipeSettings) -> Iterator[Node]:
@@ -139,20 +137,27 @@ def adapters_without_lora_recipe(settings: RecipeSettings) -> Iterator[Finding]:
 
     Source: load_state_dict of the recipes, torchtune 0.4.0 to 0.6.1.
     """
-    recipe = settings.recipe
-    if recipe is None or not settings.sure or recipe.name.startswith(("ppo", "generate", "eleuther")):
-        return
     for section in settings.models:
         path = section.get("_component_")
         name = (path.text().known or "").rpartition(".")[2]
-        alone = section.key == "teacher_model" or "model.lora_rank" not in recipe.required
-        if alone and _is_torchtune(section) and name.startswith(("lora_", "qlora_")) and path.own:
+        if settings.recipe is not None and has_unloadable_adapters(settings, section):
+            recipe = settings.recipe
             other = f"{path.text().known}".replace(name, name.partition("lora_")[2])
             yield settings.refusal(
                 path,
                 message=f"{recipe.name} cannot load a checkpoint into {name}",
                 help=f"write {other}" if section.key == "teacher_model" else f"write {other}, or run a LoRA recipe",
             )
+
+
+def has_unloadable_adapters(settings: RecipeSettings, section: Node) -> bool:
+    """The section is a model with LoRA, whose checkpoint the recipe loads strictly."""
+    recipe, path = settings.recipe, section.get("_component_")
+    if recipe is None or not settings.sure or recipe.name.startswith(("ppo", "generate", "eleuther")):
+        return False
+    alone = section.key == "teacher_model" or "model.lora_rank" not in recipe.required
+    name = (path.text().known or "").rpartition(".")[2]
+    return alone and path.own and _is_torchtune(section) and name.startswith(("lora_", "qlora_"))
 
 
 @rule("TT343", "quantized-base-size", stage=Stage.PREPARE)

@@ -13,16 +13,15 @@ from trainlint.rule import rule
 def unusable_optimizer(settings: RecipeSettings) -> Iterator[Finding]:
     """Recipes cannot step with this optimizer, or its arguments exclude one another.
 
-    torch.optim.LBFGS wants a closure, SparseAdam sparse gradients and Muon matrices alone, which the first step or the
-    construction refuses. `fused` excludes `foreach` and `differentiable`, and `betas` are two numbers from 0 to below
-    1.
+    torch.optim.LBFGS wants a closure, SparseAdam sparse gradients and Muon matrices alone. `fused` excludes `foreach`
+    and `differentiable`, `nesterov` needs a momentum, and `betas` are two numbers from 0 to below 1.
 
-    Source: torch.optim of torch 2.5 to 2.13, each class built and stepped with 2.9; the recipes of torchtune 0.4.0 to
-    0.6.1.
+    Source: torch.optim of torch 2.5 to 2.13, each class built and stepped with 2.9, and bitsandbytes.optim; the recipes
+    of torchtune 0.4.0 to 0.6.1.
     """
     section = settings.section("optimizer")
     path = section.get("_component_").text().known or "" if section is not None else ""
-    if section is None or not path.startswith("torch.optim.") or not any(node.own for node in section.walk()):
+    if section is None or not path.startswith(("torch.optim.", "bitsandbytes.optim.")):
         return
     name = path.rpartition(".")[2]
     if name in _UNUSABLE:
@@ -36,8 +35,13 @@ def unusable_optimizer(settings: RecipeSettings) -> Iterator[Finding]:
             message = f"fused and {other.key} exclude each other"
             yield settings.refusal(other, fused, message=message, help="remove one of them", stage=Stage.PREPARE)
     betas = section.get("betas")
+    momentum, nesterov = section.get("momentum"), section.get("nesterov")
+    without = not (momentum.number().known or 0) > 0 or section.get("dampening").number().known
+    if name == "SGD" and nesterov.truth().is_(True) and not momentum.unknown and without:
+        message, help = "nesterov needs a momentum and no dampening", "add momentum: 0.9"
+        yield settings.refusal(nesterov, momentum, message=message, help=help, stage=Stage.PREPARE)
     numbers = [item.number().known for item in betas.elements]
-    unclear = any(item.unknown for item in betas.elements)
+    unclear = any(item.unknown for item in betas.elements) or (not path.startswith("torch.") and not betas.elements)
     if not betas.own or not betas.present or betas.unknown or unclear:
         return
     fine = len(numbers) == 2 and all(number is not None and 0 <= number < 1 for number in numbers)

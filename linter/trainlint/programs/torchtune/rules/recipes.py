@@ -21,6 +21,7 @@ from trainlint.programs.torchtune.facts import (
 )
 from trainlint.programs.torchtune.omegaconf import Node, Problem
 from trainlint.programs.torchtune.program import ConfigFile, RecipeSettings
+from trainlint.programs.torchtune.rules.models import has_unloadable_adapters
 from trainlint.reading.document import Alias, Scalar
 from trainlint.reading.values import Field
 from trainlint.rule import rule
@@ -202,7 +203,8 @@ def unknown_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
     for section in settings.components:
         path = _component(section)
         signature = facts.component(path).signature if path else None
-        if signature is None or path is None or not any(node.own for node in section.walk()):
+        told = settings.recipe is not None and path is not None and path.endswith(".DistributedCheckpointer")
+        if signature is None or path is None or told or not any(node.own for node in section.walk()):
             continue
         name = path.rpartition(".")[2]
         unset = [parameter for parameter in signature.parameters if not section.get(parameter).present]
@@ -219,6 +221,15 @@ def unknown_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
                 severity=severity,
                 stage=stage,
             )
+        of_lora = [key for key in unknown if key in LORA_PARAMETERS and section.get(key).own]
+        if len(of_lora) > 1 and not settings.job:
+            yield section.get("_component_").field.finding(
+                f"{name} does not accept {some_of(of_lora, 3)}",
+                help=f"write lora_{name}, or remove them",
+                severity=severity,
+                stage=stage,
+            )
+            unknown = [key for key in unknown if key not in of_lora]
         for key in unknown:
             node = section.get(key)
             if node.own and not (settings.for_development and not nearest(key, unset)):
@@ -294,6 +305,8 @@ def missing_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
         path = _component(section) if section.mapping is not None and name in INSTANTIATED else None
         signature = facts.component(path).signature if path else None
         if signature is None or path is None or not any(node.own for node in section.walk()):
+            continue
+        if has_unloadable_adapters(settings, section):
             continue
         supplied = SUPPLIED.get("checkpointer" if name.endswith("checkpointer") else name, ())
         for parameter in signature.parameters:
@@ -391,7 +404,7 @@ def _not_a_component(settings: RecipeSettings, name: str, section: Node) -> Iter
                 at_key=section.key == name,
                 stage=settings.built_at(name),
             )
-    elif section.items is not None or section.value.known is not None:
+    elif section.items or (section.items is not None and name != "dataset") or section.value.known is not None:
         kind = (
             "a list" if section.items is not None else "a text" if section.text().known is not None else section.value
         )

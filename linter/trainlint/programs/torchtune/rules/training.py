@@ -62,7 +62,7 @@ def activation_offloading(settings: RecipeSettings) -> Iterator[Finding]:
         return
     checkpointing = settings.at("enable_activation_checkpointing")
     device = settings.at("device")
-    if settings.checks("offloading-device") and device.text().known_and(lambda text: text.partition(":")[0] != "cuda"):
+    if settings.checks("offloading-device") and device.text().known_and(_is_other_device):
         yield settings.refusal(
             offloading,
             device,
@@ -78,6 +78,11 @@ def activation_offloading(settings: RecipeSettings) -> Iterator[Finding]:
             message="activation offloading needs activation checkpointing",
             help="set enable_activation_checkpointing: True, or enable_activation_offloading: False",
         )
+
+
+def _is_other_device(text: str) -> bool:
+    kind = text.partition(":")[0]
+    return kind in DEVICES and kind != "cuda"
 
 
 @rule("TT310", "optimizer-in-backward", stage=Stage.START)
@@ -131,13 +136,13 @@ def tensor_parallel(settings: RecipeSettings) -> Iterator[Finding]:
             message="tensor parallelism needs a tensor_parallel_plan",
             help="add tensor_parallel_plan with the _component_ of the model's plan",
         )
-    if settings.checks("tensor-parallel-world") and settings.world_size is not None and settings.world_size % size:
+    elif settings.checks("tensor-parallel-world") and settings.world_size is not None and settings.world_size % size:
         yield settings.refusal(
             dim,
             message=f"{settings.world_size} processes are not a multiple of tensor_parallel_dim {dim.value}",
             help="change tensor_parallel_dim or the number of processes",
         )
-    if settings.checks("tensor-parallel-fused") and fused.truth().is_(True):
+    elif settings.checks("tensor-parallel-fused") and fused.truth().is_(True):
         yield settings.refusal(
             dim,
             fused,
@@ -279,7 +284,7 @@ def _is_every(plain: Plain) -> bool:
 
 
 @rule("TT353", "no-metric-logger", stage=Stage.PREPARE)
-def no_metric_logger(settings: RecipeSettings) -> Iterator[Finding]:
+def no_metric_logger(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The metric logger is none.
 
     Recipes call log_config and log_dict, which the loggers of torchtune.training.metric_logging have, and those of
@@ -292,7 +297,7 @@ def no_metric_logger(settings: RecipeSettings) -> Iterator[Finding]:
     path = place.text().known or "" if place is not None else ""
     if place is None or not place.own or settings.recipe is None:
         return
-    ours = path.startswith(("torch.", "torchtune."))
+    ours = path.startswith(("torch.", "torchtune.")) and facts.component(path).exists is not False
     if path.startswith("logging.") or (ours and not path.endswith("Logger")):
         message = f"{path.rpartition('.')[2]} is no metric logger"
         yield settings.refusal(place, message=message, help="write torchtune.training.metric_logging.DiskLogger")
