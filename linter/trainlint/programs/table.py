@@ -145,6 +145,20 @@ _KUBEFLOW_MODULES = (
     "launch",
 )
 _TORCHTUNE_RULES = "trainlint.programs.torchtune.rules"
+_TORCHTUNE_MODULES = (
+    "recipes",
+    "checkpoints",
+    "models",
+    "data",
+    "training",
+    "losses",
+    "optimizers",
+    "values",
+    "quantization",
+    "generation",
+    "commands",
+    "jobs",
+)
 _FSDP_RULES = "trainlint.training.fsdp_rules"
 _DEEPSPEED_RULES = "trainlint.training.deepspeed_rules"
 _TRANSFORMERS_RULES = "trainlint.programs.transformers.rules"
@@ -203,7 +217,7 @@ PROGRAMS: dict[str, Program] = {
             "torchtune",
             "torchtune",
             _torchtune,
-            tuple(f"{_TORCHTUNE_RULES}.{module}" for module in ("recipes", "commands", "jobs")),
+            tuple(f"{_TORCHTUNE_RULES}.{module}" for module in _TORCHTUNE_MODULES),
             ("_component_", "tune"),
             r"\b_component_[\"']?[ \t]*:|\btune\W+run\b|\btorchtune-",
             "`_component_`, or a `tune run` command",
