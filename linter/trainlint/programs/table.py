@@ -163,6 +163,7 @@ PROGRAMS: dict[str, Program] = {
             (
                 "trainlint.programs.accelerate.rules",
                 "trainlint.programs.accelerate.deepspeed_rules",
+                "trainlint.programs.accelerate.section_rules",
                 _FSDP_RULES,
                 _DEEPSPEED_RULES,
             ),
