@@ -269,11 +269,11 @@ _ELSEWHERE = {"zero_stage": "stage", "zero3_init_flag": ""}
 
 @rule("FS137", "deepspeed-unread-key", stage=Stage.RUN, severity=Severity.WARNING)
 def deepspeed_unread_key(config: DeepSpeedConfig) -> Iterator[Finding]:
-    """A key at the top of the DeepSpeed config is not read.
+    """A key of the DeepSpeed config is not read.
 
-    DeepSpeed asks for single keys there and ignores others without a message: with `zero_optimisation` no ZeRO setting
-    is read, and settings of ZeRO belong into `zero_optimization`. Keys that look like none of DeepSpeed's, such as
-    comments, are not reported.
+    Of several equal keys the last one counts. At the top DeepSpeed asks for single keys and ignores others without a
+    message: with `zero_optimisation` no ZeRO setting is read, and settings of ZeRO belong into `zero_optimization`.
+    Keys that look like none of DeepSpeed's, such as comments, are not reported.
 
     Source: deepspeed, runtime/config.py.
     """
@@ -283,6 +283,15 @@ def deepspeed_unread_key(config: DeepSpeedConfig) -> Iterator[Finding]:
         for alias in (spec.name, *spec.aliases)
         if alias != "zero_optimization"
     }
+    for section in (config.field, *config.field.entries()):
+        for entry in section.entries():
+            if entry.earlier_keys:
+                yield entry.finding(
+                    f"{entry.name} is given twice: only this one counts",
+                    help="remove one of them",
+                    at_key=True,
+                    related=entry.earlier_keys,
+                )
     for entry in config.field.entries():
         inner = _ELSEWHERE.get(entry.name, entry.name)
         if entry.name in TOP_KEYS or entry.name.startswith("_") or entry.name.lower() in _COMMENTS:

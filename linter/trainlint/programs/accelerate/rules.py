@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, some_of
-from trainlint.programs.accelerate.config import AccelerateConfig, Launch, ListedConfig, switch, truthy
+from trainlint.programs.accelerate.config import AccelerateConfig, Launch, ListedConfig, MisnamedLaunch, switch, truthy
 from trainlint.programs.accelerate.facts import (
     PARALLELISM,
     PREFIX,
@@ -706,3 +706,22 @@ def address_given_by_nobody(launch: Launch) -> Iterator[Finding]:
             help=f"add --main_process_ip: there are {config.machines} machines",
             related=config.machines.field.relate("the number of machines"),
         )
+
+
+@rule("FS147", "deepspeed-config-as-launcher-config", stage=Stage.LOAD)
+def deepspeed_config_as_launcher_config(launch: MisnamedLaunch) -> Iterator[Finding]:
+    """A command gives the launcher a DeepSpeed config as its own config file.
+
+    `--config_file` names the launcher's file, which must have `distributed_type`; the launcher stops at once.
+
+    Write a file with `distributed_type: DEEPSPEED` that names the DeepSpeed config in `deepspeed_config_file`, or give
+    `--use_deepspeed --deepspeed_config_file` in place of `--config_file`.
+
+    Source: accelerate, commands/config/config_args.py.
+    """
+    path = launch.config.document.path
+    yield launch.field.finding(
+        f"{path} is a DeepSpeed config, and the launcher needs one of its own",
+        help=f"write --use_deepspeed --deepspeed_config_file {path}",
+        related=launch.config.get("zero_optimization").relate("a setting of DeepSpeed"),
+    )
