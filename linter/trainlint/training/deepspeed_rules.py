@@ -143,8 +143,12 @@ def deepspeed_value(config: DeepSpeedConfig) -> Iterator[Finding]:
         if section.is_mapping:
             fields = {key: spec for key, spec in facts.model(name).items() if key != "stage"}
             for refusal in model_refusals(section, fields, facts.schema):
-                if not refusal.missing and refusal.place.plain != AUTO and refusal.wanted != "a mapping":
-                    yield _wrong(refusal.place, refusal.wanted, refusal.choices)
+                place = refusal.place
+                # FS134 looks at what is offloaded; the names of leaf modules may also stand alone.
+                elsewhere = place.name in ("offload_param", "offload_optimizer") and refusal.wanted == "a mapping"
+                alone = place.parent is not None and place.parent.name == "leaf_module" and isinstance(place.plain, str)
+                if not (refusal.missing or elsewhere or alone or place.plain == AUTO):
+                    yield _wrong(place, refusal.wanted, refusal.choices)
     stage = config.at("zero_optimization.stage")
     if _written(stage) and config.stage is None and stage.plain != AUTO:
         yield _wrong(stage, "0, 1, 2 or 3")
@@ -153,6 +157,13 @@ def deepspeed_value(config: DeepSpeedConfig) -> Iterator[Finding]:
         number = field.is_null or isinstance(field.plain, (int, float))
         if _written(field) and not number and field.plain != AUTO:
             yield _wrong(field, "a number" + (" without quotes" if as_number(field.plain) is not None else ""))
+    vocabulary = config.at("vocabulary_size")
+    if _written(vocabulary) and isinstance(vocabulary.plain, str) and vocabulary.plain not in ("", AUTO):
+        yield _wrong(vocabulary, "a number")
+    for name in ("autotuning.results_dir", "autotuning.exps_dir"):
+        field = config.at(name)
+        if field.node is not None and not field.is_mapping and not field.plain and not field.is_sequence:
+            yield _wrong(field, "the name of a folder")
     for name in _SWITCHES:
         field = config.at(name)
         if _written(field) and field.plain != AUTO and not isinstance(field.plain, int):
@@ -368,7 +379,8 @@ def deepspeed_batch(config: DeepSpeedConfig) -> Iterator[Finding]:
     """The batch sizes of the DeepSpeed config do not fit together.
 
     `train_batch_size` must be `train_micro_batch_size_per_gpu` times `gradient_accumulation_steps` times the number of
-    processes. accelerate puts 1 for an accumulation that is not written, so DeepSpeed does not calculate it.
+    processes, divided by `sequence_parallel_size` from 0.17 on. accelerate puts 1 for an accumulation that is not
+    written, so DeepSpeed does not calculate it.
 
     Write "auto" for two of the three.
 
@@ -388,6 +400,17 @@ def deepspeed_batch(config: DeepSpeedConfig) -> Iterator[Finding]:
             "train_micro_batch_size_per_gpu is missing",
             help='add "train_micro_batch_size_per_gpu": "auto"',
             at_key=True,
+        )
+        return
+    if steps.is_null and not micro.is_absent:
+        yield steps.finding("gradient_accumulation_steps cannot be null", help='write a number, or "auto"')
+        return
+    parts = config.number("sequence_parallel_size") if config.facts.sequence_parallel_divides else None
+    if parts and parts > 1 and total.plain == AUTO and not micro.is_absent and config.processes is not None:
+        yield total.finding(
+            f'"auto" counts all processes, and sequence_parallel_size {parts:g} leaves fewer',
+            help="remove train_batch_size: DeepSpeed then calculates it",
+            related=config.at("sequence_parallel_size").relate("so many processes share a batch"),
         )
         return
     world, size, given = config.world, values["train_batch_size"], values["train_micro_batch_size_per_gpu"]
@@ -727,6 +750,9 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
         yield config.at("tensor_parallel.autotp_size").finding(
             "tensor parallelism does not work with ZeRO 3", help="set stage to 2 or less, or use DeepSpeed 0.19"
         )
+    curriculum = config.at("data_efficiency.data_sampling.curriculum_learning")
+    if _is_true(curriculum.get("enabled")) and curriculum.get("curriculum_metrics").node is None:
+        yield curriculum.get("enabled").finding("curriculum_learning needs curriculum_metrics", help="add them")
     operation = config.at("gradient_allreduce_op")
     if config.facts.allreduce_op and stage == 3 and str(operation.plain).lower() == "sum":
         yield operation.finding("gradient_allreduce_op sum does not work with ZeRO 3", help="write mean")

@@ -114,7 +114,8 @@ def deepspeed_views(
     if isinstance(found, BrokenConfig):
         yield found
     elif found is not None:
-        several = launch.launcher is not None
+        mesh = config.mesh(known)
+        several = launch.launcher is not None or (mesh is not None and mesh.size("sp") > 1)
         yield DeepSpeedConfig(
             field=found,
             named=field,
