@@ -70,6 +70,7 @@ _LATE = (
     "tensorboard",
     "timers",
     "timers.throughput",
+    "torch_autocast",
     "wandb",
     "weight_quantization",
 )
@@ -104,7 +105,7 @@ def deepspeed_section(config: DeepSpeedConfig) -> Iterator[Finding]:
             continue
         if section.plain == AUTO or (name in SECTIONS and not config.facts.model(name) and name not in _EARLY):
             continue
-        if name == "scheduler.params" and section.is_null:
+        if (name == "scheduler.params" and section.is_null) or (name == "torch_autocast" and not config.facts.autocast):
             continue
         yield _no_mapping(section, early if name in _EARLY else Stage.PREPARE)
 
@@ -197,9 +198,11 @@ def _words(config: DeepSpeedConfig) -> Iterator[Finding]:
             continue
         if not isinstance(field.plain, str) or field.plain.lower() not in words:
             yield _wrong(field, one_of(words), words)
-    dtype = config.at("data_types.grad_accum_dtype")
-    if _written(dtype) and not dtype.is_null and dtype.plain != AUTO and dtype.plain not in DTYPES:
-        yield _wrong(dtype, one_of(("fp16", "bf16", "fp32")), DTYPES)
+    for name in ("data_types.grad_accum_dtype", *(("torch_autocast.dtype",) if config.facts.autocast else ())):
+        dtype = config.at(name)
+        null = dtype.is_null and name != "torch_autocast.dtype"
+        if _written(dtype) and not null and dtype.plain != AUTO and dtype.plain not in DTYPES:
+            yield _wrong(dtype, one_of(("fp16", "bf16", "fp32")), DTYPES)
     pipeline = config.at("checkpoint.parallel_write.pipeline_stage")
     if _written(pipeline) and pipeline.plain not in (True, False, AUTO):
         yield _wrong(pipeline, "true or false")
@@ -692,7 +695,7 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
     A name of former times (`cpu_offload`) excludes the new one, also where either is false. ZeRO 3 needs a path to
     offload to NVMe, and a group for secondary parameters (`zero_hpz_partition_size`) that divides the processes. With
     reduce-scatter, which is on by default, ZeRO 2 and 3 do not scale gradients before they are reduced. Only ZeRO 3
-    offloads a part of the optimizer.
+    offloads a part of the optimizer, and ZeRO 1 and 2 align their buckets to two elements.
 
     Source: deepspeed, runtime/config_utils.py, runtime/zero and utils/groups.py.
     """
@@ -733,6 +736,11 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
             yield divide.finding(
                 f"gradient_predivide_factor must be 1 with ZeRO {stage} and reduce_scatter", help="remove it"
             )
+    bucket = config.number("zero_optimization.allgather_bucket_size")
+    if stage in (1, 2) and bucket is not None and bucket % 2 == 1:
+        yield zero.get("allgather_bucket_size").finding(
+            f"allgather_bucket_size must be even with ZeRO {stage}", help="write an even number"
+        )
     ratio = config.number("zero_optimization.offload_optimizer.ratio")
     if stage is not None and stage < 3 and ratio is not None and 0 <= ratio < 1:
         yield config.at("zero_optimization.offload_optimizer.ratio").finding(

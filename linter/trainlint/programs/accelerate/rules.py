@@ -232,6 +232,8 @@ def machine_count(config: AccelerateConfig) -> Iterator[Finding]:
     machines, rank = config.key("num_machines"), config.key("machine_rank")
     if config.launcher not in _WORKERS:
         return
+    if machines.is_null and config.launcher in ("torchrun", "deepspeed"):
+        yield machines.finding("num_machines must be an integer", help="write 1, or remove it")
     if not (machines.is_absent or machines.is_unknown) and config.machines.wrong_type:
         plain = machines.plain
         counts = isinstance(plain, (bool, int, float)) and (config.launcher == "single" or plain <= 1)
