@@ -100,6 +100,11 @@ def deepspeed_section(config: DeepSpeedConfig) -> Iterator[Finding]:
         yield _no_mapping(zero, Stage.PREPARE if zero.is_null else early)
     for name in (*_EARLY, *_LATE):
         section = config.at(name)
+        # accelerate asks a null for its device where the optimizer is the script's own.
+        own = name == "zero_optimization.offload_optimizer" and root.get("optimizer").node is None
+        if section.is_null and own:
+            yield _no_mapping(section, Stage.PREPARE)
+            continue
         null = section.is_null and name in _MAY_BE_NULL
         if section.node is None or section.is_mapping or section.is_unknown or null:
             continue
@@ -482,6 +487,15 @@ def deepspeed_precision(config: DeepSpeedConfig) -> Iterator[Finding]:
             yield config.at(name).finding(
                 f"{config.at(name).name} needs ZeRO {one_of(allowed)}", help=f"set stage to {allowed[-1]}, or remove it"
             )
+    for name in _LOW_PRECISION[:2]:
+        known = name.partition(".")[2] in facts.model(name.partition(".")[0])
+        alone = not config.is_on("bf16.bf16_optimizer_states") and config.is_on(name)
+        if known and alone and config.stage in (1, 2) and config.offloads_optimizer is False:
+            yield config.at(name).finding(
+                f"{config.at(name).name} needs the optimizer on the CPU",
+                help='add "offload_optimizer": {"device": "cpu"} to zero_optimization',
+            )
+            return
     states = config.at("bf16.bf16_optimizer_states")
     alone = config.is_on("bf16.bf16_optimizer_states") and config.is_on("bf16.bf16_master_weights_and_grads") is False
     if alone and states.name in facts.model("bf16") and (config.stage or 0) > 0:
@@ -736,10 +750,14 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
             yield divide.finding(
                 f"gradient_predivide_factor must be 1 with ZeRO {stage} and reduce_scatter", help="remove it"
             )
-    bucket = config.number("zero_optimization.allgather_bucket_size")
+    bucket = as_number(config.plain("zero_optimization.allgather_bucket_size"))
     if stage in (1, 2) and bucket is not None and bucket % 2 == 1:
         yield zero.get("allgather_bucket_size").finding(
             f"allgather_bucket_size must be even with ZeRO {stage}", help="write an even number"
+        )
+    if zero.get("zenflow").is_mapping and "zenflow" in model and config.offloads_optimizer is False:
+        yield zero.get("zenflow").finding(
+            "zenflow needs the optimizer on the CPU", help='add "offload_optimizer": {"device": "cpu"}', at_key=True
         )
     ratio = config.number("zero_optimization.offload_optimizer.ratio")
     if stage is not None and stage < 3 and ratio is not None and 0 <= ratio < 1:

@@ -185,7 +185,9 @@ def process_count(config: AccelerateConfig) -> Iterator[Finding]:
         return
     count = config.number("num_processes")
     if field.is_null:
-        if config.launcher != "single" and machines.above(1):
+        if config.launcher == "deepspeed" and machines.is_(1):
+            yield field.finding("num_processes must be an integer", help="write the number of processes")
+        elif config.launcher != "single" and machines.above(1):
             yield field.finding(
                 f"an empty num_processes cannot be divided by {machines} machines",
                 help="write the number of processes of all machines, or give --num_processes",
