@@ -160,8 +160,10 @@ _TORCHTUNE_MODULES = (
     "jobs",
 )
 _FSDP_RULES = "trainlint.training.fsdp_rules"
+_ACCELERATE_KEYS = r"(?m:^(?:[ \t{]*[\"']|-[ \t]+)?(?:distributed_type|compute_environment)[\"']?[ \t]*:)"
 _DEEPSPEED_RULES = "trainlint.training.deepspeed_rules"
 _TRANSFORMERS_RULES = "trainlint.programs.transformers.rules"
+_LAUNCHED_RULES = "trainlint.programs.transformers.launched_rules"
 _ARGUMENT_WORDS = ("_batch_size", "num_train_epochs", "lr_scheduler_type", "save_strategy", "fsdp")
 _ARGUMENTS = (
     r"\bper_(?:device|gpu)_(?:train|eval)_batch_size\b|\bnum_train_epochs\b|\blr_scheduler_type\b|\bsave_strategy\b"
@@ -203,15 +205,16 @@ PROGRAMS: dict[str, Program] = {
             (
                 "trainlint.programs.accelerate.rules",
                 "trainlint.programs.accelerate.deepspeed_rules",
+                "trainlint.programs.accelerate.section_rules",
                 _FSDP_RULES,
                 _DEEPSPEED_RULES,
             ),
-            ("distributed_type", "compute_environment"),
-            r"(?m:^(?:[ \t{]*[\"']|-[ \t]+)?(?:distributed_type|compute_environment)[\"']?[ \t]*:)",
+            ("distributed_type", "compute_environment", "zero_optimization"),
+            rf"{_ACCELERATE_KEYS}|\"zero_optimization\"[ \t]*:",
             "`distributed_type`, `compute_environment`",
             keys=frozenset({"compute_environment"}),
             strength=4,
-            sure=True,
+            sure=_ACCELERATE_KEYS,
         ),
         Program(
             "torchtune",
@@ -258,7 +261,7 @@ PROGRAMS: dict[str, Program] = {
             "llamafactory",
             "LLaMA-Factory",
             _llamafactory,
-            ("trainlint.programs.llamafactory.rules", _TRANSFORMERS_RULES, _FSDP_RULES),
+            ("trainlint.programs.llamafactory.rules", _TRANSFORMERS_RULES, _LAUNCHED_RULES, _FSDP_RULES),
             ("model_name_or_path",),
             r"\bmodel_name_or_path[\"']?\s*:",
             "`model_name_or_path`, with `finetuning_type`, `stage` or `template`",
@@ -274,7 +277,7 @@ PROGRAMS: dict[str, Program] = {
             "trl",
             "TRL",
             _trl,
-            (_TRANSFORMERS_RULES, "trainlint.programs.trl.rules", _FSDP_RULES),
+            (_TRANSFORMERS_RULES, "trainlint.programs.trl.rules", _LAUNCHED_RULES, _FSDP_RULES),
             _ARGUMENT_WORDS,
             _ARGUMENTS,
             "names of training arguments, with a model and a dataset or with names that only TRL has",
@@ -286,7 +289,7 @@ PROGRAMS: dict[str, Program] = {
             "transformers",
             "Transformers",
             _transformers,
-            (_TRANSFORMERS_RULES, _FSDP_RULES),
+            (_TRANSFORMERS_RULES, _LAUNCHED_RULES, _FSDP_RULES),
             _ARGUMENT_WORDS,
             _ARGUMENTS,
             "names of training arguments",

@@ -24,6 +24,7 @@ from trainlint.programs.transformers.program import (
     deepspeed_config,
     fsdp_config,
     fsdp_setup,
+    launched_arguments,
     launches,
     release_below,
     training,
@@ -268,7 +269,8 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
                 own_package=surroundings.repository.holds_above(subject.field.document.path, _OWN_SOURCE),
             )
             trained = _training(ours) if ours.trains else None
-            found.append([ours, *(views(arguments, trained, launched) if trained else ())])
+            runs = launched_arguments(arguments, surroundings) if trained else ()
+            found.append([ours, *(views(arguments, trained, launched) if trained else ()), *runs])
         return found
 
     def facts(self, release: str) -> LlamaFactoryFacts:

@@ -16,6 +16,7 @@ torchtune-configs.json     `configs`: for each shipped config its list of keys (
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -21,6 +21,7 @@ from trainlint.programs.transformers.facts import (
     SwitchForm,
     transformers_facts,
 )
+from trainlint.programs.transformers.launched import LaunchOfFile, launches_of_file
 from trainlint.reading.document import Document, Scalar, Unparsable, documents
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.text import Text, Undecodable
@@ -569,6 +570,32 @@ def _passed_on(invocation: Invocation) -> list[str]:
     return [word.rpartition("=")[2] for word in words if word.endswith((".yaml", ".yml"))]
 
 
+@dataclass(frozen=True)
+class LaunchedArguments:
+    """The arguments as a launch starts them, with the names of those that the command line gives itself."""
+
+    arguments: Arguments
+    launch: LaunchOfFile
+    given: frozenset[str]
+
+    @property
+    def field(self) -> Field:
+        """The mapping of the arguments."""
+        return self.arguments.field
+
+    @property
+    def has_own_deepspeed(self) -> bool:
+        """The arguments name a DeepSpeed config themselves."""
+        field = self.arguments.get("deepspeed")
+        return "deepspeed" in self.given or not (field.is_absent or field.text().is_(""))
+
+
+def launched_arguments(arguments: Arguments, surroundings: Surroundings) -> Iterator[LaunchedArguments]:
+    """The arguments with each launch in the repository that passes their file to its script."""
+    for launch in launches_of_file(arguments.field.document, surroundings) if arguments.whole else ():
+        yield LaunchedArguments(arguments, launch, frozenset(flag_names(launch.words)))
+
+
 def flag_names(words: Iterable[str]) -> set[str]:
     """The names of the arguments on a command line: `--learning-rate=1` gives learning_rate."""
     return {word[2:].partition("=")[0].replace("-", "_") for word in words if word.startswith("--")}
@@ -712,7 +739,8 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
             deepspeed_config(subject, surroundings),
             own_reader(surroundings.repository, subject.field.document.path),
         )
-        return [list(views(arguments, training(arguments), launches(subject, surroundings)))]
+        found = views(arguments, training(arguments), launches(subject, surroundings))
+        return [[*found, *launched_arguments(arguments, surroundings)]]
 
     def facts(self, release: str) -> ArgumentFacts:
         """What one known release accepts."""
