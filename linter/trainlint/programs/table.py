@@ -214,7 +214,7 @@ PROGRAMS: dict[str, Program] = {
             "`distributed_type`, `compute_environment`",
             keys=frozenset({"compute_environment"}),
             strength=4,
-            sure=_ACCELERATE_KEYS,
+            sure=(_ACCELERATE_KEYS,),
         ),
         Program(
             "torchtune",
@@ -254,7 +254,7 @@ PROGRAMS: dict[str, Program] = {
             r"(?m:^[\"']?(?:base|training)[\"']?[ \t]*:)|\bsoup(?:_cli)?\b",
             "`base` and `data`, or a `soup train` command",
             strength=3,
-            sure=r"(?ms)\A(?=.*^base[ \t]*:[ \t]*\S)(?=.*^data[ \t]*:)(?=.*^(?:training|task)[ \t]*:)",
+            sure=(r"(?m:^base[ \t]*:[ \t]*\S)", _top("data"), _top("training", "task")),
             reads_commands=True,
         ),
         Program(

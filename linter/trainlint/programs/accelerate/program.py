@@ -29,7 +29,7 @@ from trainlint.programs.accelerate.facts import (
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect, whole_number
 from trainlint.reading.values import Absent, Field, Unknown, Value, WrongType
-from trainlint.repository.invocations import Invocation, named_file, names_document, repository_invocations
+from trainlint.repository.invocations import Invocation, invocations_naming, named_file, repository_invocations
 from trainlint.training.fsdp import PREFETCHES, STATE_DICT_TYPES, STRATEGIES, WRAP_POLICIES, FsdpSetup
 
 if TYPE_CHECKING:
@@ -223,12 +223,18 @@ def launched_setups(
             yield invocation, setup
 
 
-def launched_configs(surroundings: Surroundings) -> Iterator[tuple[Invocation, AccelerateConfig, AccelerateFacts]]:
-    """Every `accelerate launch` of the repository with its file, changed by the flags, as the newest release reads it.
+def launched_configs(
+    surroundings: Surroundings, wanted: Iterable[Invocation]
+) -> Iterator[tuple[Invocation, AccelerateConfig, AccelerateFacts]]:
+    """The wanted `accelerate launch` with their files, changed by the flags, as the newest release reads them.
 
     For programs whose scripts such a command starts.
     """
-    for invocation, config in _launches(surroundings):
+    configs = dict(_launches(surroundings))
+    for invocation in wanted:
+        config = configs.get(invocation)
+        if config is None:
+            continue
         target = surroundings.named_target("accelerate", config.field.document.path)
         target = target or PROGRAM.default_target(config, surroundings)
         known = PROGRAM.in_force(target.versions[-1]).releases
@@ -254,10 +260,12 @@ def _is_deepspeed_config(root: Field) -> bool:
 
 
 def _misnamed(subject: MisnamedConfig, repository: Repository) -> Iterator[MisnamedLaunch]:
-    for invocation in repository_invocations(repository, LAUNCH):
-        name = invocation.flag("--config_file").known
-        if name and names_document(repository, invocation, name, subject.field.document):
-            yield MisnamedLaunch(invocation, subject.field)
+    for invocation in invocations_naming(repository, subject.field.document, LAUNCH, _config_files):
+        yield MisnamedLaunch(invocation, subject.field)
+
+
+def _config_files(invocation: Invocation) -> list[str | None]:
+    return [invocation.flag("--config_file").known]
 
 
 class Accelerate(WheelProgram[AccelerateConfig | ListedConfig | MisnamedConfig, AccelerateFacts]):

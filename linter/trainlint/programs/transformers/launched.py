@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trainlint.programs.accelerate.config import AccelerateConfig
+from trainlint.programs.accelerate.config import LAUNCH, AccelerateConfig
 from trainlint.programs.accelerate.deepspeed import config_file, named_deepspeed
 from trainlint.programs.accelerate.facts import AccelerateFacts
 from trainlint.programs.accelerate.program import launched_configs
 from trainlint.reading.values import Field
-from trainlint.repository.invocations import names_document
+from trainlint.repository.invocations import Invocation, invocations_naming
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings
@@ -36,9 +36,14 @@ class LaunchOfFile:
 
 def launches_of_file(document: Document, surroundings: Surroundings) -> Iterator[LaunchOfFile]:
     """Each launch in the repository that passes the file of this document to its script."""
-    for invocation, config, facts in launched_configs(surroundings):
+    naming = invocations_naming(surroundings.repository, document, LAUNCH, passed_files)
+    for invocation, config, facts in launched_configs(surroundings, naming):
         words = [word.known or "" for word in invocation.rest]
-        names = [word.rpartition("=")[2] for word in words if word.endswith((".yaml", ".yml"))]
-        if any(names_document(surroundings.repository, invocation, name, document) for name in names):
-            found = named_deepspeed(config, facts, surroundings.repository)
-            yield LaunchOfFile(config, facts, words, found if isinstance(found, Field) else None)
+        found = named_deepspeed(config, facts, surroundings.repository)
+        yield LaunchOfFile(config, facts, words, found if isinstance(found, Field) else None)
+
+
+def passed_files(invocation: Invocation) -> list[str]:
+    """The YAML files that a launch passes to its script."""
+    words = [word.known or "" for word in invocation.rest]
+    return [word.rpartition("=")[2] for word in words if word.endswith((".yaml", ".yml"))]

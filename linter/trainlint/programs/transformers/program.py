@@ -21,7 +21,7 @@ from trainlint.programs.transformers.facts import (
     SwitchForm,
     transformers_facts,
 )
-from trainlint.programs.transformers.launched import LaunchOfFile, launches_of_file
+from trainlint.programs.transformers.launched import LaunchOfFile, launches_of_file, passed_files
 from trainlint.reading.document import Document, Scalar, Unparsable, documents
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.text import Text, Undecodable
@@ -34,7 +34,6 @@ from trainlint.training.fsdp import STATE_DICT_TYPES, FsdpRun, FsdpSetup, Traini
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
     from trainlint.repository.files import Repository
-    from trainlint.repository.invocations import Invocation
 
 T = TypeVar("T")
 
@@ -560,14 +559,9 @@ def launches(file: ArgumentsFile, surroundings: Surroundings) -> Iterator[tuple[
     from trainlint.programs.accelerate.program import launched_setups
     from trainlint.repository.invocations import invocations_naming
 
-    naming = invocations_naming(surroundings.repository, file.field.document, LAUNCH, _passed_on)
+    naming = invocations_naming(surroundings.repository, file.field.document, LAUNCH, passed_files)
     for invocation, setup in launched_setups(surroundings, naming):
         yield setup, flag_names(word.known or "" for word in invocation.rest)
-
-
-def _passed_on(invocation: Invocation) -> list[str]:
-    words = [word.known or "" for word in invocation.rest]
-    return [word.rpartition("=")[2] for word in words if word.endswith((".yaml", ".yml"))]
 
 
 @dataclass(frozen=True)
