@@ -182,7 +182,7 @@ PROGRAMS: dict[str, Program] = {
             "axolotl",
             "Axolotl",
             _axolotl,
-            ("trainlint.programs.axolotl.rules", _FSDP_RULES),
+            ("trainlint.programs.axolotl.rules", "trainlint.programs.axolotl.plugin_rules", _FSDP_RULES),
             ("base_model", "micro_batch_size"),
             r"\b(base_model|micro_batch_size)[\"']?\s*:",
             "`base_model`, with datasets, an adapter or a batch size",

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
+from trainlint.findings import Stage
 from trainlint.programs.transformers.facts import TABLES, ArgumentFacts, argument_fields
 from trainlint.releases import behaviour, names_within, words_within
 from trainlint.training.declarations import Spec, declarations
@@ -136,5 +137,6 @@ def argument_facts(release: str, transformers: str, keys: frozenset[str]) -> Arg
         fields=fields,
         tables={"llamafactory": TRAINING_TABLES, "transformers": TABLES},
         others=keys,
+        trainer_stage=Stage.PREPARE,
         **behaviour(ArgumentFacts, transformers),
     )

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from trainlint.findings import Edit, Finding, Fix, Related, Severity
+from trainlint.findings import Edit, Finding, Fix, Related, Severity, Stage
 from trainlint.programs import WheelProgram
 from trainlint.programs.transformers.facts import (
     FALSE_WORDS,
@@ -138,11 +138,12 @@ class Arguments:
         replacement: str | None = None,
         related: tuple[Related, ...] = (),
         at_key: bool = False,
+        stage: Stage | None = None,
     ) -> Finding:
         """A finding on what the release refuses: an error where a parser reads this mapping, else a warning."""
         severity = Severity.ERROR if self.whole else Severity.WARNING
         fix = _written_as(at, replacement)
-        return at.finding(message, help=help, severity=severity, related=related, fix=fix, at_key=at_key)
+        return at.finding(message, help=help, severity=severity, related=related, fix=fix, at_key=at_key, stage=stage)
 
     def warned(
         self,
