@@ -259,7 +259,7 @@ class Converted(AxolotlConfig):
         value = super().data(name)
         if name in self.facts.compared_as_numbers and isinstance(value, str):
             return UNKNOWN
-        if name == "context_parallel_size" and self.facts.degree_renamed and not value and value is not UNKNOWN:
+        if name == "context_parallel_size" and self.facts.degree_renamed and is_true(value) is False:
             name, value = "sequence_parallel_degree", super().data("sequence_parallel_degree")
         table, _, key = name.rpartition(".")
         fields = self.model("FSDPConfig") if table == "fsdp_config" else self.fields if not table else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlint.programs import FileReader, WheelProgram
@@ -24,6 +25,7 @@ from trainlint.programs.transformers.program import (
     deepspeed_config,
     fsdp_config,
     fsdp_setup,
+    json_file,
     launches,
     release_below,
     training,
@@ -48,6 +50,8 @@ CLI = Command(
 )
 SCRIPT = Command("train.py", (("train.py",),), r"\btrain\.py\b")
 TRAINING_SIGNS = ("do_train", "do_eval", "do_predict", "output_dir", "per_device_train_batch_size", "dataset")
+UNMISTAKABLE = frozenset({"stage", "do_train", "finetuning_type"})
+"""A file with all of these is LLaMA-Factory's even without a model."""
 MEGATRON = ("model_parallel", "use_mca", "sequence_parallel")
 """Parts of keys of training with mcore_adapter, which has arguments of its own."""
 
@@ -72,6 +76,7 @@ class LlamaFactoryConfig:
         several: bool | None = None,
         setups: Sequence[FsdpSetup] = (),
         own_package: bool = False,
+        dataset_info: Field | None = None,
     ) -> None:
         self.field = arguments.field
         self.arguments = arguments
@@ -86,6 +91,8 @@ class LlamaFactoryConfig:
         """The sharding of each launch of the file."""
         self.own_package = own_package
         """The repository contains LLaMA-Factory itself, so its keys need not be those of a release."""
+        self.dataset_info = dataset_info
+        """The definitions of the datasets, where the repository has them."""
 
     @cached_property
     def trains(self) -> bool:
@@ -105,6 +112,10 @@ class LlamaFactoryConfig:
             if command == "train":
                 names.update(self.arguments.facts.fields)
         return frozenset(names)
+
+    def gives(self, name: str) -> bool:
+        """A command line, or code of the repository, may give a setting that the file does not have."""
+        return name in self.overridden or self.arguments.reader.fills(name)
 
     @property
     def is_megatron(self) -> bool:
@@ -190,6 +201,19 @@ class LlamaFactoryConfig:
         return self.field.get("quantization_method").text().or_when_absent(self.facts.bnb)
 
 
+def _dataset_info(subject: LlamaFactoryFile, surroundings: Surroundings) -> Field | None:
+    """dataset_info.json of the folder `dataset_dir`; None where no folder or more than one may be meant."""
+    named = subject.field.get("dataset_dir").text().or_when_absent("data").known
+    if named is None or named == "ONLINE" or named.startswith("REMOTE:"):
+        return None
+    root = Path(surroundings.repository.root).absolute()
+    folders = [root, *(f for f in Path(subject.field.document.path).absolute().parents if root in f.parents)]
+    name = f"{named.rstrip('/')}/dataset_info.json"
+    found = [json_file(subject.field, name, surroundings, [folder]) for folder in folders]
+    infos = [info for info in found if info is not None]
+    return infos[0] if len(infos) == 1 else None
+
+
 def _training(config: LlamaFactoryConfig) -> Training:
     """Training arguments that interact with sharding, with the quantization of the model.
 
@@ -229,11 +253,11 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
         return [LlamaFactoryFile(Field.root(document, Dialect.OMEGACONF))]
 
     def recognise(self, document: Document) -> Sequence[LlamaFactoryFile]:
-        """A mapping with a model path and a method, a stage of training, or a template and a dataset."""
+        """A model path with a method, a stage, or a template and a dataset; or words that only LLaMA-Factory has."""
         root = Field.root(document, Dialect.OMEGACONF)
         keys = {entry.name for entry in root.entries()}
         if "model_name_or_path" not in keys:
-            return []
+            return [LlamaFactoryFile(root)] if keys >= UNMISTAKABLE else []
         ours = "finetuning_type" in keys or keys >= {"stage", "do_train"} or keys >= {"template", "dataset"}
         return [LlamaFactoryFile(root)] if ours else []
 
@@ -263,6 +287,7 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
                 overridden=frozenset(name for _, names in seen for name in names),
                 several=True if setups else None,
                 setups=setups,
+                dataset_info=_dataset_info(subject, surroundings),
                 own_package=surroundings.repository.holds_above(subject.field.document.path, _OWN_SOURCE),
             )
             trained = _training(ours) if ours.trains else None

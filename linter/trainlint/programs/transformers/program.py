@@ -611,7 +611,7 @@ def _mapping(field: Field, surroundings: Surroundings) -> Field | None:
     text = field.text().known
     if text is None or field.use is not None:
         return None
-    return _json_text(field, text) if text.startswith("{") else _json_file(field, text, surroundings)
+    return _json_text(field, text) if text.startswith("{") else json_file(field, text, surroundings)
 
 
 _JSON = Dialect.OMEGACONF
@@ -634,10 +634,10 @@ def _json_text(field: Field, text: str) -> Field | None:
     return Field(field.document, _JSON, inner.root, field.path, entry=field.entry, parent=field.parent)
 
 
-def _json_file(field: Field, name: str, surroundings: Surroundings) -> Field | None:
-    """The object in a JSON file, named relative to the workspace or to the file that names it."""
+def json_file(field: Field, name: str, surroundings: Surroundings, bases: Sequence[Path] = ()) -> Field | None:
+    """The object in a JSON file, named relative to the workspace or to the file that names it, or to other folders."""
     holder = Path(field.document.path).absolute().parent
-    for base in (surroundings.repository.root, holder):
+    for base in bases or (surroundings.repository.root, holder):
         file = base / name
         if name.endswith(".json") and not Path(name).is_absolute() and surroundings.repository.find(file):
             try:
