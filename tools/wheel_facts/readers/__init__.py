@@ -39,14 +39,14 @@ PROGRAMS: Mapping[str, Program] = {
         "axolotl",
         axolotl.read,
         ("AxolotlInputConfig",),
-        r"utils/schemas/.+\.py|utils/config/.+\.py|utils/trainer\.py",
+        r"utils/(schemas|config)/.+\.py|utils/trainer\.py|integrations/(base|\w+/(args|plugins?|__init__))\.py",
     ),
     "llamafactory": Program(
         "llamafactory",
         "llamafactory",
         llamafactory.read,
         ("ModelArguments", "FinetuningArguments"),
-        r"hparams/.+\.py|model/.+\.py|train/tuner\.py",
+        r"(hparams|model|data)/.+\.py|train/tuner\.py",
     ),
     "soup": Program(
         "soup-cli",

@@ -168,7 +168,7 @@ RENAMED = {
 }
 """Help for deprecated fields."""
 
-UNDECLARED_KEYS = ("fsdp", "capabilities", "env_capabilities")
+UNDECLARED_KEYS = ("fsdp", "capabilities", "env_capabilities", "lora_exclude_modules")
 """Keys that are read although no field declares them."""
 
 

@@ -22,6 +22,7 @@ from trainlint.programs.axolotl.facts import (
     AxolotlFacts,
 )
 from trainlint.programs.axolotl.program import PREFIX, AxolotlConfig
+from trainlint.reading.document import Scalar
 from trainlint.reading.values import UNKNOWN, Field
 from trainlint.rule import rule
 from trainlint.training.declarations import Spec, declarations
@@ -52,6 +53,13 @@ def axolotl_value(config: AxolotlConfig) -> Iterator[Finding]:
         if name in config.fields and field.is_sequence and not field.items():
             yield field.finding(f"{name} must not be empty", help="add an item, or remove it", at_key=True)
     yield from _refused(_fsdp_config(config))
+    tokens = config.field.get("tokens")
+    if isinstance(tokens.target, Scalar) and _TOKEN.fullmatch(tokens.target.value):
+        yield tokens.finding(f"tokens must be a list, not {tokens.target.value}", help="write it as an item of a list")
+
+
+_TOKEN = re.compile(r"<[^<>\s]+>")
+"""A token of a vocabulary, which elsewhere is the placeholder of a template."""
 
 
 def _refused(found: Iterable[Refusal]) -> Iterator[Finding]:

@@ -166,13 +166,14 @@ def facts_of(release: str) -> LlamaFactoryFacts:
 def argument_facts(release: str, transformers: str, keys: frozenset[str]) -> ArgumentFacts:
     """The training arguments of one release with one of transformers.
 
-    `keys` are those of the file. Unknown keys, and text for switches that are added up, are left to LLaMA-Factory's
-    own rules.
+    `keys` are those of the file. Unknown keys, and text for switches that are added up and for numbers that are
+    compared, are left to LLaMA-Factory's own rules.
     """
     fields = argument_fields(declarations("transformers"), TABLES, transformers)
     for table in TRAINING_TABLES:
         fields.update(declarations("llamafactory").fields(table, release))
-    for name in SUMMED:
+    compared = names_within(PIXELS_COMPARED, release)
+    for name in (*SUMMED, *(name for name in PIXELS if name.partition("_")[0] in compared)):
         if name in fields:
             fields[name] = replace(fields[name], types=())
     return ArgumentFacts(

@@ -325,7 +325,7 @@ def llamafactory_dataset(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -
         if name not in defined:
             yield place.finding(
                 f"dataset {name} is not defined in {info.document.path}",
-                help=did_you_mean(name, defined) or f"add it there, or write {one_of(sorted(defined))}",
+                help=did_you_mean(name, defined) or f"add it there; it has {some_of(defined)}",
             )
         elif defined[name].is_mapping:
             yield from _definition(place, defined[name], config, facts)
