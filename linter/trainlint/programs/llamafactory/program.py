@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.llamafactory.facts import (
@@ -63,6 +63,16 @@ class LlamaFactoryFile(ArgumentsFile):
         super().__init__(field, whole=True)
 
 
+class Reading(NamedTuple):
+    """A command that reads a file."""
+
+    command: str
+    overrides: frozenset[str]
+    """The settings that it gives itself (`learning_rate=1e-5`)."""
+    place: Field
+    """The name of the file in it."""
+
+
 class LlamaFactoryConfig:
     """A configuration as one release reads it, without conversion."""
 
@@ -72,6 +82,7 @@ class LlamaFactoryConfig:
         facts: LlamaFactoryFacts,
         *,
         command: str | None = None,
+        misplaced: Sequence[Reading] = (),
         overridden: frozenset[str] = frozenset(),
         several: bool | None = None,
         setups: Sequence[FsdpSetup] = (),
@@ -83,6 +94,8 @@ class LlamaFactoryConfig:
         self.facts = facts
         self.command = command
         """The command of the repository that reads the file, if there is one."""
+        self.misplaced = misplaced
+        """Other commands of the repository, which cannot read a file for training."""
         self.overridden = overridden
         """Settings that a command line overrides."""
         self.several = several
@@ -226,17 +239,20 @@ def _training(config: LlamaFactoryConfig) -> Training:
     )
 
 
-def _seen(subject: LlamaFactoryFile, surroundings: Surroundings) -> Iterator[tuple[str, set[str]]]:
-    """The commands that read the file, with the settings that each overrides (`learning_rate=1e-5`)."""
+def _readings(subject: LlamaFactoryFile, surroundings: Surroundings) -> Iterator[Reading]:
+    """The commands that read the file."""
     for command in (CLI, SCRIPT):
         for invocation in repository_invocations(surroundings.repository, command):
             words = [word.known or "" for word in invocation.words]
-            name = next((word for word in words if word.endswith((".yaml", ".yml"))), None)
-            if not name or not names_document(surroundings.repository, invocation, name, subject.field.document):
+            file = next((word for word in invocation.words if (word.known or "").endswith((".yaml", ".yml"))), None)
+            name = file.known if file else None
+            if not file or not name:
                 continue
-            given = {word.partition("=")[0].lstrip("-+") for word in words if "=" in word}
+            if not names_document(surroundings.repository, invocation, name, subject.field.document):
+                continue
+            given = frozenset(word.partition("=")[0].lstrip("-+") for word in words if "=" in word)
             names = [word.text for word in invocation.program]
-            yield next((name for name in names if name in COMMANDS), "train"), given
+            yield Reading(next((name for name in names if name in COMMANDS), "train"), given, file.field)
 
 
 _OWN_SOURCE = ("src/llamafactory", "src/llmtuner", "llamafactory/hparams", "llmtuner/hparams")
@@ -264,7 +280,8 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
     def alternatives(self, subject: LlamaFactoryFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The configuration, its training arguments and its sharding; one alternative for each transformers release."""
         keys = frozenset(entry.name for entry in subject.field.entries())
-        seen = list(_seen(subject, surroundings))
+        readings = list(_readings(subject, surroundings))
+        misplaced = [reading for reading in readings if reading.command != "train" and "do_train" in keys]
         launched = list(launches(subject, surroundings))
         found: list[Views] = []
         for transformers in release_below(subject, surroundings, GOES_WITH[release]):
@@ -279,12 +296,13 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
             )
             own = fsdp_setup(arguments)
             setups = [setup for setup in ([own] if own else []) + [setup for setup, _ in launched] if setup.on]
-            commands = {command for command, _ in seen}
+            commands = {reading.command for reading in readings if reading not in misplaced}
             ours = LlamaFactoryConfig(
                 arguments,
                 facts_of(release),
-                command=commands.pop() if len(commands) == 1 else None,
-                overridden=frozenset(name for _, names in seen for name in names),
+                command=commands.pop() if len(commands) == 1 else "train" if misplaced else None,
+                misplaced=misplaced,
+                overridden=frozenset(name for reading in readings for name in reading.overrides),
                 several=True if setups else None,
                 setups=setups,
                 dataset_info=_dataset_info(subject, surroundings),

@@ -30,12 +30,19 @@ def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFact
 
     All keys are given to the dataclasses of the command, and a key that none of them has raises ValueError before
     anything starts, unless the environment sets ALLOW_EXTRA_ARGS. `export`, `chat`, `api` and `eval` do not read
-    training arguments. Training with mcore_adapter (USE_MCA) has other arguments: a file for it is not checked.
+    training arguments: where one of them is given a file with `do_train`, the command is wrong, not the file. Training
+    with mcore_adapter (USE_MCA) has other arguments: a file for it is not checked.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/parser.py; the dataclasses of hparams/ and of transformers.
     """
     if config.own_package or config.is_megatron:
         return
+    for reading in config.misplaced:
+        yield reading.place.finding(
+            f"llamafactory-cli {reading.command} cannot read a file for training",
+            help="give it a file of its own, without training arguments",
+            related=config.field.get("do_train").relate("an argument of training"),
+        )
     for entry in config.field.entries():
         if entry.name in config.keys or config.arguments.reader.defines(entry.name):
             continue

@@ -206,8 +206,14 @@ class Arguments:
 
     @property
     def eval_strategy(self) -> Value[str]:
-        """The evaluation strategy under its new or old name; the old one wins where the release reads both."""
+        """The evaluation strategy under its new or old name; the old one wins where the release reads both.
+
+        It is not known where the file has only the name of other releases, which is a fault of its own.
+        """
         old = self.get("evaluation_strategy")
+        for name, other in (("eval_strategy", "evaluation_strategy"), ("evaluation_strategy", "eval_strategy")):
+            if name not in self.facts.fields and not self.get(name).is_absent and self.get(other).is_absent:
+                return Unknown(self.get(name))
         if "eval_strategy" not in self.facts.fields:
             return self.word("evaluation_strategy")
         if "evaluation_strategy" in self.facts.fields and not old.is_absent:
