@@ -61,8 +61,8 @@ class Spec:
     class: a model, which is a table of this file, or an enum, whose values are then in `choices`). `default` is None
     also where the release computes it (`computed`) or has none (`required`). `bounds` are pydantic's ge, gt, le, lt,
     min_length, max_length and pattern. `converted`: a validator may rewrite the value before its type is checked.
-    `extra` holds the attributes of single tables (`env`, `group`, `spellings`, `takes`, `sets`, `new`, `args`, `adapters`,
-    `effect`).
+    `extra` holds the attributes of single tables (`env`, `group`, `spellings`, `takes`, `sets`, `new`, `args`,
+    `adapters`, `effect`).
     """
 
     name: str
