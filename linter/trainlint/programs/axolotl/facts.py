@@ -227,6 +227,8 @@ class AxolotlFacts:
     """Those of them that are always loaded."""
     short_plugin_names: bool = during("0.7.0..")
     """A plugin's name may be given without axolotl.integrations."""
+    diffusion_rewrites: bool = during("0.21.0..")
+    """DiffusionPlugin turns a share in warmup_steps into warmup_ratio, and names the metric of the best checkpoint."""
     plugins_required: bool = during("0.21.0..")
     """A plugin that cannot be loaded ends the run; before, that is only logged. A colon may stand before its class."""
     limits: Mapping[str, tuple[Limit, ...]]

@@ -134,7 +134,17 @@ class AxolotlConfig:
     @property
     def read_apart(self) -> tuple[str, ...]:
         """Fields that are not checked one by one; from 0.17 on the old attention flags are taken out before."""
-        return ("datasets", "fsdp_config", *(ATTENTION_FLAGS if self.facts.attentions else ()), *self.overridden)
+        share = self.field.get("warmup_steps").number().known_and(lambda steps: 0 < steps < 1)
+        rewritten = ("warmup_steps",) if share and self._diffusion_rewrites else ()
+        flags = ATTENTION_FLAGS if self.facts.attentions else ()
+        return ("datasets", "fsdp_config", *flags, *rewritten, *self.overridden)
+
+    @property
+    def _diffusion_rewrites(self) -> bool:
+        """A plugin rewrites settings before they are checked."""
+        old, new = self.field.get("diffusion"), self.field.get("diffusion_lm")
+        plugin = self.facts.diffusion_rewrites and self.data("DiffusionPlugin") is True
+        return plugin and (new.is_absent or not old.is_absent)
 
     def dataset_model(self, item: Field) -> str:
         """The model of an item of `datasets`."""
@@ -192,6 +202,8 @@ class AxolotlConfig:
             return _number(data_of(self.place(name))) if name.endswith("_version") else data_of(self.place(name))
         section, _, key = name.partition(".")
         value = data_of(self.field.get(section))
+        if name == "metric_for_best_model" and value is None and self._diffusion_rewrites:
+            return UNKNOWN
         if name == "eval_strategy" and value is None:
             return data_of(self.field.get("evaluation_strategy"))
         if not key:
