@@ -39,7 +39,7 @@ PROGRAMS: Mapping[str, Program] = {
         "axolotl",
         axolotl.read,
         ("AxolotlInputConfig",),
-        r"utils/(schemas|config)/.+\.py|utils/trainer\.py|integrations/(base|\w+/(args|plugins?|__init__))\.py",
+        r"utils/(schemas|config)/.+\.py|utils/(trainer|distributed)\.py|integrations/(base|\w+/(args|plugins?|__init__))\.py",
     ),
     "deepspeed": Program(
         "deepspeed",

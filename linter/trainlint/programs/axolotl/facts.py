@@ -227,6 +227,8 @@ class AxolotlFacts:
     """Those of them that are always loaded."""
     short_plugin_names: bool = during("0.7.0..")
     """A plugin's name may be given without axolotl.integrations."""
+    sizes_multiply: bool = during("0.12.2..")
+    """The parallel sizes must multiply to the number of processes."""
     diffusion_rewrites: bool = during("0.21.0..")
     """DiffusionPlugin turns a share in warmup_steps into warmup_ratio, and names the metric of the best checkpoint."""
     plugins_required: bool = during("0.21.0..")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainlint.findings import Severity, Stage
 from trainlint.programs import FileReader, WheelProgram
@@ -19,7 +19,7 @@ from trainlint.programs.axolotl.facts import (
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Absent, Field, Known, Unknown, Value, WrongType
-from trainlint.repository.invocations import Command, names_document, repository_invocations
+from trainlint.repository.invocations import Command, Invocation, names_document, repository_invocations
 from trainlint.repository.python_code import OwnReader, own_reader
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.fsdp import STATE_DICT_TYPES, WRAP_POLICIES, FsdpFacts, FsdpSetup, Words, nothing
@@ -44,6 +44,13 @@ CLI = Command(
     r"\baxolotl\b",
 )
 SIGNS = ("datasets", "pretraining_dataset", "micro_batch_size", "adapter", "sequence_len")
+LAUNCHER_COUNTS = {
+    "num_processes": "total",
+    "nproc_per_node": "each",
+    "nnodes": "nodes",
+    "num_machines": "nodes",
+}
+"""Options of accelerate launch and torchrun, with what they count."""
 UNMISTAKABLE = ("datasets", "micro_batch_size", "sequence_len", "learning_rate")
 """A file with all of these is Axolotl's even without `base_model`."""
 
@@ -57,6 +64,13 @@ class AxolotlFile:
         self.field = field
 
 
+class Processes(NamedTuple):
+    """The number of processes that a command starts, and where it says so."""
+
+    number: int
+    place: Field
+
+
 class AxolotlConfig:
     """A configuration as one release reads it, before it converts the values to the types of their fields."""
 
@@ -67,6 +81,7 @@ class AxolotlConfig:
         own_package: bool = False,
         overridden: frozenset[str] = frozenset(),
         reader: OwnReader | None = None,
+        processes: Sequence[Processes] = (),
     ) -> None:
         self.field = field
         self.facts = facts
@@ -76,6 +91,8 @@ class AxolotlConfig:
         """Settings that a command line overrides."""
         self.reader = reader or OwnReader()
         """What the repository's own code does with the file."""
+        self.processes = processes
+        """How many processes each command starts that trains with the file; none where one does not say."""
 
     @cached_property
     def fields(self) -> Mapping[str, Spec]:
@@ -109,7 +126,7 @@ class AxolotlConfig:
     @property
     def converted(self) -> AxolotlConfig:
         """The configuration after the values are converted."""
-        return Converted(self.field, self.facts, self.own_package, self.overridden, self.reader)
+        return Converted(self.field, self.facts, self.own_package, self.overridden, self.reader, self.processes)
 
     @property
     def schema(self) -> Schema:
@@ -430,17 +447,35 @@ def _classes(field: Field) -> Value[list[str]]:
     return names.map(lambda text: text.split(","))
 
 
-def _overridden(subject: AxolotlFile, surroundings: Surroundings) -> frozenset[str]:
-    """The settings that command lines with this file override (`--learning-rate 1e-5`)."""
-    given: set[str] = set()
+def _readings(subject: AxolotlFile, surroundings: Surroundings) -> Iterator[Invocation]:
+    """The commands with this file."""
     for invocation in repository_invocations(surroundings.repository, CLI):
         names = [word.text for word in invocation.words if word.text.endswith((".yaml", ".yml"))]
         if names and names_document(surroundings.repository, invocation, names[0], subject.field.document):
-            flags = (flag.name.text.lstrip("-").partition("=")[0] for flag in invocation.flags)
-            given.update(
-                flag.replace("-", "_").removeprefix("no_").partition(".")[0].partition("__")[0] for flag in flags
-            )
-    return frozenset(given)
+            yield invocation
+
+
+def _overridden(invocations: Sequence[Invocation]) -> frozenset[str]:
+    """The settings that command lines override (`--learning-rate 1e-5`)."""
+    flags = (flag.name.text.lstrip("-").partition("=")[0] for command in invocations for flag in command.flags)
+    return frozenset(flag.replace("-", "_").removeprefix("no_").partition(".")[0].partition("__")[0] for flag in flags)
+
+
+def _processes(invocation: Invocation) -> Processes | None:
+    """What a launcher's options say of the number of processes; None where they do not, or not clearly."""
+    found: dict[str, tuple[str, Field]] = {}
+    words = [*invocation.before, *invocation.words]
+    for word, following in zip(words, [*words[1:], None], strict=True):
+        name, equals, value = (word.known or "").replace("-", "_").lstrip("_").partition("=")
+        place = word if equals else following
+        if name in LAUNCHER_COUNTS and place is not None:
+            found[LAUNCHER_COUNTS[name]] = (value if equals else place.known or "", place.field)
+    numbers = {name: int(text) for name, (text, _) in found.items() if text.isdecimal()}
+    if len(numbers) < len(found) or not {"total", "each"} & found.keys():
+        return None
+    if "total" in numbers:
+        return Processes(numbers["total"], found["total"][1])
+    return Processes(numbers["each"] * numbers.get("nodes", 1), found["each"][1])
 
 
 _OWN_SOURCE = ("src/axolotl/utils", "axolotl/utils")
@@ -467,12 +502,16 @@ class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
 
     def alternatives(self, subject: AxolotlFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The configuration as the release reads it, and how it shards the model."""
+        commands = list(_readings(subject, surroundings))
+        training = [command for command in commands if "train" in command.name]
+        counts = [_processes(command) for command in training]
         config = AxolotlConfig(
             subject.field,
             facts_of(release),
             surroundings.repository.holds_above(subject.field.document.path, _OWN_SOURCE),
-            _overridden(subject, surroundings),
+            _overridden(commands),
             own_reader(surroundings.repository, subject.field.document.path),
+            [count for count in counts if count] if None not in counts else [],
         )
         return [[config, fsdp_setup(config)]]
 

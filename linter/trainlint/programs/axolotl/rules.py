@@ -26,7 +26,7 @@ from trainlint.reading.document import Scalar
 from trainlint.reading.values import UNKNOWN, Field
 from trainlint.rule import rule
 from trainlint.training.declarations import Spec, declarations
-from trainlint.training.limits import is_true, refused
+from trainlint.training.limits import Data, is_true, refused
 from trainlint.training.pydantic_types import Refusal, as_number, model_refusals, refusals
 
 
@@ -659,6 +659,71 @@ def axolotl_duplicate_key(config: AxolotlConfig) -> Iterator[Finding]:
     Source: Axolotl, utils/config and cli/config.py of each release, which load with PyYAML's safe_load.
     """
     yield from _written_twice(config.field)
+
+
+SIZES = ("tensor_parallel_size", "context_parallel_size", "dp_replicate_size", "dp_shard_size")
+
+
+@rule("FS419", "axolotl-parallel-sizes", stage=Stage.PREPARE)
+def axolotl_parallel_sizes(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    """The parallel sizes do not fit the number of processes.
+
+    Tensor and context parallelism, copies and shards of the model divide the processes among them: their sizes must
+    multiply to the number of processes that the command starts. What is left is sharded, if FSDP2 is on. Otherwise the
+    run stops before the model is loaded. Copies and shards alone, without FSDP, are not looked at.
+
+    Checked where each command of the repository that trains with the file says how many processes it starts.
+
+    Source: Axolotl 0.12 and later, build_parallelism_config of utils/distributed.py; accelerate, ParallelismConfig.
+    """
+    settings = config.converted
+    sizes = {name: _whole(settings.data(name)) for name in SIZES}
+    fsdp = is_true(settings.data("fsdp_config")) or is_true(settings.data("fsdp"))
+    others = [is_true(settings.data(name)) for name in ("deepspeed", "fsdp_config", "fsdp")]
+    known = all(size is None or isinstance(size, int) for size in sizes.values()) and None not in others
+    experts = settings.data("expert_parallel_size")
+    if not facts.sizes_multiply or not known or others[0] or experts not in (None, 1, 1.0) or not any(sizes.values()):
+        return
+    if (others[1] and settings.data("fsdp_version") != 2) or not (others[1] or _above_one(sizes, SIZES[:2])):
+        return
+    for count in config.processes:
+        product = _product(count.number, {name: size for name, size in sizes.items() if isinstance(size, int)}, fsdp)
+        if product != count.number:
+            written = [settings.place(name) for name in SIZES if isinstance(sizes[name], int) and sizes[name] != 1]
+            place = written[0] if written else config.field.get("dp_shard_size")
+            yield place.finding(
+                f"the parallel sizes do not fit {count.number} processes",
+                help=f"write sizes that multiply to {count.number}, or start another number of processes",
+                related=count.place.relate("the number of processes"),
+            )
+            return
+
+
+def _whole(value: Data) -> Data:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _above_one(sizes: Mapping[str, object], names: Sequence[str]) -> bool:
+    return any(isinstance(size, int) and size > 1 for size in (sizes[name] for name in names))
+
+
+def _product(processes: int, sizes: Mapping[str, int], fsdp: bool | None) -> int:
+    """The number of processes that Axolotl makes of the sizes; 0 where it refuses them."""
+    left, product = processes, 1
+    for name in SIZES[:2]:
+        size = max(sizes.get(name, 1), 1)
+        left, product = left // size, product * size
+    copies, shards = sizes.get("dp_replicate_size", 1), sizes.get("dp_shard_size")
+    if shards is None and copies in (0, 1) and left > 1:
+        return product * left
+    if copies > 1:
+        left, product = left // copies, product * copies
+    if left > 1 and shards is not None and shards > 1:
+        if not fsdp:
+            return 0
+        left, product = left // shards, product * shards
+        return product * left if left > 1 and copies in (0, 1) else product if left <= 1 else 0
+    return product * left if left > 1 and fsdp else product if left <= 1 else 0
 
 
 def _written_twice(field: Field) -> Iterator[Finding]:
