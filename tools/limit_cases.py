@@ -52,21 +52,20 @@ class Origin:
 
     `base` has the settings of all cases; `needs` those that a section, a setting or one of its values requires.
     `samples` are values of settings that accept no plain value, `makes` the settings from which the program derives a
-    name. Up to the release `old`, settings below the keys of `spelled` begin with its values instead.
+    name.
     """
 
     base: Values
     needs: Mapping[str, Values] = field(default_factory=dict)
     samples: Mapping[str, Sequence[object]] = field(default_factory=dict)
     makes: Mapping[str, Sequence[Values]] = field(default_factory=dict)
-    old: str = ""
-    spelled: Mapping[str, str] = field(default_factory=dict)
 
 
 ATTENTIONS: Sequence[Values] = [
     {"attn_implementation": word, "flash_attention": ABSENT}
     for word in ("eager", "flash_attention_2", "flex_attention")
 ]
+PLUGINS = sorted(declarations("axolotl").keys_of_any("plugins"), key=len, reverse=True)
 ORIGINS: Mapping[str, Origin] = {
     "axolotl": Origin(
         base={
@@ -84,7 +83,15 @@ ORIGINS: Mapping[str, Origin] = {
             "load_in_8bit": {"adapter": "lora"},
             "load_in_4bit": {"adapter": "qlora"},
             "adapter=qlora": {"load_in_4bit": True},
-            "adapter=mixlora": {"lora_r": 8, "lora_alpha": 16},
+            "adapter=mixlora": {
+                "lora_r": 8,
+                "lora_alpha": 16,
+                "plugins": ["axolotl.integrations.mixlora.MixLoraPlugin"],
+            },
+            "adapter=multilora": {"plugins": ["acme.adapters.Plugin"]},
+            "expert_parallel_size": {"fsdp_config.state_dict_type": "FULL_STATE_DICT", "fsdp_version": 2},
+            "nvfp4_merge_aware": {"use_sonicmoe": True, "adapter": "lora"},
+            "coreweave": {"coreweave": {}},
             "optimizer=polora": {"adapter": "lora"},
             "optimizer=q_galore_adamw8bit": {"fsdp_config.use_orig_params": True, "fsdp_version": 2},
             "ple_cpu_offload": {"adapter": "lora", "load_in_8bit": True},
@@ -135,6 +142,7 @@ ORIGINS: Mapping[str, Origin] = {
             "fp8_config": [{"recipe": "tensorwise"}],
             "added_tokens_overrides": [{"128000": "<note>"}],
             "attn_implementation": ["eager"],
+            "expert_backend": ["scattermoe", "sonicmoe"],
             "torch_compile_options": [{"shape_padding": True}],
         },
         makes={
@@ -157,9 +165,12 @@ ORIGINS: Mapping[str, Origin] = {
             ],
             "attention": ATTENTIONS,
             "packing_attention": ATTENTIONS,
+            "own_lora_kernels": [
+                {"adapter": "lora", "lora_dropout": 0},
+                {"adapter": "lora", "lora_dropout": 0, "load_in_8bit": True},
+            ],
+            **{name.rpartition(".")[2]: [{"plugins": [f"axolotl.integrations.{name}"]}] for name in PLUGINS},
         },
-        old="0.11.0",
-        spelled={"fsdp_config.": "fsdp_config.fsdp_"},
     ),
     "llamafactory": Origin(
         base={
@@ -580,17 +591,7 @@ class Section:
         origin = ORIGINS[self.program]
         given = {name: value for name, value in values.items() if value is not ABSENT}
         needed = [self._name, *given, *(f"{name}={flow(value)}" for name, value in given.items())]
-        found = {name: value for key in needed for name, value in origin.needs.get(key, {}).items()} | dict(values)
-        return self.spelled(found, limit)
-
-    def spelled(self, values: Values, limit: Limit) -> Values:
-        """Settings as the releases of the limit spell them."""
-        origin = ORIGINS[self.program]
-        if not origin.old or not limit.until or self.order.index(limit.until) > self.order.index(origin.old):
-            return values
-        for section, spelled in origin.spelled.items():
-            values = {name.replace(section, spelled): value for name, value in values.items()}
-        return values
+        return {name: value for key in needed for name, value in origin.needs.get(key, {}).items()} | dict(values)
 
     def case(self, limit: Limit) -> Found | None:
         """The case with the fewest findings of other rules; None if there is no case."""
@@ -646,7 +647,6 @@ class Section:
         for term in terms_of(limit.when):
             lines: dict[str, Draft] = {}
             for change in differing(term, self.program):
-                change = self.spelled(change, limit)
                 kept = {
                     name: value
                     for name, value in found.draft.settings.items()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.budget import BUDGET
-from trainlint.findings import Edit, Finding, Fix, Related, Severity, common_letters
+from trainlint.findings import Edit, Finding, Fix, Related, Severity, Stage, common_letters
 from trainlint.programs import WheelProgram
 from trainlint.programs.transformers.facts import (
     FALSE_WORDS,
@@ -160,11 +160,12 @@ class Arguments:
         replacement: str | None = None,
         related: tuple[Related, ...] = (),
         at_key: bool = False,
+        stage: Stage | None = None,
     ) -> Finding:
         """A finding on what the release refuses: an error where a parser reads this mapping, else a warning."""
         severity = Severity.ERROR if self.whole else Severity.WARNING
         fix = _written_as(at, replacement)
-        return at.finding(message, help=help, severity=severity, related=related, fix=fix, at_key=at_key)
+        return at.finding(message, help=help, severity=severity, related=related, fix=fix, at_key=at_key, stage=stage)
 
     def warned(
         self,
@@ -227,8 +228,14 @@ class Arguments:
 
     @property
     def eval_strategy(self) -> Value[str]:
-        """The evaluation strategy under its new or old name; the old one wins where the release reads both."""
+        """The evaluation strategy under its new or old name; the old one wins where the release reads both.
+
+        It is not known where the file has only the name of other releases, which is a fault of its own.
+        """
         old = self.get("evaluation_strategy")
+        for name, other in (("eval_strategy", "evaluation_strategy"), ("evaluation_strategy", "eval_strategy")):
+            if name not in self.facts.fields and not self.get(name).is_absent and self.get(other).is_absent:
+                return Unknown(self.get(name))
         if "eval_strategy" not in self.facts.fields:
             return self.word("evaluation_strategy")
         if "evaluation_strategy" in self.facts.fields and not old.is_absent:
@@ -662,7 +669,7 @@ def _mapping(field: Field, surroundings: Surroundings) -> Field | None:
     text = field.text().known
     if text is None or field.use is not None:
         return None
-    return _json_text(field, text) if text.startswith("{") else _json_file(field, text, surroundings)
+    return _json_text(field, text) if text.startswith("{") else json_file(field, text, surroundings)
 
 
 _JSON = Dialect.OMEGACONF
@@ -685,10 +692,10 @@ def _json_text(field: Field, text: str) -> Field | None:
     return Field(field.document, _JSON, inner.root, field.path, entry=field.entry, parent=field.parent)
 
 
-def _json_file(field: Field, name: str, surroundings: Surroundings) -> Field | None:
-    """The object in a JSON file, named relative to the workspace or to the file that names it."""
+def json_file(field: Field, name: str, surroundings: Surroundings, bases: Sequence[Path] = ()) -> Field | None:
+    """The object in a JSON file, named relative to the workspace or to the file that names it, or to other folders."""
     holder = Path(field.document.path).absolute().parent
-    for base in (surroundings.repository.root, holder):
+    for base in bases or (surroundings.repository.root, holder):
         file = base / name
         if name.endswith(".json") and not Path(name).is_absolute() and surroundings.repository.find(file):
             try:
