@@ -125,6 +125,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "communication_data_type": ("fp16", "bf16", "fp32"),
     "seq_parallel_communication_data_type": ("fp16", "bf16", "fp32"),
     "checkpoint.tag_validation": ("warn", "ignore", "fail"),
+    "checkpoint.writer.type": ("python", "fast", "mock"),
     "gradient_allreduce_op": ("mean", "sum"),
 }
 """Settings that are words in any case."""
@@ -197,8 +198,11 @@ def _wrong(field: Field, wanted: str, choices: Collection[str] = ()) -> Finding:
 def _words(config: DeepSpeedConfig) -> Iterator[Finding]:
     for name, words in _WORDS.items():
         field = config.at(name)
-        read = config.facts.allreduce_op or name != "gradient_allreduce_op"
-        null = field.is_null and name.endswith("data_type")
+        read = {
+            "gradient_allreduce_op": config.facts.allreduce_op,
+            "checkpoint.writer.type": config.facts.checkpoint_writer,
+        }.get(name, True)
+        null = field.is_null and name.endswith(("data_type", "writer.type"))
         if not read or null or not _written(field) or field.plain == AUTO:
             continue
         if not isinstance(field.plain, str) or field.plain.lower() not in words:
@@ -488,7 +492,9 @@ def deepspeed_precision(config: DeepSpeedConfig) -> Iterator[Finding]:
                 f"{config.at(name).name} needs ZeRO {one_of(allowed)}", help=f"set stage to {allowed[-1]}, or remove it"
             )
     for name in _LOW_PRECISION[:2]:
-        known = name.partition(".")[2] in facts.model(name.partition(".")[0])
+        section, _, key = name.partition(".")
+        # Up to 0.16 fp16 has no model, and is read where it is on.
+        known = key in facts.model(section) or (section == "fp16" and not facts.model(section) and fp16)
         alone = not config.is_on("bf16.bf16_optimizer_states") and config.is_on(name)
         if known and alone and config.stage in (1, 2) and config.offloads_optimizer is False:
             yield config.at(name).finding(

@@ -162,7 +162,10 @@ def _fills(config: AccelerateConfig, repository: Repository) -> dict[str, Plain]
         with suppress(OSError, Undecodable):
             text = repository.text(file)
     own = _LOOP.search(text) and not _TRAINS.search(text)
-    return {**dict.fromkeys(OWN_LOOP if own else TRAINER), **_PLUGIN}
+    filled = {**dict.fromkeys(OWN_LOOP if own else TRAINER), **_PLUGIN}
+    if own and "gradient_accumulation_steps" not in text:
+        filled["gradient_accumulation_steps"] = 1
+    return filled
 
 
 def _script(config: AccelerateConfig, name: str, repository: Repository) -> Path | None:

@@ -435,7 +435,7 @@ def parallelism_total(config: AccelerateConfig, facts: AccelerateFacts) -> Itera
     if facts.sequence_size_unchecked and mesh.size("sp") > 1:
         return
     yield config.parallelism.finding(
-        f"the product of the sizes is {mesh.total}, but {world} processes run",
+        f"the product of the sizes is {mesh.total}, but the number of processes is {world}",
         help="make the product equal to num_processes",
         at_key=True,
         related=config.key("num_processes").relate("the number of processes"),
