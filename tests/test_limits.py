@@ -12,6 +12,7 @@ import pytest
 
 from limit_cases import ORIGINS
 from trainlint.programs import table
+from trainlint.programs.soup.program import DERIVED
 from trainlint.training.declarations import declarations
 from trainlint.training.limits import Limit, Reading, limits_of, terms_of
 from trials import Case, Expected, Trial, outcomes, read_cases, said
@@ -27,6 +28,7 @@ COMPUTED = {
         *(name.rpartition(".")[2] for name in declarations("axolotl").keys_of_any("plugins")),
     },
     "llamafactory": {"evaluates", "zero3", "image_pixels_swapped", "video_pixels_swapped", "transformers_4_53"},
+    "soup": set(DERIVED),
 }
 """Names in conditions for which the program's `data` computes a value."""
 UNDECLARED = {"inference", "bnb_config_kwargs", "gradient_checkpointing_kwargs", "lora_exclude_modules"}
