@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -43,6 +44,12 @@ _BESIDE = frozenset(
 )
 """Folders whose files speak for the folder that holds them; any other may hold a project of its own."""
 
+_SERVING = frozenset(
+    "bench benchmark chat demo deploy deployment eval evaluate evaluation gradio infer inference ollama serve server"
+    " serving sglang streamlit vllm".split()
+)
+_TRAINING = frozenset("dpo finetune finetuning grpo install ppo rlhf setup sft train training".split())
+"""Words in the names of scripts that tell what they install for."""
 _CI = frozenset((".circleci", ".github", ".gitlab", "ci", "test", "tests"))
 
 _DOCKERFILES = tuple(
@@ -229,7 +236,7 @@ class Statements:
         for path in sorted(
             {*self._files(_COMMANDS, level), *self._files(SUFFIXES, level), *self._files(_CLUSTER, level)}
         ):
-            if form_of(path) not in _SURE:
+            if form_of(path) not in _SURE and not _is_for_serving(path):
                 yield from self._followed(path, package, level)
 
     def _below(self, level: str, package: str) -> Iterator[Statement]:
@@ -450,6 +457,12 @@ def _satisfies(statement: Statement, wanted: Statement) -> bool:
 def _is_ci(path: str) -> bool:
     """A script that only tests the project; it may install what nobody trains with."""
     return bool(_CI.intersection(path.split("/")[:-1]))
+
+
+def _is_for_serving(path: str) -> bool:
+    """A script that by its name serves or evaluates a model; what it installs need not be where the model is trained."""
+    words = set(re.split(r"[^a-z]+", posixpath.basename(path).lower()))
+    return bool(words & _SERVING) and not words & _TRAINING
 
 
 def _is_variant(statement: Statement) -> bool:
