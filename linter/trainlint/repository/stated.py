@@ -24,6 +24,7 @@ from trainlint.repository.statements import (
     Form,
     Include,
     Kind,
+    Meaning,
     Packages,
     Reading,
     Statement,
@@ -197,6 +198,8 @@ class Statements:
                 counted = self._counted(list(group(level, package)), others)
                 if group == self._at and counted:
                     counted = self._replaced(counted, level, others)
+                elif group == self._at:
+                    counted = self._broken(level, package)
                 if any(not _is_variant(statement) for statement in counted):
                     return Stated(package, tuple(counted), (*others, *variants))
                 variants = variants or counted
@@ -215,6 +218,16 @@ class Statements:
         if kept:
             others.extend(statement for statement in counted if statement not in others)
         return kept or counted
+
+    def _broken(self, level: str, package: str) -> list[Statement]:
+        """A file that by its name states releases, cannot be read and names the package: nobody knows which release."""
+        asked = Packages([package])
+        for path in sorted({*self._files(_FILES, level), *self._files(SUFFIXES, level)}):
+            unreadable = self._reading(path, package, home=level).unreadable if form_of(path) in _SURE else None
+            if unreadable is not None and asked.named_in((self._bytes(path) or b"").lower()):
+                meaning = Meaning(Kind.UNKNOWN, "")
+                return [Statement(package, meaning, unreadable.span, form_of(path) or Form.PROJECT)]
+        return []
 
     # what stands at one level
 
@@ -460,7 +473,7 @@ def _is_ci(path: str) -> bool:
 
 
 def _is_for_serving(path: str) -> bool:
-    """A script that by its name serves or evaluates a model; what it installs need not be where the model is trained."""
+    """A script that by its name serves or evaluates a model: what it installs need not be where a model is trained."""
     words = set(re.split(r"[^a-z]+", posixpath.basename(path).lower()))
     return bool(words & _SERVING) and not words & _TRAINING
 
