@@ -172,6 +172,12 @@ class Statements:
         folder = os.path.relpath(os.path.dirname(os.path.abspath(near)), self.root).replace(os.sep, "/")
         return "" if folder == "." or folder.startswith("..") else folder
 
+    def in_comments(self, near: str | Path, package: str) -> Stated:
+        """What a file's own comments say of the release of a package; they count where nothing else does."""
+        path = self._relative(os.path.abspath(near))
+        found = self._reading(path, package, Form.README, home="").statements if not path.startswith("..") else ()
+        return Stated(package, tuple(self._counted([s for s in found if s.package == package], [])))
+
     def is_together(self, found: Stated, near: str | Path, package: str) -> bool:
         """What was found of a package speaks for the environment in which a file's program gets another package.
 

@@ -62,6 +62,8 @@ def target(repository: Repository, near: str, known: KnownReleases) -> Target:
     """The releases of a program that a file may be for."""
     statements = statements_in(repository)
     found = statements.stated(near, known.package)
+    if found.how is How.NOT_STATED:
+        found = statements.in_comments(near, known.package)
     origin = ", ".join(dict.fromkeys(statement.origin for statement in found.statements))
     if found.how is How.STATED:
         return Target(found.versions, origin, How.STATED)
