@@ -130,7 +130,13 @@ def test_a_development_version_bounds_nothing_alone(tmp_path: Path) -> None:
             False,
         ),
         ({"requirements.txt": "axolotl\ntransformers==4.36.2\n"}, (), False),
+        ({"requirements.txt": "transformers==4.36.2\n"}, known_releases("axolotl").recent, False),
         ({"requirements.txt": "axolotl==0.9.2\ntorch==2.1.2\n"}, ("0.9.2",), False),
+        (
+            {"Dockerfile": "FROM axolotlai/axolotl:main-py3.11\n", "requirements.txt": "torch==2.1.2\n"},
+            known_releases("axolotl").names,
+            False,
+        ),
     ],
 )
 def test_older_than_all(tmp_path: Path, files: dict[str, str], versions: tuple[str, ...], maybe_older: bool) -> None:
