@@ -6,12 +6,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
 
 from trainlint import __version__
+from trainlint.__main__ import plain_options
+from trainlint.checking import Options
 from trainlint.cli import main
 from trainlint.reports import FORMATS
 
@@ -160,7 +161,13 @@ def test_bad_settings_are_wrong_use(bad: Path) -> None:
 
 def test_closed_standard_input(bad: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The runner puts its own stream in place of the closed one before the command begins.
-    monkeypatch.setattr("trainlint.cli.sys", SimpleNamespace(stdin=None, exit=sys.exit))
+    class Closed:
+        stdin = None
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(sys, name)
+
+    monkeypatch.setattr("trainlint.checking.sys", Closed())
     result = run("-")
     assert (result.exit_code, result.stderr) == (2, "trainlint: standard input is closed\n")
 
@@ -226,14 +233,60 @@ def test_as_a_module_and_in_a_narrow_encoding(bad: Path) -> None:
     assert b"TT102" in done.stdout
 
 
-def test_a_run_without_markers_imports_no_yaml(tmp_path: Path) -> None:
+HOOKS: list[tuple[str, ...]] = [
+    (),
+    ("check",),
+    ("a.yaml", "b c.yaml"),
+    ("check", "rules"),
+    ("check", "--force-exclude", "a.yaml"),
+    ("a.yaml", "--force-exclude", "check"),
+]
+
+
+@pytest.mark.parametrize("arguments", HOOKS)
+def test_the_command_lines_of_hooks_are_read_alike(arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Options] = []
+    monkeypatch.setattr("trainlint.cli.run_check", read.append)
+    assert run(*arguments).exit_code == 0
+    assert read == [plain_options(arguments)]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("rules",), ("explain", "TT102"), ("resolve",), ("-",), ("a.yaml", "--fix"), ("check", "--", "a.yaml"), ("-h",)],
+)
+def test_other_command_lines(arguments: tuple[str, ...]) -> None:
+    assert plain_options(arguments) is None
+
+
+@pytest.mark.parametrize("arguments", [["bad.yaml"], ["bad.yaml", "--color", "never"]], ids=["hook", "click"])
+def test_a_hook_and_click_print_the_same(bad: Path, arguments: list[str]) -> None:
+    done = subprocess.run([sys.executable, "-m", "trainlint", *arguments], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, run("bad.yaml").stdout)
+
+
+@pytest.mark.parametrize("arguments", [["bad.yaml"], ["bad.yaml", "--color", "never"]], ids=["hook", "click"])
+@pytest.mark.parametrize(("error", "code"), [("KeyboardInterrupt", 130), ("BrokenPipeError", 1)])
+def test_an_interrupted_run(bad: Path, arguments: list[str], error: str, code: int) -> None:
+    script = (
+        "import sys; from trainlint import engine, __main__\n"
+        f"def fail(*_): raise {error}\n"
+        "engine.discover = fail; __main__.main()"
+    )
+    command = [sys.executable, "-c", script, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+def test_a_hook_without_markers_imports_little(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("a: [\n", encoding="utf-8")
     script = (
-        "import sys; from trainlint.cli import main; main(['check', sys.argv[1]], standalone_mode=False); "
-        "heavy = {'ruamel', '_ruamel_yaml', 'sarif_om', 'packaging', 'pathspec', 'difflib'}; "
+        "import sys; from trainlint.__main__ import main; main(); "
+        "heavy = {'click', 'subprocess', 'tomllib', 'tomli', 'hashlib', 'ruamel', 'packaging', 'pathspec', 'difflib'}; "
         "print(sorted(heavy & {m.partition('.')[0] for m in sys.modules}))"
     )
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", script, "check", str(tmp_path / "a.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
 
 

@@ -21,11 +21,15 @@ FILES = sorted(FIXTURES.glob("*/limits*.yaml"))
 CASES = [case for path in FILES for case in read_cases(path)]
 PROGRAMS = sorted(path.parent.name for path in Path(table.__file__).parent.glob("*/limits.txt"))
 COMPUTED = {
-    "axolotl": {"attention", "packing_attention", "staged_nf4", "fsdp_config.version"},
+    "axolotl": {
+        *("attention", "packing_attention", "staged_nf4", "own_lora_kernels"),
+        *(f"fsdp_config.fsdp_{name}" for name in ("version", "offload_params", "state_dict_type")),
+        *(name.rpartition(".")[2] for name in declarations("axolotl").keys_of_any("plugins")),
+    },
     "llamafactory": {"evaluates", "zero3", "image_pixels_swapped", "video_pixels_swapped", "transformers_4_53"},
 }
 """Names in conditions for which the program's `data` computes a value."""
-UNDECLARED = {"inference", "bnb_config_kwargs", "gradient_checkpointing_kwargs"}
+UNDECLARED = {"inference", "bnb_config_kwargs", "gradient_checkpointing_kwargs", "lora_exclude_modules"}
 """Settings of Axolotl that no model declares, and mappings that take any key."""
 
 

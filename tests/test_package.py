@@ -76,7 +76,7 @@ def test_the_wheel_holds_the_package_and_its_data(wheel: zipfile.ZipFile) -> Non
 
 def test_the_command(wheel: zipfile.ZipFile) -> None:
     entry_points = wheel.read(f"trainlint-{__version__}.dist-info/entry_points.txt").decode()
-    assert entry_points.split() == ["[console_scripts]", "trainlint", "=", "trainlint.cli:main"]
+    assert entry_points.split() == ["[console_scripts]", "trainlint", "=", "trainlint.__main__:main"]
 
 
 def test_what_is_installed_with_it(metadata: Message) -> None:

@@ -28,7 +28,7 @@ def test_github() -> None:
 
 
 def test_github_has_no_columns_over_several_lines() -> None:
-    found = replace(NODES, help="", span=replace(NODES.span, end_line=7, end_column=2))
+    found = replace(NODES, help="", span=NODES.span._replace(end_line=7, end_column=2))
     assert render("github", report(found)) == (
         "::error file=jobs/tune.yaml,line=6,endLine=7,title=TT102 single-node-model::"
         "numNodes must be 1 for qwen2_5/1.5B\n"
@@ -36,13 +36,13 @@ def test_github_has_no_columns_over_several_lines() -> None:
 
 
 def test_a_line_end_in_a_file_name_begins_no_further_command() -> None:
-    found = replace(NODES, span=replace(NODES.span, path="a\n::error::b.yaml"))
+    found = replace(NODES, span=NODES.span._replace(path="a\n::error::b.yaml"))
     assert render("github", report(found)).startswith("::error file=a%0A%3A%3Aerror%3A%3Ab.yaml,line=6,")
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_file_name_that_is_not_utf_8(name: str) -> None:
-    found = replace(NODES, span=replace(NODES.span, path="caf\udce9.yaml"))
+    found = replace(NODES, span=NODES.span._replace(path="caf\udce9.yaml"))
     assert render(name, report(found)).encode("utf-8")
 
 

@@ -167,7 +167,7 @@ def test_tab_before_the_span() -> None:
 
 
 def test_span_of_several_lines_is_marked_on_its_first() -> None:
-    found = replace(NODES, span=replace(NODES.span, line=5, column=14, end_line=7, end_column=3))
+    found = replace(NODES, span=NODES.span._replace(line=5, column=14, end_line=7, end_column=3))
     assert "  |              ^^^^^^^^^^^ Kube" in render("text", report(found))
 
 

@@ -52,21 +52,20 @@ class Origin:
 
     `base` has the settings of all cases; `needs` those that a section, a setting or one of its values requires.
     `samples` are values of settings that accept no plain value, `makes` the settings from which the program derives a
-    name. Up to the release `old`, settings below the keys of `spelled` begin with its values instead.
+    name.
     """
 
     base: Values
     needs: Mapping[str, Values] = field(default_factory=dict)
     samples: Mapping[str, Sequence[object]] = field(default_factory=dict)
     makes: Mapping[str, Sequence[Values]] = field(default_factory=dict)
-    old: str = ""
-    spelled: Mapping[str, str] = field(default_factory=dict)
 
 
 ATTENTIONS: Sequence[Values] = [
     {"attn_implementation": word, "flash_attention": ABSENT}
     for word in ("eager", "flash_attention_2", "flex_attention")
 ]
+PLUGINS = sorted(declarations("axolotl").keys_of_any("plugins"), key=len, reverse=True)
 ORIGINS: Mapping[str, Origin] = {
     "axolotl": Origin(
         base={
@@ -84,7 +83,15 @@ ORIGINS: Mapping[str, Origin] = {
             "load_in_8bit": {"adapter": "lora"},
             "load_in_4bit": {"adapter": "qlora"},
             "adapter=qlora": {"load_in_4bit": True},
-            "adapter=mixlora": {"lora_r": 8, "lora_alpha": 16},
+            "adapter=mixlora": {
+                "lora_r": 8,
+                "lora_alpha": 16,
+                "plugins": ["axolotl.integrations.mixlora.MixLoraPlugin"],
+            },
+            "adapter=multilora": {"plugins": ["acme.adapters.Plugin"]},
+            "expert_parallel_size": {"fsdp_config.state_dict_type": "FULL_STATE_DICT", "fsdp_version": 2},
+            "nvfp4_merge_aware": {"use_sonicmoe": True, "adapter": "lora"},
+            "coreweave": {"coreweave": {}},
             "optimizer=polora": {"adapter": "lora"},
             "optimizer=q_galore_adamw8bit": {"fsdp_config.use_orig_params": True, "fsdp_version": 2},
             "ple_cpu_offload": {"adapter": "lora", "load_in_8bit": True},
@@ -135,6 +142,7 @@ ORIGINS: Mapping[str, Origin] = {
             "fp8_config": [{"recipe": "tensorwise"}],
             "added_tokens_overrides": [{"128000": "<note>"}],
             "attn_implementation": ["eager"],
+            "expert_backend": ["scattermoe", "sonicmoe"],
             "torch_compile_options": [{"shape_padding": True}],
         },
         makes={
@@ -157,9 +165,12 @@ ORIGINS: Mapping[str, Origin] = {
             ],
             "attention": ATTENTIONS,
             "packing_attention": ATTENTIONS,
+            "own_lora_kernels": [
+                {"adapter": "lora", "lora_dropout": 0},
+                {"adapter": "lora", "lora_dropout": 0, "load_in_8bit": True},
+            ],
+            **{name.rpartition(".")[2]: [{"plugins": [f"axolotl.integrations.{name}"]}] for name in PLUGINS},
         },
-        old="0.11.0",
-        spelled={"fsdp_config.": "fsdp_config.fsdp_"},
     ),
     "llamafactory": Origin(
         base={
@@ -195,14 +206,156 @@ ORIGINS: Mapping[str, Origin] = {
         needs={
             "training.stream_layers": {"training.batch_size": 1},
             "task=distill": {"training.teacher_model": "acme/teacher"},
+            "task=classifier": {"training.num_labels": 2},
+            "task=reranker": {"training.num_labels": 2},
+            "task=unlearn": {"training.unlearn_method": "npo", "data.forget_set": "forget.jsonl"},
+            "task=online_dpo": {"training.reward_model": "acme/judge"},
+            "task=tts": {"modality": "audio_out", "training.tts_family": "orpheus"},
+            "task=preference": {"training.preference_loss": "simpo"},
+            "task=moe_lora_routing": {"training.mole_task_adapters": ["a", "b"]},
             "relora": {"training.quantization": "none"},
             "training.use_galore": {"training.quantization": "none"},
             "training.lora.r": {"training.quantization": "none"},
+            "training.lora.r=0": {"training.quantization": "none"},
             "training.lisa_enabled": {"training.quantization": "none"},
             "training.unfrozen_parameters": {"training.quantization": "none"},
             "training.train_router_only": {"training.moe_lora": True},
             "training.moe_expert_quant": {"training.moe_lora": True},
-            "training.expand_layers": {"training.freeze_trainable_layers": 2},
+            "training.expand_layers": {
+                "training.freeze_trainable_layers": 2,
+                "training.quantization": "none",
+                "training.lora.r": 0,
+            },
+            "training.freeze_trainable_layers": {
+                "training.expand_layers": 2,
+                "training.quantization": "none",
+                "training.lora.r": 0,
+            },
+            "training.reward_hack_mitigation": {"training.reward_hack_detector": "info_rm", "task": "grpo"},
+            "training.reward_hack_mitigation=kl_control": {"training.reward_hack_detector": "info_rm", "task": "grpo"},
+            "training.reward_hack_rollback": {
+                "training.reward_hack_detector": "info_rm",
+                "training.rl_checkpoint_save_every_steps": 10,
+                "task": "grpo",
+            },
+            "training.uld_strategy=topk_align": {"training.uld_top_k": 4},
+            "training.minillm_enabled": {
+                "training.minillm_on_policy": True,
+                "training.teacher_model": "acme/teacher",
+                "task": "distill",
+            },
+            "training.fp8_attention": {"training.quantization_aware": "fp8"},
+            "training.echo_trap_enabled": {"task": "grpo"},
+            "training.fast_lora": {"training.lora.dropout": 0},
+            "training.lora.target_parameters": {"training.lora.dropout": 0},
+            "training.grace_codebook": {"training.grace_codebook_size": 4, "training.grace_codebook_dim": 4},
+            "training.dpo_beta_schedule": {"training.dpo_beta_end": 0.5, "task": "dpo"},
+            "training.dpo_beta_end": {"training.dpo_beta_schedule": "linear", "task": "dpo"},
+            "training.dpo_ref_regen_epochs": {"task": "dpo"},
+            "data.new_special_tokens": {"data.new_special_tokens": ["note"]},
+            "training.lora.init_strategy=pissa": {"training.quantization": "none"},
+            "training.quantization_aware=quest": {
+                "training.quantization": "none",
+                "training.lora.r": 0,
+                "training.batch_size": 2,
+            },
+            **{
+                f"training.{name}": {"task": "grpo"}
+                for name in ("long_context_grpo", "grpo_variant", "mask_truncated_completions", "prm_reward")
+            },
+            "training.rollout_backend": {"task": "grpo", "training.rollout_func": "notes:reply"},
+            "training.vision_grpo": {"task": "grpo", "modality": "vision", "base": "acme/llava"},
+            "training.label_names": {"task": "classifier", "training.num_labels": 2},
+            "training.mole_top_k": {"task": "moe_lora_routing", "training.mole_task_adapters": ["a", "b"]},
+            "training.uld_strategy": {"task": "distill", "training.teacher_model": "acme/teacher"},
+            "training.citation_faithful": {"data.format": "raft"},
+            "training.curriculum_dynamic": {"training.curriculum": True},
+            "training.unsloth_bnb_4bit": {"backend": "unsloth"},
+            "data.format=pre_tokenized": {"data.tokenized_path": "cache"},
+            "data.interleave": {"data.train": ["a.jsonl", "b.jsonl"]},
+            "training.use_longlora": {"base": "acme/llama-3"},
+            "judge_rank": {"task": "grpo", "training.grpo_judge": "ollama://m", "training.grpo_judge_max_calls": 9},
+        },
+        samples={
+            "base": ["acme/small-lm"],
+            "training.reward_fn": ["judge_rank", "verifiable", "accuracy,format", "accuracy"],
+            "training.grpo_judge": ["ollama://model"],
+            "training.preference_loss_weights": [{"simpo": 0.5, "orpo": 0.5}],
+            "training.mole_task_adapters": [["a", "b"]],
+            "training.lora.rank_pattern": [{"q_proj": 8}],
+            "training.lora.alpha_pattern": [{"q_proj": 8}],
+            "training.lora.target_parameters": [["experts.gate"]],
+            "training.rollout_func": ["notes:reply"],
+            "data.prompt_strategy": ["notes:prompt"],
+            "data.interleave": ["concat"],
+            "data.train": [["a.jsonl", "b.jsonl"], ["a.jsonl", "acme/notes"], ["s3://acme/a.json", "s3://acme/b.json"]],
+            "training.optimizer": ["adamw_torch", "sgd"],
+            "training.tts_emotion": ["happy"],
+            "training.label_names": [["yes"]],
+            "training.mole_top_k": [3],
+            "training.eval_steps": [5],
+            "training.stream_buffers": [4],
+            "training.stream_read_ahead": [4],
+            "training.stream_loss_chunk": [64],
+            "training.expand_layers": [2],
+            "data.image_min_pixels": [512],
+            "training.freeze_trainable_layers": [2],
+            "training.reward_hack_kl_gain": [2.0],
+        },
+        makes={
+            "longlora_model": [{"base": "acme/llama-3"}, {"base": "acme/tiny-lm"}],
+            "vision_model": [{"base": "acme/llava"}, {"base": "acme/tiny-lm"}],
+            "kimi": [{"base": "moonshotai/Kimi-K2-Base"}, {"base": "acme/tiny-lm"}],
+            "unknown_template": [{"data.chat_template": "notes"}, {"data.chat_template": "chatml"}],
+            "judge_rank": [{"training.reward_fn": "judge_rank"}, {"training.reward_fn": "accuracy"}],
+            "reward_needs_domain": [{"training.reward_fn": "verifiable"}, {"training.reward_fn": "accuracy"}],
+            "several_rewards": [{"training.reward_fn": "accuracy,format"}, {"training.reward_fn": "accuracy"}],
+            "main_preference": [{"training.preference_loss": "dpo"}, {"training.preference_loss": "simpo"}],
+            "frozen_reference": [{"training.preference_loss": "dpo"}, {"training.preference_loss": "simpo"}],
+            "lora_changed": [{"training.lora.alpha": 32}, {"training.lora.alpha": 16}],
+            "lora_variant": [{"training.lora.use_vera": True}],
+            "head_targets": [
+                {"training.lora.target_modules": ["lm_head"]},
+                {"training.lora.target_modules": ["q_proj"]},
+            ],
+            "written_quantization": [{"training.quantization": word} for word in ("gptq", "8bit", "none", "4bit")],
+            "expanded_differently": [
+                {"training.freeze_trainable_layers": 3, "training.expand_layers": 2},
+                {"training.freeze_trainable_layers": 2, "training.expand_layers": 2},
+            ],
+            "beta_bounds_swapped": [{"training.reward_hack_beta_floor": 2.0}, {"training.reward_hack_beta_floor": 0.1}],
+            "bands_swapped": [{"training.reward_hack_release_band": 0.5}, {"training.reward_hack_release_band": 0.2}],
+            "labels_miscounted": [{"training.label_names": ["yes"]}, {"training.label_names": ["yes", "no"]}],
+            "adapters_exceeded": [{"training.mole_top_k": 3}, {"training.mole_top_k": 2}],
+            "pixels_swapped": [
+                {"data.image_min_pixels": 512, "data.image_max_pixels": 256},
+                {"data.image_min_pixels": 128, "data.image_max_pixels": 256},
+            ],
+            "curriculum_overfull": [
+                {
+                    "training.curriculum": True,
+                    "training.curriculum_dynamic": True,
+                    "training.curriculum_dynamic_floor": 0.5,
+                },
+                {"training.curriculum_dynamic_floor": 0.05},
+            ],
+            "several_sources": [{"data.train": ["a.jsonl", "b.jsonl"]}, {"data.train": "notes.jsonl"}],
+            "mixed_sources": [{"data.train": ["a.jsonl", "acme/notes"]}, {"data.train": ["a.jsonl", "b.jsonl"]}],
+            "hub_sources": [{"data.train": ["acme/words", "acme/notes"]}, {"data.train": ["a.jsonl", "b.jsonl"]}],
+            "remote_sources": [
+                {"data.train": ["a.jsonl", "s3://acme/b.jsonl"]},
+                {"data.train": ["a.jsonl", "b.jsonl"]},
+            ],
+            "nothing_held_out": [{"data.val_split": 0}, {"data.val_split": 0.1}],
+            "signals_changed": [{"training.reward_hack_signals": ["repetition"]}],
+            "detector_signalled": [
+                {"training.reward_hack_signals": ["repetition"]},
+                {"training.reward_hack_signals": ["info_rm"]},
+            ],
+            "foreign_signal": [
+                {"training.reward_hack_signals": ["info_rm", "notes"]},
+                {"training.reward_hack_signals": ["info_rm", "repetition"]},
+            ],
         },
     ),
 }
@@ -276,8 +429,14 @@ def _made(term: Term, program: str) -> list[Values]:
     return [settings for name in term.names for settings in ORIGINS[program].makes.get(name, ())]
 
 
+def _of_settings(term: Term) -> Term:
+    """A term with the settings that its names are about."""
+    return replace(term, names=tuple(name.removeprefix("changed.") for name in term.names))
+
+
 def satisfying(term: Term, program: str) -> Iterator[Values]:
     """Settings with which a term of a condition may hold."""
+    term = _of_settings(term)
     yield from _made(term, program)
     if term.operator.startswith("#"):
         count = int(term.operand) + (1 if term.operator == "#>" else -1)
@@ -292,6 +451,7 @@ def satisfying(term: Term, program: str) -> Iterator[Values]:
 
 def differing(term: Term, program: str) -> Iterator[Values]:
     """Settings, each of which may be enough for a term to hold no longer."""
+    term = _of_settings(term)
     made = _made(term, program)
     yield from [*made, *({name: ABSENT} for settings in made for name in settings)]
     for truth in (term.negated, not term.negated):
@@ -431,17 +591,7 @@ class Section:
         origin = ORIGINS[self.program]
         given = {name: value for name, value in values.items() if value is not ABSENT}
         needed = [self._name, *given, *(f"{name}={flow(value)}" for name, value in given.items())]
-        found = {name: value for key in needed for name, value in origin.needs.get(key, {}).items()} | dict(values)
-        return self.spelled(found, limit)
-
-    def spelled(self, values: Values, limit: Limit) -> Values:
-        """Settings as the releases of the limit spell them."""
-        origin = ORIGINS[self.program]
-        if not origin.old or not limit.until or self.order.index(limit.until) > self.order.index(origin.old):
-            return values
-        for section, spelled in origin.spelled.items():
-            values = {name.replace(section, spelled): value for name, value in values.items()}
-        return values
+        return {name: value for key in needed for name, value in origin.needs.get(key, {}).items()} | dict(values)
 
     def case(self, limit: Limit) -> Found | None:
         """The case with the fewest findings of other rules; None if there is no case."""
@@ -477,8 +627,7 @@ class Section:
         """A case with the finding of the rule, which must be the same in all its releases."""
         ends = [Trial(found.draft.text, (f"{self.program}={release}",)) for release in found.refused]
         findings = outcomes(ends)
-        messages = {limit.message for limit in self.limits}
-        ours = [f for of_one in findings for f in of_one if any(f.message.startswith(text) for text in messages)]
+        ours = [f for of_one in findings for f in of_one if any(says(f.message, limit) for limit in self.limits)]
         if len({(f.rule, said(f)) for f in ours}) != 1 or len(ours) != len(ends):
             return None
         expected = said(ours[0])
@@ -498,7 +647,6 @@ class Section:
         for term in terms_of(limit.when):
             lines: dict[str, Draft] = {}
             for change in differing(term, self.program):
-                change = self.spelled(change, limit)
                 kept = {
                     name: value
                     for name, value in found.draft.settings.items()
@@ -528,6 +676,11 @@ def _changed(before: Draft, after: Draft) -> list[str]:
     return [new.get(key, f"no {key}") for key in {**old, **new} if old.get(key) != new.get(key)]
 
 
+def says(text: str, limit: Limit) -> bool:
+    """A message is that of a limit, for one of its settings."""
+    return re.match(re.escape(limit.message).replace(r"\{\}", r"[\w.]+"), text) is not None
+
+
 def by_hand(sections: Iterable[Section]) -> set[Limit]:
     """The limits that have a handwritten case."""
     done: set[Limit] = set()
@@ -539,7 +692,7 @@ def by_hand(sections: Iterable[Section]) -> set[Limit]:
         for section in sections:
             if section.program == program:
                 holding = section.refusing(trial.text, release)
-                done.update(limit for limit in holding if any(text.startswith(limit.message) for text in messages))
+                done.update(limit for limit in holding if any(says(text, limit) for text in messages))
     return done
 
 

@@ -20,6 +20,7 @@ import ast
 import functools
 import gc
 import importlib.machinery
+import itertools
 import os
 import random
 import resource
@@ -172,11 +173,16 @@ class Mutator:
     """The plugin that forks a mutant of the session for each condition, once the tests are collected."""
 
     def __init__(
-        self, conditions: Conditions, draw: Callable[[Sequence[Site]], Iterable[tuple[str, list[int]]]], output: TextIO
+        self,
+        conditions: Conditions,
+        draw: Callable[[Sequence[Site]], Iterable[tuple[str, list[int]]]],
+        output: TextIO,
+        patience: float,
     ) -> None:
         self.conditions = conditions
         self.draw = draw
         self.output = output
+        self.patience = patience
         self.rates: list[float] = []
         self._failed = False
 
@@ -224,7 +230,9 @@ class Mutator:
 
     def _killed(self, number: int, items: Sequence[pytest.Item], seconds: dict[str, float]) -> bool:
         """One of these tests notices the inverted condition."""
-        chosen = sorted((item for item in items if item.nodeid in seconds), key=lambda item: seconds[item.nodeid])
+        quick = sorted((item for item in items if item.nodeid in seconds), key=lambda item: seconds[item.nodeid])
+        after = itertools.accumulate(seconds[item.nodeid] for item in quick)
+        chosen = [item for item, spent in zip(quick, after, strict=True) if spent <= self.patience]
 
         def run() -> None:
             self.conditions.inverted = number
@@ -297,6 +305,9 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--fail-under", type=float, default=85, help="percentage that must be noticed (default: 85)")
     parser.add_argument("--tests", nargs="+", default=[str(TESTS)])
+    parser.add_argument(
+        "--patience", type=float, default=float("inf"), help="seconds of tests after which a mutant counts as surviving"
+    )
     options = parser.parse_args()
     conditions = Conditions(modules(PACKAGE))
     sys.meta_path.insert(0, conditions)
@@ -307,7 +318,7 @@ def main() -> None:
     )
     # pytest captures what goes to the descriptors of standard output and error.
     with tempfile.TemporaryDirectory() as folder, os.fdopen(os.dup(1), "w", encoding="utf-8") as output:
-        mutator = Mutator(conditions, draw, output)
+        mutator = Mutator(conditions, draw, output, options.patience)
         left_out = [f"--ignore={TESTS / name}.py" for name in LEFT_OUT]
         quiet = [
             "-qq",

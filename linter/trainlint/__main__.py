@@ -1,5 +1,52 @@
-"""`python -m trainlint`."""
+"""The command `trainlint`.
 
-from trainlint.cli import main
+Every commit waits for the start of a hook, and click is a large part of it. So the command lines of hooks are read here
+(`check`, `--force-exclude`, files), and all others by cli.py.
+"""
 
-main(prog_name="trainlint")
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from trainlint import __version__
+from trainlint.checking import Options, guarded, run_check
+from trainlint.settings import Overrides
+
+_OTHERS = frozenset({"rules", "explain", "resolve"})
+
+
+def plain_options(arguments: Sequence[str]) -> Options | None:
+    """The options in `check`, `--force-exclude` and paths; None for a command line with anything else."""
+    words = list(arguments)
+    if words[:1] == ["check"]:
+        del words[0]
+    elif words and words[0] in _OTHERS:
+        return None
+    paths = [word for word in words if word != "--force-exclude"]
+    if any(path.startswith("-") for path in paths):
+        return None
+    forced = len(paths) < len(words)
+    return Options(tuple(Path(path) for path in paths), Overrides(force_exclude=forced))
+
+
+def main() -> None:
+    """Run the command line."""
+    arguments = sys.argv[1:]
+    # click completes words for a shell, and expands stars for that of Windows.
+    options = None if os.name == "nt" or "_TRAINLINT_COMPLETE" in os.environ else plain_options(arguments)
+    if options is not None:
+        with guarded():
+            run_check(options)
+    elif arguments == ["--version"]:
+        print(f"trainlint {__version__}")
+    else:
+        from trainlint.cli import main as cli
+
+        cli(prog_name="trainlint")
+
+
+if __name__ == "__main__":
+    main()

@@ -6,14 +6,14 @@ Everything that is read, matched or compared has its bound here. A file that goe
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
-_DIGITS = re.compile(r"[0-9]+")
+from trainlint.lazy import regex
+
+_DIGITS = regex(r"[0-9]+")
 
 
-@dataclass(frozen=True)
-class Budget:
+class Budget(NamedTuple):
     """The bounds of one file. Honest files stay far below: a thousand TrainJobs have less than 100,000 values."""
 
     bytes: int = 10_000_000

@@ -1,34 +1,25 @@
-"""Options in, exit code out."""
+"""Reads the command line; what a hook runs is also read by __main__.py, without click."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 import click
 
 from trainlint import __version__
+from trainlint.checking import Options, guarded, run_check, show, stop
 from trainlint.findings import Severity, Stage
 from trainlint.reports import FORMATS
 from trainlint.settings import RUNTIMES, Overrides, SettingsError
 from trainlint.targets import Target, TargetError
 
-if TYPE_CHECKING:
-    from trainlint.engine import Run
-    from trainlint.report import Report
-    from trainlint.settings import Settings
-
 _STAGES = [stage.value for stage in Stage]
 _SEVERITIES = [severity.value for severity in Severity]
 _RUNTIMES_HELP = "A runtime that is not in the repository is a note (open, the default) or an error (closed)."
-
-
-_ROUNDS = 10
-"""Fixes that overlap are applied one after another, in so many rounds."""
 
 
 class _DefaultsToCheck(click.Group):
@@ -47,19 +38,8 @@ class _DefaultsToCheck(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; an unexpected exception is exit 2, never 1, which means findings."""
-        try:
-            with _plain_errors():
-                return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
-            raise
-        except Exception as error:
-            from trainlint.faults import fault, is_debugged
-
-            if is_debugged():
-                raise
-            if isinstance(error, OSError):
-                _stop(f"{error.filename or 'the current folder'}: {error.strerror}")
-            _stop(fault(error))
+        with guarded(click.ClickException, click.exceptions.Exit, click.Abort), _plain_errors():
+            return super().invoke(ctx)
 
 
 @contextmanager
@@ -115,7 +95,7 @@ def _targets(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
         try:
             for program, target in parse_target(value).items():
                 before = targets[program].versions if program in targets else ()
-                targets[program] = replace(target, versions=tuple(dict.fromkeys([*before, *target.versions])))
+                targets[program] = target._replace(versions=tuple(dict.fromkeys([*before, *target.versions])))
         except TargetError as error:
             raise click.BadParameter(str(error)) from None
     return targets
@@ -198,10 +178,6 @@ def check(
     color: str,
 ) -> None:
     """Check files and folders (default: the current folder); - reads standard input."""
-    from trainlint.engine import Run
-    from trainlint.reports import without_secrets
-    from trainlint.repository.bounds import PathError
-
     if isolated and config is not None:
         raise click.UsageError("--config and --isolated exclude each other.")
     overrides = Overrides(
@@ -217,140 +193,24 @@ def check(
         isolated=isolated,
         force_exclude=force_exclude,
     )
-    named = [path for path in paths if str(path) != "-"]
-    stdin = None
-    if len(named) < len(paths):
-        if fix:
-            _stop("--fix cannot be used with standard input")
-        if sys.stdin is None:
-            _stop("standard input is closed")
-        stdin = (stdin_filename or Path("stdin.yaml"), sys.stdin.buffer.read())
-    elif not named:
-        named = [Path()]
-    if show_files:
-        _show_files(Run(overrides), named, format_)
-        return
-    try:
-        run = Run(overrides)
-        settings = run.settings_for([*named, *([stdin[0]] if stdin else [])])
-        report = run.lint(named, stdin)
-        failed: dict[str, str] = {}
-        for _ in range(_ROUNDS if fix else 0):
-            if not _fix(report, failed):
-                break
-            report = Run(overrides).lint(named)
-        if baseline is not None and not write_baseline:
-            from trainlint import baseline as known
-
-            report = known.apply(report, known.read(baseline))
-    except (PathError, SettingsError) as error:
-        _stop(str(error))
-    told = report if show_values else without_secrets(report)
-    for notice in [*told.notices, *failed.values()]:
-        _say(notice)
-    if write_baseline:
-        for fault in (finding for finding in told.findings if finding.rule == "TL004"):
-            _say(f"{fault.path}: {fault.message}")
-        _write_baseline(report, baseline)
-        sys.exit(2 if report.crashed or failed else 0)
-    _write(told, settings, output, color, show_suppressed, show_values)
-    if report.crashed or failed:
-        sys.exit(2)
-    if report.fails(settings.fail_on) and not exit_zero:
-        sys.exit(1)
-
-
-def _show_files(run: Run, paths: list[Path], format_: str | None) -> None:
-    from trainlint.repository.bounds import PathError
-    from trainlint.show_files import as_json, as_text
-
-    if format_ not in (None, "text", "json"):
+    if show_files and format_ not in (None, "text", "json"):
         raise click.UsageError("--show-files is shown as text or json.")
-    try:
-        found = list(run.files(paths))
-    except (PathError, SettingsError) as error:
-        _stop(str(error))
-    _print(as_json(found) if format_ == "json" else as_text(found))
-
-
-def _write_baseline(report: Report, file: Path | None) -> None:
-    from trainlint import baseline
-
-    if file is None:
-        _stop("--write-baseline needs --baseline FILE")
-    try:
-        count = baseline.write(file, report)
-    except OSError as error:
-        _stop(f"{file}: cannot be written: {error.strerror}")
-    _say(f"{file} holds {count} finding{'' if count == 1 else 's'}")
-
-
-def _fix(report: Report, failed: dict[str, str]) -> int:
-    """Fix what can be fixed at once; the files that cannot be written are told in `failed`."""
-    from trainlint import fixes
-
-    def tell(error: OSError) -> None:
-        failed[str(error.filename)] = f"{error.filename}: cannot be changed: {error.strerror}"
-
-    count = fixes.apply(report, tell)
-    if count:
-        _say(f"fixed {count} finding{'' if count == 1 else 's'}")
-    return count
-
-
-def _write(
-    report: Report, settings: Settings, output: Path | None, color: str, show_suppressed: bool, show_values: bool
-) -> None:
-    from trainlint.reports import RenderOptions, render
-    from trainlint.repository.discover import repository_root
-
-    document = RenderOptions(
-        show_suppressed=show_suppressed,
-        show_values=show_values,
-        root=repository_root(Path.cwd()),
-        fail_on=settings.fail_on,
+    run_check(
+        Options(
+            paths=paths,
+            overrides=overrides,
+            output=output,
+            exit_zero=exit_zero,
+            stdin_filename=stdin_filename,
+            baseline=baseline,
+            write_baseline=write_baseline,
+            fix=fix,
+            show_files=show_files,
+            show_suppressed=show_suppressed,
+            show_values=show_values,
+            color=color,
+        )
     )
-    terminal = RenderOptions(
-        color=_is_colored(color),
-        links=_is_colored(color) and sys.stdout.isatty(),
-        encoding=sys.stdout.encoding or "utf-8",
-        show_suppressed=show_suppressed,
-        show_values=show_values,
-    )
-    if output is None or str(output) == "-":
-        _print(render(settings.format, report, terminal if settings.format in ("text", "concise") else document))
-        return
-    try:
-        output.write_text(render(settings.format, report, document), encoding="utf-8", newline="\n")
-    except OSError as error:
-        _stop(f"{output}: cannot be written: {error.strerror}")
-    _print(render("text", report, terminal))
-
-
-def _is_colored(choice: str) -> bool:
-    import os
-
-    if choice != "auto":
-        return choice == "always"
-    return not os.environ.get("NO_COLOR") and sys.stdout.isatty()
-
-
-def _print(text: str) -> None:
-    """Write to standard output; characters that its encoding lacks are escaped."""
-    encoding = sys.stdout.encoding or "utf-8"
-    click.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=False, color=True)
-
-
-def _say(message: str) -> None:
-    """One line on standard error, whatever is in the message."""
-    from trainlint.reports.escape import visible
-
-    click.echo(f"trainlint: {visible(message)}", err=True)
-
-
-def _stop(message: str) -> NoReturn:
-    _say(message)
-    sys.exit(2)
 
 
 @main.command("rules")
@@ -374,11 +234,11 @@ def list_rules(format_: str) -> None:
             }
             for r in rules
         ]
-        _print(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
+        show(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
         return
     width = max(len(r.name) for r in rules)
     for r in rules:
-        _print(f"{r.code}  {r.name:{width}}  {r.severity.value:7}  {r.stage.value:9}  {r.summary}\n")
+        show(f"{r.code}  {r.name:{width}}  {r.severity.value:7}  {r.stage.value:9}  {r.summary}\n")
 
 
 @main.command()
@@ -390,8 +250,8 @@ def explain(rule: str) -> None:
     found = find_rule(rule)
     if found is None:
         near = nearest_rule(rule)
-        _stop(f"unknown rule {rule!r}" + (f', did you mean "{near}"?' if near else ""))
-    _print(f"{found.code} {found.name} ({found.severity.value}, {found.stage.value})\n\n{found.documentation}\n")
+        stop(f"unknown rule {rule!r}" + (f', did you mean "{near}"?' if near else ""))
+    show(f"{found.code} {found.name} ({found.severity.value}, {found.stage.value})\n\n{found.documentation}\n")
 
 
 @main.command("resolve")
@@ -424,7 +284,7 @@ def show_resolved(
     try:
         found = resolve(list(paths) or [Path()], overrides)
     except (PathError, SettingsError) as error:
-        _stop(str(error))
+        stop(str(error))
     encoding = sys.stdout.encoding or "utf-8"
     told = as_json(found, show_values=show_values) if format_ == "json" else ""
-    _print(told or as_text(found, show_values=show_values, encoding=encoding))
+    show(told or as_text(found, show_values=show_values, encoding=encoding))

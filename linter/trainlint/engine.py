@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from trainlint.budget import BUDGET
 from trainlint.catalogue import OWN_RULES, VOCABULARY, all_rules, find_rule, nearest_rule
 from trainlint.findings import Finding, Severity, Span
-from trainlint.fingerprints import document_name, fingerprinted
 from trainlint.programs import Subject, Surroundings, Views
 from trainlint.programs.table import PROGRAMS, VERDICTS, Program
 from trainlint.reading.text import Text
@@ -32,12 +31,11 @@ from trainlint.repository.discover import (
 )
 from trainlint.repository.files import Repository, Shared, Source, display_path
 from trainlint.repository.generated import Generated
-from trainlint.repository.stated import statements_in
 from trainlint.rule import Rule, rules_of, selected
 from trainlint.settings import Overrides, Settings, SettingsError, read_settings
 from trainlint.suppressions import Suppressed
 from trainlint.targets import How, Target
-from trainlint.weighing import chosen, differing, meant, within
+from trainlint.weighing import chosen, differing, meant, within, without_consequences
 
 if TYPE_CHECKING:
     from trainlint.own_rules import Excess, Fault
@@ -85,6 +83,8 @@ class Workspace:
         named = self._named_target(program, path)
         if named is not None:
             return named
+        from trainlint.repository.stated import statements_in
+
         stated = statements_in(self.repository).stated(path, program)
         if stated.how is How.STATED:
             return Target(stated.versions, stated.origin, How.STATED)
@@ -190,7 +190,7 @@ class Run:
                 self._notice(notice)
         findings = sorted(_merge_duplicates(findings), key=lambda f: (f.span, f.rule, f.message))
         return Report(
-            findings=tuple(fingerprinted(findings, texts, self._path_from_root, self._document_name)),
+            findings=self._fingerprinted(findings, texts),
             files=FileCounts(discovered, self._parsed, self._recognised),
             targets=self._targets,
             notices=tuple(self._notices),
@@ -315,7 +315,9 @@ class Run:
         subjects = workspace.recogniser.subjects(source)
         self._recognised += bool(subjects)
         verdicts = (self._guarded(workspace, *owned) for owned in subjects)
-        for finding in chain(_trouble(workspace, source), *verdicts):
+        found = list(chain(_trouble(workspace, source), *verdicts))
+        covers = {rule.code for program, _ in subjects for rule in rules_of(program.rules) if rule.covers}
+        for finding in without_consequences(found, covers, source.text):
             if not stages or finding.stage in stages:
                 yield finding
 
@@ -420,7 +422,16 @@ class Run:
             root = self._roots[absolute.parent] = repository_root(absolute.parent)
         return absolute.relative_to(root).as_posix() if (root / ".git").exists() else path
 
+    def _fingerprinted(self, findings: Sequence[Finding], texts: Mapping[str, Text]) -> tuple[Finding, ...]:
+        if not findings:
+            return ()
+        from trainlint.fingerprints import fingerprinted
+
+        return tuple(fingerprinted(findings, texts, self._path_from_root, self._document_name))
+
     def _document_name(self, path: str, index: int) -> str:
+        from trainlint.fingerprints import document_name
+
         for workspace in self._workspaces.values():
             for document in workspace.repository.documents_of(path):
                 if document.index == index:

@@ -7,7 +7,7 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from trainlint.budget import BUDGET
 
@@ -53,8 +53,7 @@ class Stage(enum.Enum):
 _RANKS = {Severity.NOTE: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Span:
+class Span(NamedTuple):
     """A stretch of one file: lines and columns 1-based, columns in characters, the end exclusive."""
 
     path: str
@@ -64,16 +63,14 @@ class Span:
     end_column: int
 
 
-@dataclass(frozen=True, slots=True)
-class Related:
+class Related(NamedTuple):
     """Another place that helps to understand a finding (an anchor, a runtime, a launcher's config)."""
 
     span: Span
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """Replace the characters `start` to `end` (exclusive) of the finding's file."""
 
     start: int
@@ -81,8 +78,7 @@ class Edit:
     replacement: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(NamedTuple):
     """A change that fixes a finding; a `safe` one keeps what the program does today.
 
     `title` says what is written where. The help of the finding is a different sentence that says why or how.

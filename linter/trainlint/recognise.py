@@ -9,12 +9,11 @@ repository passes it. Settings for a file win over all that.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from trainlint.lazy import regex
 from trainlint.programs.table import PROGRAMS, Program, marked
 from trainlint.reading.values import Field
 
@@ -56,15 +55,14 @@ STRANGERS: dict[str, tuple[Sign, ...]] = {
 """Tools that trainlint does not check, with the signs of their files."""
 
 
-_RUN_LOGS = re.compile(
+_RUN_LOGS = regex(
     r"(?:^|/)(?:wandb/(?:offline-)?run-[^/]+/|mlruns/|lightning_logs/|\.hydra/|checkpoint-\d+/|\.git/)"
     r"|(?:^|/)hparams\.ya?ml$"
 )
 """Where tools record the settings of a run; nobody starts a run from these files."""
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """The claim of a program to a document: a subject in it, and how it was recognised (`evidence`).
 
     `lost` is the reason why the claim does not count, empty if it counts.
@@ -127,7 +125,7 @@ class Recogniser:
         claims = [] if named_only else list(claimed(document, programs))
         reason = run_log(source.path, document)
         if reason:
-            claims = [replace(claim, lost=reason) if claim.subject.owns_document else claim for claim in claims]
+            claims = [claim._replace(lost=reason) if claim.subject.owns_document else claim for claim in claims]
         elif not any(claim.subject.owns_document for claim in claims):
             claims.extend(self._named(document, programs))
         for claim in claims:
@@ -140,11 +138,11 @@ class Recogniser:
             module = rival.load()
             evidence = module.reader_in_code(document, self.repository)
             if evidence:
-                yield replace(claim, lost=evidence)
+                yield claim._replace(lost=evidence)
                 for subject in module.adopt(document):
                     yield Claim(rival, subject, evidence)
                 return
-        yield replace(claim, lost=claim.program.load().against(claim.subject, self.repository))
+        yield claim._replace(lost=claim.program.load().against(claim.subject, self.repository))
 
     def _named(self, document: Document, programs: Iterable[Program]) -> Iterator[Claim]:
         """The claims of programs to which a command in the repository passes this document."""
@@ -203,7 +201,7 @@ def claimed(document: Document, programs: Iterable[Program]) -> Iterator[Claim]:
             yield claim
         else:
             others = " and ".join(owner.title for name, owner in owners.items() if name != claim.program.name)
-            yield replace(claim, lost=f"it looks like a file of {others}, too")
+            yield claim._replace(lost=f"it looks like a file of {others}, too")
 
 
 def run_log(path: str, document: Document) -> str:

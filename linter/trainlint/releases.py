@@ -9,17 +9,15 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
 _OLDEST = "the oldest release that is known"
 
 
-@dataclass(frozen=True)
-class InForce:
+class InForce(NamedTuple):
     """The known releases that stand in for a version; only findings common to all are reported.
 
     It is usually one, which is then the `label`; two for a version between them; none for a version older than all.
@@ -31,8 +29,7 @@ class InForce:
     notice: str = ""
 
 
-@dataclass(frozen=True)
-class ReleaseSpan:
+class ReleaseSpan(NamedTuple):
     """A range of releases with both ends included; an empty end is open."""
 
     since: str = ""

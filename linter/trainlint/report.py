@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from trainlint.findings import Finding, Severity
 from trainlint.reading.text import Text
 from trainlint.targets import Target
 
 
-@dataclass(frozen=True, slots=True)
-class FileCounts:
+class FileCounts(NamedTuple):
     """How many YAML files the run found, parsed, and recognised as those of a program."""
 
     discovered: int = 0
@@ -28,7 +28,7 @@ class Report:
     """
 
     findings: tuple[Finding, ...] = ()
-    files: FileCounts = FileCounts()
+    files: FileCounts = field(default_factory=FileCounts)
     targets: Mapping[str, Target] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     texts: Mapping[str, Text] = field(default_factory=dict)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import typing
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,11 +31,14 @@ class Rule:
     program: str | None
     ordinary_elsewhere: bool = False
     """Releases without the finding accept the setting as an ordinary one, for example a key that they have."""
+    covers: bool = False
+    """The program does not read the place of a finding: what other rules say of it and of what is in it follows."""
 
     @cached_property
     def _parameters(self) -> list[type]:
-        hints = typing.get_type_hints(self.check)
-        return [hints[name] for name in inspect.signature(self.check).parameters]
+        # Not typing.get_type_hints, which costs a run more than most rules do.
+        check = inspect.unwrap(self.check)
+        return [check.__globals__[hint] for name, hint in check.__annotations__.items() if name != "return"]
 
     @property
     def subject(self) -> type:
@@ -80,6 +82,7 @@ def rule(
     severity: Severity = Severity.ERROR,
     program: str | None = None,
     ordinary_elsewhere: bool = False,
+    covers: bool = False,
 ) -> Callable[[Check], Check]:
     """Register a function as a rule.
 
@@ -92,7 +95,7 @@ def rule(
         taken = [other.code for other in _REGISTRY.values() if code == other.code or name == other.name]
         if taken:
             raise ValueError(f"{code} {name}: code or name is taken by {taken[0]}")
-        _REGISTRY[code] = Rule(code, name, check, severity, stage, program, ordinary_elsewhere)
+        _REGISTRY[code] = Rule(code, name, check, severity, stage, program, ordinary_elsewhere, covers)
         return check
 
     return register

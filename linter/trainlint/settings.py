@@ -7,17 +7,13 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from trainlint.budget import BUDGET
 from trainlint.findings import Severity, Stage, did_you_mean
 from trainlint.reports import FORMATS
 from trainlint.repository.discover import Excluder
 from trainlint.targets import Cluster, Target, TargetError, parse_target
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _LONGEST = 500
 """Characters of a message on a setting."""
@@ -60,8 +56,7 @@ class Settings:
         return named[-1] if named else None
 
 
-@dataclass(frozen=True)
-class PathOverride:
+class PathOverride(NamedTuple):
     """One of the `[[overrides]]`: settings for the files of some paths."""
 
     paths: tuple[str, ...]
@@ -105,8 +100,7 @@ class Overrides:
         )
 
 
-@dataclass(frozen=True)
-class Vocabulary:
+class Vocabulary(NamedTuple):
     """The names that settings may use."""
 
     programs: Collection[str]
@@ -123,6 +117,10 @@ def read_settings(file: Path, known: Vocabulary) -> Settings:
 
     Raises SettingsError with file and line for unknown keys, bad values, invalid TOML or an unreadable file.
     """
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
     try:
         with open(file, "rb") as stream:
             content = stream.read(BUDGET.settings + 1)

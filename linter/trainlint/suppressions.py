@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from trainlint.findings import Finding
+from trainlint.lazy import regex
 from trainlint.reading.text import Text
 
-_COMMENT = re.compile(r"(?:^|(?<=\s))#\s*trainlint:\s*ignore\b(?:\[([^\]]*)\])?\s*([^\r\n]*)")
+_COMMENT = regex(r"(?:^|(?<=\s))#\s*trainlint:\s*ignore\b(?:\[([^\]]*)\])?\s*([^\r\n]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Suppression:
+class Suppression(NamedTuple):
     """One comment: its place, the rules that it names, its reason, and whether it is alone on its line."""
 
     line: int

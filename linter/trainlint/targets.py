@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainlint.findings import did_you_mean, shortened
 
@@ -28,8 +29,7 @@ class How(enum.Enum):
     NOT_STATED = "not stated"
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """The releases of a program that a file may be for, oldest first, and how they are known.
 
     `versions` are as chosen or stated where somebody names them, else known releases. `origin` is `default`, `option`,
@@ -45,7 +45,7 @@ class Target:
     @property
     def newest(self) -> Target:
         """The same target if its releases are chosen or stated, else only its newest release."""
-        return self if self.how in (How.CHOSEN, How.STATED) else replace(self, versions=self.versions[-1:])
+        return self if self.how in (How.CHOSEN, How.STATED) else self._replace(versions=self.versions[-1:])
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from trainlint.programs import ProgramModule
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """A program that gives verdicts on another program's files.
 
     `releases` are the known ones, oldest first, that a target may name; without them the other program's target counts.
@@ -143,11 +142,28 @@ _KUBEFLOW_MODULES = (
     "pods",
     "unusable_runtime",
     "no_effect",
+    "launch",
 )
 _TORCHTUNE_RULES = "trainlint.programs.torchtune.rules"
+_TORCHTUNE_MODULES = (
+    "recipes",
+    "checkpoints",
+    "models",
+    "data",
+    "training",
+    "losses",
+    "optimizers",
+    "values",
+    "quantization",
+    "generation",
+    "commands",
+    "jobs",
+)
 _FSDP_RULES = "trainlint.training.fsdp_rules"
+_ACCELERATE_KEYS = r"(?m:^(?:[ \t{]*[\"']|-[ \t]+)?(?:distributed_type|compute_environment)[\"']?[ \t]*:)"
 _DEEPSPEED_RULES = "trainlint.training.deepspeed_rules"
 _TRANSFORMERS_RULES = "trainlint.programs.transformers.rules"
+_LAUNCHED_RULES = "trainlint.programs.transformers.launched_rules"
 _ARGUMENT_WORDS = ("_batch_size", "num_train_epochs", "lr_scheduler_type", "save_strategy", "fsdp")
 _ARGUMENTS = (
     r"\bper_(?:device|gpu)_(?:train|eval)_batch_size\b|\bnum_train_epochs\b|\blr_scheduler_type\b|\bsave_strategy\b"
@@ -166,8 +182,8 @@ PROGRAMS: dict[str, Program] = {
             "Kubeflow Trainer",
             _kubeflow,
             tuple(f"{_KUBEFLOW_RULES}.{module}" for module in _KUBEFLOW_MODULES),
-            ("trainer.kubeflow.org",),
-            r"trainer\.kubeflow\.org",
+            ("trainer.kubeflow.org", "kubeflow.org/v2alpha1"),
+            r"trainer\.kubeflow\.org|\bkubeflow\.org/v2alpha1\b",
             "`apiVersion: trainer.kubeflow.org/…`",
             keys=frozenset({"apiVersion"}),
             strength=4,
@@ -189,21 +205,22 @@ PROGRAMS: dict[str, Program] = {
             (
                 "trainlint.programs.accelerate.rules",
                 "trainlint.programs.accelerate.deepspeed_rules",
+                "trainlint.programs.accelerate.section_rules",
                 _FSDP_RULES,
                 _DEEPSPEED_RULES,
             ),
-            ("distributed_type", "compute_environment"),
-            r"(?m:^(?:[ \t{]*[\"']|-[ \t]+)?(?:distributed_type|compute_environment)[\"']?[ \t]*:)",
+            ("distributed_type", "compute_environment", "zero_optimization"),
+            rf"{_ACCELERATE_KEYS}|\"zero_optimization\"[ \t]*:",
             "`distributed_type`, `compute_environment`",
             keys=frozenset({"compute_environment"}),
             strength=4,
-            sure=True,
+            sure=(_ACCELERATE_KEYS,),
         ),
         Program(
             "torchtune",
             "torchtune",
             _torchtune,
-            tuple(f"{_TORCHTUNE_RULES}.{module}" for module in ("recipes", "commands", "jobs")),
+            tuple(f"{_TORCHTUNE_RULES}.{module}" for module in _TORCHTUNE_MODULES),
             ("_component_", "tune"),
             r"\b_component_[\"']?[ \t]*:|\btune\W+run\b|\btorchtune-",
             "`_component_`, or a `tune run` command",
@@ -216,7 +233,7 @@ PROGRAMS: dict[str, Program] = {
             "axolotl",
             "Axolotl",
             _axolotl,
-            ("trainlint.programs.axolotl.rules", _FSDP_RULES),
+            ("trainlint.programs.axolotl.rules", "trainlint.programs.axolotl.plugin_rules", _FSDP_RULES),
             ("base_model", "micro_batch_size"),
             r"\b(base_model|micro_batch_size)[\"']?\s*:",
             "`base_model`, with datasets, an adapter or a batch size",
@@ -237,15 +254,16 @@ PROGRAMS: dict[str, Program] = {
             r"(?m:^[\"']?(?:base|training)[\"']?[ \t]*:)|\bsoup(?:_cli)?\b",
             "`base` and `data`, or a `soup train` command",
             strength=3,
+            sure=(r"(?m:^base[ \t]*:[ \t]*\S)", _top("data"), _top("training", "task")),
             reads_commands=True,
         ),
         Program(
             "llamafactory",
             "LLaMA-Factory",
             _llamafactory,
-            ("trainlint.programs.llamafactory.rules", _TRANSFORMERS_RULES, _FSDP_RULES),
-            ("model_name_or_path",),
-            r"\bmodel_name_or_path[\"']?\s*:",
+            ("trainlint.programs.llamafactory.rules", _TRANSFORMERS_RULES, _LAUNCHED_RULES, _FSDP_RULES),
+            ("model_name_or_path", "finetuning_type"),
+            r"\b(model_name_or_path|finetuning_type)[\"']?\s*:",
             "`model_name_or_path`, with `finetuning_type`, `stage` or `template`",
             keys=frozenset({"model_name_or_path", "cutoff_len", "finetuning_type", "stage"}),
             strength=2,
@@ -259,7 +277,7 @@ PROGRAMS: dict[str, Program] = {
             "trl",
             "TRL",
             _trl,
-            (_TRANSFORMERS_RULES, "trainlint.programs.trl.rules", _FSDP_RULES),
+            (_TRANSFORMERS_RULES, "trainlint.programs.trl.rules", _LAUNCHED_RULES, _FSDP_RULES),
             _ARGUMENT_WORDS,
             _ARGUMENTS,
             "names of training arguments, with a model and a dataset or with names that only TRL has",
@@ -271,7 +289,7 @@ PROGRAMS: dict[str, Program] = {
             "transformers",
             "Transformers",
             _transformers,
-            (_TRANSFORMERS_RULES, _FSDP_RULES),
+            (_TRANSFORMERS_RULES, _LAUNCHED_RULES, _FSDP_RULES),
             _ARGUMENT_WORDS,
             _ARGUMENTS,
             "names of training arguments",

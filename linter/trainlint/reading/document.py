@@ -6,19 +6,19 @@ nesting, loses the place of an alias, and refuses a reused anchor that Go accept
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Protocol, TypeAlias
 
 from trainlint.budget import BUDGET, has_long_number
+from trainlint.lazy import regex
 from trainlint.reading.text import Text
 
 _COLON_IN_FLOW = "found unexpected ':'"
 """What the C parser says of `{image: org/train:1}`, which PyYAML and Go's reader take."""
 MAX_READ_AGAIN = 500_000
 """Characters up to which a file is read again by the parser in Python, which takes it too."""
-_NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FxX_:.+-]*")
+_NUMBER = regex(r"[-+]?[0-9][0-9a-fA-FxX_:.+-]*")
 
 Node: TypeAlias = "Scalar | Sequence | Mapping | Alias"
 

@@ -12,6 +12,7 @@ import math
 import re
 
 from trainlint.budget import BUDGET
+from trainlint.lazy import regex
 from trainlint.reading.document import Scalar
 
 Plain = bool | int | float | str | None
@@ -72,12 +73,12 @@ _GO_WORDS: dict[str, Plain] = {
     **{sign + word: math.inf for word in (".inf", ".Inf", ".INF") for sign in ("", "+")},
     **{"-" + word: -math.inf for word in (".inf", ".Inf", ".INF")},
 }
-_GO_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_GO_FLOAT = regex(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _GO_BASES = (16, 2, 8, 10)
 """The base of the digits in each group of `_GO_INT` after the sign."""
 _LONGEST_INT = 70
 """More characters than any 64-bit integer has, in base 2 with sign and prefix."""
-_GO_INT = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
+_GO_INT = regex(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
 
 
 def _go(text: str) -> Plain:
@@ -103,14 +104,14 @@ _PY_WORDS: dict[str, Plain] = {
     **dict.fromkeys("no No NO false False FALSE off Off OFF".split(), False),
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
 }
-_PY_INT = re.compile(
+_PY_INT = regex(
     r"[-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+|[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+"
 )
-_PYYAML_FLOAT = re.compile(
+_PYYAML_FLOAT = regex(
     r"[-+]?(?:[0-9][0-9_]*)\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
     r"|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
-_OMEGACONF_FLOAT = re.compile(
+_OMEGACONF_FLOAT = regex(
     r"[-+]?(?:[0-9][0-9_]*)\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?(?:[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)"
     r"|\.[0-9_]+(?:[eE][-+][0-9]+)?|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(?:inf|Inf|INF)"
     r"|\.(?:nan|NaN|NAN)"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import codecs
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-_LINE_END = re.compile(r"\r\n|\n|\r")
+from trainlint.lazy import regex
+
+_LINE_END = regex(r"\r\n|\n|\r")
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),

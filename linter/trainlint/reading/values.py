@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import enum
 import math
-import re
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from trainlint.findings import Details, Finding, Related, Span
+from trainlint.lazy import regex
 from trainlint.reading.document import Alias, Document, Mapping, Node, Scalar, Sequence, target_of
 from trainlint.reading.scalars import Dialect, Plain, value_of
 
@@ -34,8 +34,8 @@ class UnknownContent(enum.Enum):
 
 UNKNOWN = UnknownContent.UNKNOWN
 
-_TEMPLATE = re.compile(r"\$\{|\{\{|\{%|<<[^<>]+>>|<[A-Za-z][A-Za-z0-9_ .-]*>")
-_PLAIN_KEY = re.compile(r"[A-Za-z_$][\w$-]*")
+_TEMPLATE = regex(r"\$\{|\{\{|\{%|<<[^<>]+>>|<[A-Za-z][A-Za-z0-9_ .-]*>")
+_PLAIN_KEY = regex(r"[A-Za-z_$][\w$-]*")
 
 
 def is_template(text: str) -> bool:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path, PurePath
-from typing import cast
+from typing import NamedTuple, cast
 
 from trainlint import __version__
 from trainlint.findings import Finding, Severity
@@ -27,8 +26,7 @@ FORMATS: Mapping[str, tuple[str, str]] = {
 """By name of the format: the module of this package and the function that render it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RenderOptions:
+class RenderOptions(NamedTuple):
     """Options of a document.
 
     `color` and `links` (to rule pages) are for terminals; `encoding` and `width` (in columns) belong to the stream of

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import re
 
-_COMMAND = re.compile(r"#(?=#(?:vso|teamcity)?\[)", re.IGNORECASE)
+from trainlint.lazy import regex
+
+_COMMAND = regex(r"#(?=#(?:vso|teamcity)?\[)", re.IGNORECASE)
 _SPELLED = r"\x23"
 
 

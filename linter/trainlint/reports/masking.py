@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 from trainlint.findings import Finding, Fix, Related
+from trainlint.lazy import regex
 from trainlint.reading.document import Mapping, Node, Scalar, Unparsable, documents, target_of
 from trainlint.reading.document import Sequence as Items
 from trainlint.reading.text import MASK, Stretch, Text, cut
@@ -24,9 +25,9 @@ from trainlint.report import Report
 # names
 
 _PARTS = "TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|API_?KEY|ACCESS_KEY|PRIVATE_KEY"
-_ANYWHERE = re.compile(rf"_(?:{_PARTS})_")
-_AT_THE_END = re.compile(rf"_({_PARTS})_$")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_ANYWHERE = regex(rf"_(?:{_PARTS})_")
+_AT_THE_END = regex(rf"_({_PARTS})_$")
+_HUMP = regex(r"(?<=[a-z0-9])(?=[A-Z])")
 _OPENS_A_DOOR = frozenset("ACCESS API AUTH BEARER GH GITHUB GITLAB HF HUB OAUTH REFRESH SESSION SLACK WANDB".split())
 """Words before TOKEN in the name of a secret setting; `pad_token`, for example, is a setting of a tokenizer."""
 
@@ -54,15 +55,15 @@ def _spelled(name: str) -> str:
 # values
 
 _PREFIX = r"(?:hf_|gh[opsru]_|github_pat_|glpat-|sk-|xox[a-z]-|AKIA|ASIA)"
-_PREFIXED = re.compile(_PREFIX + r"[\w.-]{6}")
+_PREFIXED = regex(_PREFIX + r"[\w.-]{6}")
 """A variable, an argument or an entry of a Secret with this beginning is a token."""
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"(?<![A-Za-z0-9_-])(?:hf_[A-Za-z0-9]{16,255}|gh[opsru]_[A-Za-z0-9]{16,255}|github_pat_\w{16,255}"
     r"|glpat-[\w-]{16,255}|sk-[\w-]{20,255}|xox[a-z]-[\w-]{10,255}|A[KS]IA[0-9A-Z]{16})"
 )
 """A token anywhere in a text: longer than names of packages or models with this beginning (hf_transfer, sk-learn)."""
 _FILLED_IN = r"\$\{\{[^{}\n]*\}\}|\{\{[^{}\n]*\}\}|\$\([\w.-]+\)|\$\{\w+\}|\$[A-Z_][A-Z0-9_]*"
-_REFERENCE = re.compile(_FILLED_IN)
+_REFERENCE = regex(_FILLED_IN)
 _NO_SECRET = frozenset({"", "true", "false", "null", "~", "yes", "no", "on", "off", "none", "0", "1"})
 
 
@@ -100,22 +101,22 @@ def shown(text: str) -> str:
 
 _NAME = r"(?P<name>[A-Za-z][\w.-]{0,80})"
 _QUOTED = r"\"(?P<double>[^\"\n]*)\"|'(?P<single>[^'\n]*)'"
-_WORD = re.compile(rf"{_QUOTED}|(?P<plain>(?!{_FILLED_IN})[^\s\"'`,;&|()\[\]{{}}][^\s\"'`,;&|()\]}}]*)")
-_LINE = re.compile(rf"{_QUOTED}|(?P<plain>(?!{_FILLED_IN})[^\s\"'`{{}}\[\],&*!|>%@#](?:[^\n,{{}}\[\]#]|(?<=\S)#)*)")
+_WORD = regex(rf"{_QUOTED}|(?P<plain>(?!{_FILLED_IN})[^\s\"'`,;&|()\[\]{{}}][^\s\"'`,;&|()\]}}]*)")
+_LINE = regex(rf"{_QUOTED}|(?P<plain>(?!{_FILLED_IN})[^\s\"'`{{}}\[\],&*!|>%@#](?:[^\n,{{}}\[\]#]|(?<=\S)#)*)")
 
-_GIVEN = re.compile(r"-{0,2}([A-Za-z][\w.-]{0,80})=")
+_GIVEN = regex(r"-{0,2}([A-Za-z][\w.-]{0,80})=")
 _NAMED = (
     # NAME=value and --name=value, in a shell line or a list
-    (re.compile(rf"(?<![\w.$-])-{{0,2}}{_NAME}="), _WORD, is_secret),
+    (regex(rf"(?<![\w.$-])-{{0,2}}{_NAME}="), _WORD, is_secret),
     # --name value, in a shell line or as two items of a list
     (
-        re.compile(rf"(?<![\w-])--?{_NAME}[\"']?(?:[ \t]*,)?(?:[ \t]+|[ \t]*\r?\n[ \t]*(?:- +)?)(?!-)"),
+        regex(rf"(?<![\w-])--?{_NAME}[\"']?(?:[ \t]*,)?(?:[ \t]+|[ \t]*\r?\n[ \t]*(?:- +)?)(?!-)"),
         _WORD,
         is_secret,
     ),
     # name: NAME and value: value of a variable
     (
-        re.compile(
+        regex(
             rf"(?<![\w.-])name[\"']?[ \t]*:[ \t]*[\"']?{_NAME}[\"']?[ \t]*(?:,|\r?\n)[ \t]*"
             r"[\"']?value[\"']?[ \t]*:[ \t]*"
         ),
@@ -123,12 +124,12 @@ _NAMED = (
         is_secret,
     ),
     # NAME: value
-    (re.compile(rf"(?<![\w.-]){_NAME}[\"']?[ \t]*:[ \t]+"), _LINE, is_secret_setting),
+    (regex(rf"(?<![\w.-]){_NAME}[\"']?[ \t]*:[ \t]+"), _LINE, is_secret_setting),
 )
 """Patterns of a name before its value and of the value, with the test of the name."""
-_KEY = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(.*?)(?:-----END|\Z)", re.DOTALL)
-_ADDRESS = re.compile(r"://[^\s/:@\"']{0,100}:([^\s/@\"']{1,200})@")
-_HINT = re.compile(
+_KEY = regex(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(.*?)(?:-----END|\Z)", re.DOTALL)
+_ADDRESS = regex(r"://[^\s/:@\"']{0,100}:([^\s/@\"']{1,200})@")
+_HINT = regex(
     r"token|secret|passw|passphrase|credential|api.?key|access.?key|private.?key|://[^\s/]{1,301}@|" + _PREFIX,
     re.IGNORECASE,
 )
@@ -264,7 +265,7 @@ _FROM = 4
 """Those with this number only in findings of their own file; shorter ones only where a finding points at them."""
 _CUT_OFF_AT = 24
 """Rules shorten long values in messages, but keep at least this number of characters."""
-_REST = re.compile(r"[^\s'\"…]*…?")
+_REST = regex(r"[^\s'\"…]*…?")
 
 
 class _Known:
@@ -357,4 +358,4 @@ def _fix(fix: Fix | None, said: Callable[[str], str]) -> Fix | None:
     if fix is None:
         return None
     clean = all(said(edit.replacement) == edit.replacement for edit in fix.edits)
-    return replace(fix, title=said(fix.title), edits=fix.edits if clean else ())
+    return fix._replace(title=said(fix.title), edits=fix.edits if clean else ())

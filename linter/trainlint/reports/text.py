@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainlint.findings import Finding, Severity, Span, Stage
 from trainlint.programs.table import PROGRAMS, VERDICT_ONLY, about, title
@@ -184,8 +184,7 @@ def _snippet(finding: Finding, text: Text, options: RenderOptions) -> Iterator[s
         yield row("", " " * max(0, min(shown.offset, room - columns(said))) + _painted(said, color, options))
 
 
-@dataclass(frozen=True, slots=True)
-class _Clipped:
+class _Clipped(NamedTuple):
     """A line as it is printed, and the place of the marked part in terminal columns."""
 
     text: str

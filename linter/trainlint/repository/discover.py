@@ -6,25 +6,20 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainlint.budget import BUDGET
+from trainlint.lazy import regex
 from trainlint.repository import git
 from trainlint.repository.bounds import Bounds, PathError, inside, leads_out, read
 
 if TYPE_CHECKING:
     from trainlint.repository.patterns import Patterns
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 SUFFIXES = (".yaml", ".yml")
-_TABLE = re.compile(rb"^[ \t]*\[[ \t]*tool[ \t]*\.[ \t]*trainlint\b", re.MULTILINE)
+_TABLE = regex(rb"^[ \t]*\[[ \t]*tool[ \t]*\.[ \t]*trainlint\b", re.MULTILINE)
 FILE_NAMES = ("trainlint.toml", "pyproject.toml")
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", ".tox", ".nox"})
 
@@ -33,8 +28,7 @@ class MissingPath(PathError):
     """A named path does not exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A file to check, with its workspace; `path` is the named path that led to it, `start` that path's workspace."""
 
     file: Path
@@ -82,14 +76,15 @@ def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES, answers: git.A
 
     Raises PathError where git refuses.
     """
-    # Not `:(icase)`: with it git lists nothing in a folder without tracked files.
-    listed = git.listed(folder, [f"*{_in_any_case(suffix)}" for suffix in suffixes], answers)
-    yield from _kept(folder, sorted(_walk(folder, suffixes) if listed is None else listed))
+    wanted = tuple(suffix.lower() for suffix in suffixes)
+    listed = git.listed(folder, wanted, answers)
+    yield from _kept(folder, sorted(_walk(folder, wanted) if listed is None else listed))
 
 
 def files_in(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> list[Path]:
     """The files directly in a folder with one of these suffixes, in the order of their paths."""
-    names = sorted(name for name in os.listdir(folder) if name.lower().endswith(tuple(suffixes)))
+    wanted = tuple(suffix.lower() for suffix in suffixes)
+    names = sorted(name for name in os.listdir(folder) if name.lower().endswith(wanted))
     return list(_kept(folder, (folder / name for name in names)))
 
 
@@ -132,6 +127,10 @@ def _has_table(project: Path) -> bool:
             return False
         if len(data) > BUDGET.settings:
             return _TABLE.search(data) is not None
+        if sys.version_info >= (3, 11):
+            import tomllib
+        else:
+            import tomli as tomllib
         tool = tomllib.loads(data.decode("utf-8-sig")).get("tool")
     except OSError:
         return False
@@ -173,11 +172,7 @@ class _Workspaces:
         return self._known[folder]
 
 
-def _in_any_case(suffix: str) -> str:
-    return "".join(f"[{letter.lower()}{letter.upper()}]" if letter.isalpha() else letter for letter in suffix)
-
-
-def _walk(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
+def _walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
     for root, folders, names in os.walk(folder):
         if "pyvenv.cfg" in names:
             folders.clear()
@@ -185,7 +180,7 @@ def _walk(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         for name in names:
             file = Path(root, name)
-            if name.lower().endswith(tuple(suffixes)):
+            if name.lower().endswith(suffixes):
                 yield file
 
 

@@ -7,10 +7,9 @@ import os
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from trainlint.budget import BUDGET
 from trainlint.reading.text import Text, Undecodable, decode
@@ -25,8 +24,7 @@ T = TypeVar("T")
 Cause: TypeAlias = Literal["syntax", "encoding", "budget"]
 
 
-@dataclass(frozen=True)
-class Trouble:
+class Trouble(NamedTuple):
     """Why a file could not be read to its end, at which 1-based line and column, and what to do, if that is known."""
 
     message: str
@@ -301,12 +299,16 @@ class Repository:
         """All YAML files of the workspace."""
         return self.files_named(SUFFIXES)
 
+    @property
+    def git(self) -> Answers:
+        """What git has said in this run."""
+        return self.run.once("git", Answers)
+
     def files_named(self, suffixes: Sequence[str]) -> list[Path]:
         """All files of the workspace whose names have one of these endings (scripts, requirements)."""
         key = tuple(suffixes)
         if key not in self._listed:
-            answers = self.run.once("git", Answers)
-            found = files_below(self.root, key, answers) if self.whole else files_in(self.root, key)
+            found = files_below(self.root, key, self.git) if self.whole else files_in(self.root, key)
             self._listed[key] = [file for file in found if not self.exclude.excludes(file)]
         return self._listed[key]
 

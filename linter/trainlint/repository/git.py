@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
+from trainlint.lazy import regex
 from trainlint.repository.bounds import PathError
+
+if TYPE_CHECKING:
+    import subprocess
 
 _SETTINGS = (
     "core.fsmonitor=false",
@@ -37,7 +41,7 @@ _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
 }
-_KEPT = re.compile(r"GIT_CONFIG_(?:GLOBAL|SYSTEM|COUNT|KEY_\d+|VALUE_\d+|PARAMETERS)|GIT_TEST_ASSUME_DIFFERENT_OWNER")
+_KEPT = regex(r"GIT_CONFIG_(?:GLOBAL|SYSTEM|COUNT|KEY_\d+|VALUE_\d+|PARAMETERS)|GIT_TEST_ASSUME_DIFFERENT_OWNER")
 """Variables for git that users set; the others are set by hooks, for one repository and its index."""
 
 PATIENCE = 3
@@ -48,23 +52,33 @@ LIMIT = 600
 
 
 class Answers:
-    """What git has said in one run. Of a tree of which a second folder is asked for, all is listed at once."""
+    """What git has said in one run: the files of a folder, and of the whole tree once a second folder is asked for.
+
+    Files are told apart by their names here: a process costs more than the names of 10,000 files.
+    """
 
     def __init__(self) -> None:
-        self._asked: set[tuple[Path, tuple[str, ...]]] = set()
-        self._whole: dict[tuple[Path, tuple[str, ...]], list[str] | None] = {}
+        self._programs: dict[Path, str | None] = {}
+        self._listed: dict[tuple[Path, str], list[str] | None] = {}
         self._not_ignored: set[Path] = set()
 
-    def names(self, git: str, root: Path, below: str, patterns: Sequence[str]) -> list[str] | None:
+    def program(self, root: Path) -> str | None:
+        """The path of git."""
+        if root not in self._programs:
+            self._programs[root] = _program(root)
+        return self._programs[root]
+
+    def names(self, git: str, root: Path, below: str) -> list[str] | None:
         """The files of a work tree that are below a folder, as paths from the root; None if there is no repository."""
-        key = root, tuple(patterns)
-        if key not in self._asked:
-            self._asked.add(key)
-            return _listing(git, root, "" if below == "." else f"./{_literally(below)}/", patterns)
-        if key not in self._whole:
-            self._whole[key] = _listing(git, root, "", patterns)
-        whole = self._whole[key]
-        return whole if whole is None or below == "." else [name for name in whole if name.startswith(f"{below}/")]
+        if (root, below) not in self._listed:
+            found: list[str] | None
+            if below != "." and any(known == root for known, _ in self._listed):
+                whole = self.names(git, root, ".")
+                found = None if whole is None else [name for name in whole if name.startswith(f"{below}/")]
+            else:
+                found = _listing(git, root, below)
+            self._listed[root, below] = found
+        return self._listed[root, below]
 
     def ignores(self, git: str, root: Path, below: str, found: Sequence[str]) -> bool:
         """Git ignores a folder, of which these files were found."""
@@ -75,8 +89,8 @@ class Answers:
         return _ignores(git, root, below)
 
 
-def listed(folder: Path, patterns: Sequence[str], answers: Answers | None = None) -> list[Path] | None:
-    """The files below a folder that git tracks or does not ignore and whose names match one of the patterns.
+def listed(folder: Path, suffixes: tuple[str, ...], answers: Answers | None = None) -> list[Path] | None:
+    """The files below a folder that git tracks or does not ignore and whose names end so, in any case.
 
     None outside a work tree, without git, and if git ignores the folder itself. Raises PathError for a repository that
     git refuses to read.
@@ -86,12 +100,13 @@ def listed(folder: Path, patterns: Sequence[str], answers: Answers | None = None
     if root is None:
         return None
     root, real = Path(os.path.realpath(root)), Path(os.path.realpath(folder))
-    git = _program(root)
+    git = answers.program(root)
     if git is None or not real.is_relative_to(root):
         return None
     below = real.relative_to(root).as_posix()
-    found = answers.names(git, root, below, patterns)
-    if found is None or answers.ignores(git, root, below, found):
+    names = answers.names(git, root, below)
+    found = [name for name in names or () if name.lower().endswith(suffixes)]
+    if names is None or answers.ignores(git, root, below, found):
         return None
     start = "" if below == "." else f"{below}/"
     return [folder / name.removeprefix(start) for name in found]
@@ -103,14 +118,10 @@ def top(folder: Path) -> Path | None:
     return next((parent for parent in (here, *here.parents) if os.path.exists(parent / ".git")), None)
 
 
-def _listing(git: str, root: Path, prefix: str, patterns: Sequence[str]) -> list[str] | None:
-    arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"]
-    return _run(git, root, arguments, prefix, patterns)
-
-
-def _run(git: str, root: Path, command: Sequence[str], prefix: str, patterns: Sequence[str]) -> list[str] | None:
+def _listing(git: str, root: Path, below: str) -> list[str] | None:
     """The names that git lists; None if there is no repository."""
-    arguments = [*command, *(prefix + pattern for pattern in patterns)]
+    inside = [] if below == "." else [f"./{_literally(below)}/*"]
+    arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *inside]
     code, out, error = _answer(git, root, arguments)
     if code and "dubious ownership" in error:
         trusted = [f"safe.directory={folder}" for folder in _trusted(git)]
@@ -145,6 +156,8 @@ def _answer(
     git: str, root: Path, arguments: Sequence[str], settings: Sequence[str] = (), *, system: bool = False
 ) -> tuple[int, bytes, str]:
     """Exit code, output and error of one command, started at the root."""
+    import subprocess
+
     settings = [part for setting in (*_SETTINGS, *settings) for part in ("-c", setting)]
     process = subprocess.Popen(
         [git, "--no-pager", "--no-replace-objects", *settings, *arguments],
@@ -164,6 +177,8 @@ def _answer(
 
 
 def _wait(process: subprocess.Popen[bytes], root: Path) -> tuple[bytes, bytes]:
+    import subprocess
+
     try:
         return process.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:

@@ -14,11 +14,12 @@ from typing import NamedTuple, TypeVar
 
 from trainlint.budget import BUDGET
 from trainlint.findings import shortened
+from trainlint.lazy import regex
 
 A = TypeVar("A")
 B = TypeVar("B")
 
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"\\(?P<escaped>.)|\[(?P<negated>[!^]?)(?P<among>\]?[^\]]{0,99})\]|(?P<star>\*+)|(?P<other>.)", re.DOTALL
 )
 _ANYTHING = None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.budget import BUDGET
+from trainlint.lazy import regex
 from trainlint.repository import bounds
 from trainlint.repository.files import display_path
 
@@ -26,13 +26,11 @@ T = TypeVar("T")
 MAX_TOTAL = 64_000_000
 """All Python files together that are kept in memory."""
 
-_HOLDERS = re.compile(r"(?:^|_)(?:args|arguments|config|cfg|conf|hparams)$")
+_HOLDERS = regex(r"(?:^|_)(?:args|arguments|config|cfg|conf|hparams)$")
 _OPTION_CALLS = frozenset({"add_argument", "option", "Option", "DEFINE_string", "DEFINE_integer", "DEFINE_float"})
-_OMEGACONF = re.compile(rb"\bOmegaConf\.(?:load|create|unsafe_merge|merge)\b|@hydra\.main\b|\bhydra\.compose\b")
-_WHOLE_FILE = re.compile(
-    rb"\bparse_yaml_file\b|\bparse_args_and_config\b|\bparse_args_into_dataclasses\b|\bTrlParser\b"
-)
-_LOADS = re.compile(rb"\byaml\.\w*load\w*\b|\bsafe_load\b|\bYAML\(|\bOmegaConf\.load\b|\bjson\.load\b|\btoml")
+_OMEGACONF = regex(rb"\bOmegaConf\.(?:load|create|unsafe_merge|merge)\b|@hydra\.main\b|\bhydra\.compose\b")
+_WHOLE_FILE = regex(rb"\bparse_yaml_file\b|\bparse_args_and_config\b|\bparse_args_into_dataclasses\b|\bTrlParser\b")
+_LOADS = regex(rb"\byaml\.\w*load\w*\b|\bsafe_load\b|\bYAML\(|\bOmegaConf\.load\b|\bjson\.load\b|\btoml")
 
 
 @dataclass(frozen=True)

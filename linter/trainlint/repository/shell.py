@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from trainlint.budget import BUDGET, has_long_number
+from trainlint.lazy import regex
 from trainlint.reading.document import Scalar
 from trainlint.reading.values import Field, Known, Unknown, Value
 
@@ -99,7 +100,7 @@ _HIDDEN = (
     r"|\$\((?:[^()]|\((?:[^()]|\([^()]{0,500}\)){0,500}\)){0,500}\)|`[^`]{0,500}`"
     r"|\$\{(?:[^{}]|\{[^{}]{0,100}\}){0,500}\}|\$\w+|\$[@*#?$!-]"
 )
-_TOKEN = re.compile(
+_TOKEN = regex(
     rf"""
       (?P<continued>\\[ \t]*\r?\n)
     | (?P<hidden>{_HIDDEN}|<[A-Za-z][A-Za-z0-9_\ .-]*>)
@@ -115,11 +116,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_IN_DOUBLE = re.compile(rf'(?P<hidden>{_HIDDEN})|\\(?P<escaped>["\\$`\n])|(?P<plain>[^\\$`{{]+|.)', re.DOTALL)
-_IN_SINGLE = re.compile(
-    r"(?P<hidden>\$?\{\{.{0,500}?\}\}|\$\{.{0,500}?\}|\$\(.{0,500}?\))|(?P<plain>[^${]+|.)", re.DOTALL
-)
-_IN_EXEC = re.compile(rf"(?P<hidden>{_HIDDEN}|<[A-Za-z][A-Za-z0-9_ .-]*>)|(?P<plain>[^$`{{<]+|.)", re.DOTALL)
+_IN_DOUBLE = regex(rf'(?P<hidden>{_HIDDEN})|\\(?P<escaped>["\\$`\n])|(?P<plain>[^\\$`{{]+|.)', re.DOTALL)
+_IN_SINGLE = regex(r"(?P<hidden>\$?\{\{.{0,500}?\}\}|\$\{.{0,500}?\}|\$\(.{0,500}?\))|(?P<plain>[^${]+|.)", re.DOTALL)
+_IN_EXEC = regex(rf"(?P<hidden>{_HIDDEN}|<[A-Za-z][A-Za-z0-9_ .-]*>)|(?P<plain>[^$`{{<]+|.)", re.DOTALL)
 
 
 class _WordBuilder:
@@ -253,7 +252,7 @@ def exec_word(item: Field) -> Word | None:
 
 # places
 
-_ESCAPE = re.compile(r'\\(?:(?P<self>["\\/])|(?P<blank>[nt ]|\r?\n)|.)', re.DOTALL)
+_ESCAPE = regex(r'\\(?:(?P<self>["\\/])|(?P<blank>[nt ]|\r?\n)|.)', re.DOTALL)
 
 
 def _places(scalar: Scalar, text: str, content: str) -> Sequence[int] | None:

@@ -13,9 +13,9 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from trainlint.repository.bounds import inside, read
 from trainlint.repository.discover import SUFFIXES, files_below, repository_root
@@ -86,8 +86,7 @@ _SURE = frozenset((Form.LOCK, Form.REQUIREMENTS, Form.CONSTRAINTS, Form.PROJECT,
 _LOCKED = frozenset((Form.PROJECT, Form.ENVIRONMENT))
 
 
-@dataclass(frozen=True)
-class Stated:
+class Stated(NamedTuple):
     """What a repository says of the release of a package that a file runs with.
 
     `statements` are those that count: one, or several equally near ones that differ. `others` are those that were come
@@ -318,7 +317,7 @@ class Statements:
             home = _normal(posixpath.join(posixpath.dirname(self._relative(statement.span.path)), statement.specifier))
             copies = self._copied(home, statement.package)
             if copies:
-                kept += [replace(copy, form=statement.form, extra=statement.extra) for copy in copies]
+                kept += [copy._replace(form=statement.form, extra=statement.extra) for copy in copies]
             elif not (statement.form is Form.VENDORED and statement.home in exact):
                 kept.append(statement)
         return list(dict.fromkeys(kept))
@@ -379,7 +378,7 @@ class Statements:
                 if statement.package == package and (statement.home == posixpath.dirname(current) or version_of):
                     # What a file is for is told by whoever names it, before its own name.
                     named = form is not None and _is_variant(statement)
-                    yield replace(statement, extra=extra if named else statement.extra or extra)
+                    yield statement._replace(extra=extra if named else statement.extra or extra)
             for include in reading.includes:
                 target = self._target(include)
                 if target is not None and target not in seen and include.package in ("", package):
@@ -434,9 +433,9 @@ class Statements:
 def _shown(reading: Reading, path: str) -> Reading:
     """A reading whose places are told as the user knows the file."""
     return Reading(
-        tuple(replace(s, span=replace(s.span, path=path)) for s in reading.statements),
-        tuple(replace(i, span=replace(i.span, path=path)) for i in reading.includes),
-        reading.unreadable and replace(reading.unreadable, span=replace(reading.unreadable.span, path=path)),
+        tuple(s._replace(span=s.span._replace(path=path)) for s in reading.statements),
+        tuple(i._replace(span=i.span._replace(path=path)) for i in reading.includes),
+        reading.unreadable and reading.unreadable._replace(span=reading.unreadable.span._replace(path=path)),
     )
 
 
@@ -448,7 +447,7 @@ def _without_constraints(found: Sequence[Statement]) -> list[Statement]:
         return list(found)
     bounds = ",".join(s.specifier for s in constraints)
     kept = [s for s in found if s not in constraints and s not in required]
-    return kept + [replace(s, meaning=replace(s.meaning, text=f"{s.specifier},{bounds}")) for s in required]
+    return kept + [s._replace(meaning=s.meaning._replace(text=f"{s.specifier},{bounds}")) for s in required]
 
 
 def _without_what_is_locked(found: Sequence[Statement]) -> list[Statement]:
@@ -526,8 +525,10 @@ def statements_in(repository: Repository) -> Statements:
         if top == root:
             return Statements(top, repository.files_named, repository.note, repository.companion)
         # Workspaces within one git repository look at the same files.
+        listing: Listing = partial(files_below, top, answers=repository.git)
         return repository.run.once(
-            ("statements", top), lambda: Statements(top, None, repository.note, repository.companion)
+            ("statements", top),
+            lambda: Statements(top, listing, repository.note, repository.companion),
         )
 
     return repository.once("statements", made)
@@ -538,8 +539,7 @@ def stated(repository: Repository, near: str | Path, package: str) -> Stated:
     return statements_in(repository).stated(near, package)
 
 
-@dataclass(frozen=True)
-class Pinned:
+class Pinned(NamedTuple):
     """What is said of a package's version, as a rule may blame it: `field` is the first place that says so."""
 
     stated: Stated

@@ -20,7 +20,7 @@ accelerate                  `config`, `sagemaker_config` (top-level keys), `conf
                             `parallelism_plugin` (names that a script may pass)
 transformers                `fsdp_config` (keys that are read)
 soup                        `staged` (fields that nothing reads), `fsdp_presets`, `deepspeed_presets`
-axolotl                     `deprecated`, `plugin_args` (keys that a bundled plugin adds)
+axolotl                     `deprecated`, `plugins` (names below axolotl.integrations, with the model of their settings)
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Spec:
     class: a model, which is a table of this file, or an enum, whose values are then in `choices`). `default` is None
     also where the release computes it (`computed`) or has none (`required`). `bounds` are pydantic's ge, gt, le, lt,
     min_length, max_length and pattern. `converted`: a validator may rewrite the value before its type is checked.
-    `extra` holds the attributes of single tables (`env`, `group`, `spellings`, `takes`, `sets`, `new`, `plugin`,
-    `effect`).
+    `extra` holds the attributes of single tables (`env`, `group`, `spellings`, `takes`, `sets`, `new`, `args`,
+    `adapters`, `effect`).
     """
 
     name: str

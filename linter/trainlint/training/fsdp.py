@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from trainlint.findings import Severity
+from trainlint.findings import Severity, Stage
 from trainlint.reading.document import of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Absent, Field, Value
@@ -127,6 +127,8 @@ class FsdpFacts:
     section_not_used: Severity | None = None
     """FSDP settings although FSDP is off."""
     deepspeed_beside: Severity | None = None
+    trainer_stage: Stage | None = None
+    """When transformers' Trainer is built, in a program that loads the model before."""
 
     two_checkpointings: Severity | None = None
     """The trainer's gradient checkpointing together with FSDP's activation checkpointing."""

@@ -331,6 +331,7 @@ def fsdp_beside_deepspeed(setup: FsdpSetup) -> Iterator[Finding]:
             f"{setup.deepspeed.name} is set although FSDP is on",
             help=f"remove {setup.deepspeed.name}, or switch FSDP off",
             severity=setup.facts.deepspeed_beside,
+            stage=setup.facts.trainer_stage,
             related=setup.switch.relate("FSDP is on here"),
             at_key=True,
         )
@@ -574,6 +575,7 @@ def two_checkpointings(run: FsdpRun) -> Iterator[Finding]:
             "gradient checkpointing is on together with FSDP's activation checkpointing",
             help="set gradient_checkpointing: false",
             severity=severity,
+            stage=run.facts.trainer_stage,
             related=other.field.relate("FSDP checkpoints activations"),
         )
 

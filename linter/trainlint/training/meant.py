@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainlint.releases import version_tuple
 from trainlint.repository.stated import Stated, Statements, allows, statements_in
@@ -33,8 +32,7 @@ _DAY = re.compile(r"\bmain-(20\d\d)([01]\d)([0-3]\d)\b")
 """The tag of an image that is built each night."""
 
 
-@dataclass(frozen=True)
-class KnownReleases:
+class KnownReleases(NamedTuple):
     """The known releases of a package, oldest first, with their dates and the packages they require."""
 
     package: str
@@ -63,7 +61,7 @@ def target(repository: Repository, near: str, known: KnownReleases) -> Target:
     statements = statements_in(repository)
     found = statements.stated(near, known.package)
     if found.how is How.NOT_STATED:
-        found = replace(statements.in_comments(near, known.package), others=found.others)
+        found = statements.in_comments(near, known.package)._replace(others=found.others)
     origin = ", ".join(dict.fromkeys(statement.origin for statement in found.statements))
     if found.how is How.STATED:
         return Target(found.versions, origin, How.STATED)
@@ -141,17 +139,16 @@ def _bounded(
 
 def _bounds_from_dependants(statements: Statements, near: str, package: str) -> Iterator[tuple[SpecifierSet, str]]:
     """The versions of this package that programs with a stated release require."""
-    from packaging.specifiers import SpecifierSet
-
-    for program in DISTRIBUTIONS:
-        other = known_releases(program)
-        if other.package == package:
+    for program, distribution in DISTRIBUTIONS.items():
+        if distribution == package:
             continue
-        found = statements.stated(near, other.package)
+        found = statements.stated(near, distribution)
         if found.how is How.STATED and len(found.versions) == 1 and statements.is_together(found, near, package):
             speaking = declarations(program).in_force(found.versions[0]).releases
-            bounds = [other.bounds(name).get(package) for name in speaking]
+            bounds = [known_releases(program).bounds(name).get(package) for name in speaking]
             if len(bounds) == 1 and bounds[0]:
+                from packaging.specifiers import SpecifierSet
+
                 yield SpecifierSet(bounds[0]), found.origin
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trainlint.findings import some_of
+from trainlint.lazy import regex
 from trainlint.reading.document import Scalar
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 _TRUE = frozenset("1 on t true y yes".split())
 _FALSE = frozenset("0 off f false n no".split())
-_INT = re.compile(r"\s*[-+]?[0-9]+(_[0-9]+)*(\.0+)?\s*")
-_DATE = re.compile(r"\d{4}-(\d\d-\d\d|\d\d?-\d\d?([Tt]|[ \t]+)\d\d?:\d\d:\d\d.*)")
+_INT = regex(r"\s*[-+]?[0-9]+(_[0-9]+)*(\.0+)?\s*")
+_DATE = regex(r"\d{4}-(\d\d-\d\d|\d\d?-\d\d?([Tt]|[ \t]+)\d\d?:\d\d:\d\d.*)")
 _WORDS = {
     "bool": "a boolean",
     "int": "an integer",

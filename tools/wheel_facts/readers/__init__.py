@@ -39,7 +39,7 @@ PROGRAMS: Mapping[str, Program] = {
         "axolotl",
         axolotl.read,
         ("AxolotlInputConfig",),
-        r"utils/schemas/.+\.py|utils/config/.+\.py|utils/trainer\.py",
+        r"utils/(schemas|config)/.+\.py|utils/(trainer|distributed)\.py|integrations/(base|\w+/(args|plugins?|__init__))\.py",
     ),
     "deepspeed": Program(
         "deepspeed",
@@ -53,7 +53,7 @@ PROGRAMS: Mapping[str, Program] = {
         "llamafactory",
         llamafactory.read,
         ("ModelArguments", "FinetuningArguments"),
-        r"hparams/.+\.py|model/.+\.py|train/tuner\.py",
+        r"(hparams|model|data)/.+\.py|train/tuner\.py",
     ),
     "soup": Program(
         "soup-cli",

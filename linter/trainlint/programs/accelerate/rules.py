@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, some_of
-from trainlint.programs.accelerate.config import AccelerateConfig, Launch, ListedConfig, switch, truthy
+from trainlint.programs.accelerate.config import AccelerateConfig, Launch, ListedConfig, MisnamedLaunch, switch, truthy
 from trainlint.programs.accelerate.facts import (
     PARALLELISM,
     PREFIX,
@@ -185,7 +185,9 @@ def process_count(config: AccelerateConfig) -> Iterator[Finding]:
         return
     count = config.number("num_processes")
     if field.is_null:
-        if config.launcher != "single" and machines.above(1):
+        if config.launcher == "deepspeed" and machines.is_(1):
+            yield field.finding("num_processes must be an integer", help="write the number of processes")
+        elif config.launcher != "single" and machines.above(1):
             yield field.finding(
                 f"an empty num_processes cannot be divided by {machines} machines",
                 help="write the number of processes of all machines, or give --num_processes",
@@ -232,6 +234,8 @@ def machine_count(config: AccelerateConfig) -> Iterator[Finding]:
     machines, rank = config.key("num_machines"), config.key("machine_rank")
     if config.launcher not in _WORKERS:
         return
+    if machines.is_null and config.launcher in ("torchrun", "deepspeed"):
+        yield machines.finding("num_machines must be an integer", help="write 1, or remove it")
     if not (machines.is_absent or machines.is_unknown) and config.machines.wrong_type:
         plain = machines.plain
         counts = isinstance(plain, (bool, int, float)) and (config.launcher == "single" or plain <= 1)
@@ -713,3 +717,22 @@ def address_given_by_nobody(launch: Launch) -> Iterator[Finding]:
             help=f"add --main_process_ip: there are {config.machines} machines",
             related=config.machines.field.relate("the number of machines"),
         )
+
+
+@rule("FS147", "deepspeed-config-as-launcher-config", stage=Stage.LOAD)
+def deepspeed_config_as_launcher_config(launch: MisnamedLaunch) -> Iterator[Finding]:
+    """A command gives the launcher a DeepSpeed config as its own config file.
+
+    `--config_file` names the launcher's file, which must have `distributed_type`; the launcher stops at once.
+
+    Write a file with `distributed_type: DEEPSPEED` that names the DeepSpeed config in `deepspeed_config_file`, or give
+    `--use_deepspeed --deepspeed_config_file` in place of `--config_file`.
+
+    Source: accelerate, commands/config/config_args.py.
+    """
+    path = launch.config.document.path
+    yield launch.field.finding(
+        f"{path} is a DeepSpeed config, and the launcher needs one of its own",
+        help=f"write --use_deepspeed --deepspeed_config_file {path}",
+        related=launch.config.get("zero_optimization").relate("a setting of DeepSpeed"),
+    )

@@ -20,6 +20,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from trainlint.findings import did_you_mean, nearest, one_of, shortened
+from trainlint.lazy import regex
 from trainlint.programs.kubeflow.quantities import is_quantity
 from trainlint.reading.document import Mapping, Sequence
 from trainlint.reading.values import Field, is_template
@@ -35,7 +36,7 @@ LONGEST_QUOTE = 60
 _INT32 = (-(2**31), 2**31 - 1)
 _INT64 = (-(2**63), 2**63 - 1)
 _LARGEST_WHOLE_FLOAT = 2**53 - 1
-_RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d?:\d\d:[0-5]\d)(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+_RFC3339 = regex(r"(\d{4}-\d\d-\d\d)T(\d\d?:\d\d:[0-5]\d)(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
 class DefectKind(enum.Enum):

@@ -7,11 +7,11 @@ files of its own folder and below.
 from __future__ import annotations
 
 import os
-import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainlint.lazy import regex
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trainlint.repository.files import Repository
 
 NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
-_PATCHES = re.compile(r"patches|patchesStrategicMerge")
+_PATCHES = regex(r"patches|patchesStrategicMerge")
 
 
 def is_patch(file: Path, repository: Repository) -> bool:

@@ -9,21 +9,23 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from trainlint.lazy import regex
+
 Check: TypeAlias = Callable[[str], str]
 
 LABEL_LENGTH = 63
 SUBDOMAIN_LENGTH = 253
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_LETTER_FIRST = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_SEARCH = re.compile(r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*")
-_KEY = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
-_HTTP_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
-_OLD_ENV = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
-_LEADING_ZEROS = re.compile(r"(?<![\d:a-fA-F])0{1,40}(?=\d{1,40}(?:\.|$))(?=[\d.]{0,80}$)")
-_SYSCTL = re.compile(r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?([./][a-z0-9]([-_a-z0-9]*[a-z0-9])?)*")
+_LABEL = regex(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LETTER_FIRST = regex(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN = regex(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_SEARCH = regex(r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*")
+_KEY = regex(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_CONFIG_KEY = regex(r"[-._a-zA-Z0-9]+")
+_HTTP_PATH = regex(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
+_OLD_ENV = regex(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
+_LEADING_ZEROS = regex(r"(?<![\d:a-fA-F])0{1,40}(?=\d{1,40}(?:\.|$))(?=[\d.]{0,80}$)")
+_SYSCTL = regex(r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?([./][a-z0-9]([-_a-z0-9]*[a-z0-9])?)*")
 
 
 def label(text: str) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-_QUANTITY = re.compile(r"([+-]?)(\d+(?:\.\d*)?|\.\d+)([numkMGTPE]?|[KMGTPE]i|[eE][+-]?\d+)", re.ASCII)
+from trainlint.lazy import regex
+
+_QUANTITY = regex(r"([+-]?)(\d+(?:\.\d*)?|\.\d+)([numkMGTPE]?|[KMGTPE]i|[eE][+-]?\d+)", re.ASCII)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _LARGEST_EXPONENT = 1000

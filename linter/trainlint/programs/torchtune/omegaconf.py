@@ -6,12 +6,12 @@ Source: OmegaConf 2.3 and 2.4: its grammar of interpolation (`${a.b}`, `${.sibli
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.findings import did_you_mean
+from trainlint.lazy import regex
 from trainlint.reading.scalars import whole_number
 from trainlint.reading.values import UNKNOWN, Absent, Field, Known, Unknown, UnknownContent, Value, WrongType
 
@@ -35,9 +35,9 @@ MAX_HOPS = 50
 MAX_LENGTH = 2_000
 """A value that is nested deeper, refers further or grows longer than in any config counts as unknown."""
 
-_FILLED_IN = re.compile(r"\{\{|\{%|<[A-Za-z][A-Za-z0-9_ .-]*>")
-_RESOLVER = re.compile(r"\s*([A-Za-z_][\w.]*)\s*:")
-_KEYS = re.compile(r"[^.\[\]]+")
+_FILLED_IN = regex(r"\{\{|\{%|<[A-Za-z][A-Za-z0-9_ .-]*>")
+_RESOLVER = regex(r"\s*([A-Za-z_][\w.]*)\s*:")
+_KEYS = regex(r"[^.\[\]]+")
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,11 @@ class Problem:
     message: str
     help: str = ""
     resolver: bool = False
+
+    @property
+    def named(self) -> bool:
+        """It names a key that is not there, as others may too."""
+        return "names nothing" in self.message
 
 
 class Unresolved(Exception):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from trainlint.findings import Severity
+from trainlint.findings import Severity, Stage
 from trainlint.releases import behaviour, during, minor, names_within, version_tuple, within, words_within
 from trainlint.training.declarations import Declarations, Spec, declarations
 from trainlint.training.fsdp import FsdpFacts, Words
@@ -162,6 +162,8 @@ class ArgumentFacts:
     """By program: the tables that arguments come from."""
     others: frozenset[str] = frozenset()
     """Keys of a file that are not for a dataclass."""
+    trainer_stage: Stage | None = None
+    """When the Trainer is built, in a program that loads the model before."""
     advice: Mapping[str, str] = field(default_factory=dict)
     """What replaces an argument of the program itself that is gone."""
     null_report_to_refused: bool = during("5.0.0..")
@@ -323,6 +325,7 @@ class ArgumentFacts:
             single_unit=warning if new else None,
             section_not_used=warning,
             deepspeed_beside=error,
+            trainer_stage=self.trainer_stage,
             two_checkpointings=error,
             save_only_model_sharded=error if self.sharded_save_only_model_refused else None,
             save_only_model_best=error if self.save_only_model_best_refused else None,

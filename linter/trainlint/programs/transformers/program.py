@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.budget import BUDGET
-from trainlint.findings import Edit, Finding, Fix, Related, Severity, common_letters
+from trainlint.findings import Edit, Finding, Fix, Related, Severity, Stage, common_letters
 from trainlint.programs import WheelProgram
 from trainlint.programs.transformers.facts import (
     FALSE_WORDS,
@@ -21,6 +21,7 @@ from trainlint.programs.transformers.facts import (
     SwitchForm,
     transformers_facts,
 )
+from trainlint.programs.transformers.launched import LaunchOfFile, launches_of_file, passed_files
 from trainlint.reading.document import Document, Scalar, Unparsable, documents
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.text import Text, Undecodable
@@ -33,7 +34,6 @@ from trainlint.training.fsdp import STATE_DICT_TYPES, FsdpRun, FsdpSetup, Traini
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
     from trainlint.repository.files import Repository
-    from trainlint.repository.invocations import Invocation
 
 T = TypeVar("T")
 
@@ -160,11 +160,12 @@ class Arguments:
         replacement: str | None = None,
         related: tuple[Related, ...] = (),
         at_key: bool = False,
+        stage: Stage | None = None,
     ) -> Finding:
         """A finding on what the release refuses: an error where a parser reads this mapping, else a warning."""
         severity = Severity.ERROR if self.whole else Severity.WARNING
         fix = _written_as(at, replacement)
-        return at.finding(message, help=help, severity=severity, related=related, fix=fix, at_key=at_key)
+        return at.finding(message, help=help, severity=severity, related=related, fix=fix, at_key=at_key, stage=stage)
 
     def warned(
         self,
@@ -227,8 +228,14 @@ class Arguments:
 
     @property
     def eval_strategy(self) -> Value[str]:
-        """The evaluation strategy under its new or old name; the old one wins where the release reads both."""
+        """The evaluation strategy under its new or old name; the old one wins where the release reads both.
+
+        It is not known where the file has only the name of other releases, which is a fault of its own.
+        """
         old = self.get("evaluation_strategy")
+        for name, other in (("eval_strategy", "evaluation_strategy"), ("evaluation_strategy", "eval_strategy")):
+            if name not in self.facts.fields and not self.get(name).is_absent and self.get(other).is_absent:
+                return Unknown(self.get(name))
         if "eval_strategy" not in self.facts.fields:
             return self.word("evaluation_strategy")
         if "evaluation_strategy" in self.facts.fields and not old.is_absent:
@@ -559,14 +566,35 @@ def launches(file: ArgumentsFile, surroundings: Surroundings) -> Iterator[tuple[
     from trainlint.programs.accelerate.program import launched_setups
     from trainlint.repository.invocations import invocations_naming
 
-    naming = invocations_naming(surroundings.repository, file.field.document, LAUNCH, _passed_on)
+    naming = invocations_naming(surroundings.repository, file.field.document, LAUNCH, passed_files)
     for invocation, setup in launched_setups(surroundings, naming):
         yield setup, flag_names(word.known or "" for word in invocation.rest)
 
 
-def _passed_on(invocation: Invocation) -> list[str]:
-    words = [word.known or "" for word in invocation.rest]
-    return [word.rpartition("=")[2] for word in words if word.endswith((".yaml", ".yml"))]
+@dataclass(frozen=True)
+class LaunchedArguments:
+    """The arguments as a launch starts them, with the names of those that the command line gives itself."""
+
+    arguments: Arguments
+    launch: LaunchOfFile
+    given: frozenset[str]
+
+    @property
+    def field(self) -> Field:
+        """The mapping of the arguments."""
+        return self.arguments.field
+
+    @property
+    def has_own_deepspeed(self) -> bool:
+        """The arguments name a DeepSpeed config themselves."""
+        field = self.arguments.get("deepspeed")
+        return "deepspeed" in self.given or not (field.is_absent or field.text().is_(""))
+
+
+def launched_arguments(arguments: Arguments, surroundings: Surroundings) -> Iterator[LaunchedArguments]:
+    """The arguments with each launch in the repository that passes their file to its script."""
+    for launch in launches_of_file(arguments.field.document, surroundings) if arguments.whole else ():
+        yield LaunchedArguments(arguments, launch, frozenset(flag_names(launch.words)))
 
 
 def flag_names(words: Iterable[str]) -> set[str]:
@@ -641,7 +669,7 @@ def _mapping(field: Field, surroundings: Surroundings) -> Field | None:
     text = field.text().known
     if text is None or field.use is not None:
         return None
-    return _json_text(field, text) if text.startswith("{") else _json_file(field, text, surroundings)
+    return _json_text(field, text) if text.startswith("{") else json_file(field, text, surroundings)
 
 
 _JSON = Dialect.OMEGACONF
@@ -664,10 +692,10 @@ def _json_text(field: Field, text: str) -> Field | None:
     return Field(field.document, _JSON, inner.root, field.path, entry=field.entry, parent=field.parent)
 
 
-def _json_file(field: Field, name: str, surroundings: Surroundings) -> Field | None:
-    """The object in a JSON file, named relative to the workspace or to the file that names it."""
+def json_file(field: Field, name: str, surroundings: Surroundings, bases: Sequence[Path] = ()) -> Field | None:
+    """The object in a JSON file, named relative to the workspace or to the file that names it, or to other folders."""
     holder = Path(field.document.path).absolute().parent
-    for base in (surroundings.repository.root, holder):
+    for base in bases or (surroundings.repository.root, holder):
         file = base / name
         if name.endswith(".json") and not Path(name).is_absolute() and surroundings.repository.find(file):
             try:
@@ -712,7 +740,8 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
             deepspeed_config(subject, surroundings),
             own_reader(surroundings.repository, subject.field.document.path),
         )
-        return [list(views(arguments, training(arguments), launches(subject, surroundings)))]
+        found = views(arguments, training(arguments), launches(subject, surroundings))
+        return [[*found, *launched_arguments(arguments, surroundings)]]
 
     def facts(self, release: str) -> ArgumentFacts:
         """What one known release accepts."""

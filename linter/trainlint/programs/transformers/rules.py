@@ -490,7 +490,8 @@ def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
     parallel = arguments.get("parallelism_config")
     if "parallelism_config" in arguments.facts.fields and parallel.is_mapping:
         message = "parallelism_config cannot be a mapping: the Trainer needs an object"
-        yield arguments.refused(parallel, message, help="write it in the accelerate config", at_key=True)
+        help = "write it in the accelerate config"
+        yield arguments.refused(parallel, message, help=help, at_key=True, stage=arguments.facts.trainer_stage)
     keys = arguments.facts.accelerator_keys
     for entry in accelerator.entries():
         if entry.name not in keys:

@@ -18,6 +18,7 @@ from trainlint.programs.transformers.program import (
     deepspeed_config,
     flag_names,
     fsdp_config,
+    launched_arguments,
     launches,
     release_below,
     training,
@@ -174,7 +175,8 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
             config = fsdp_config(subject.field, known, surroundings)
             arguments = TrlArguments(subject, known, config, deepspeed_config(subject, surroundings), reader)
             launched = [*launches(subject, surroundings), *_started(arguments, surroundings, subject)]
-            found.append(list(views(arguments, _training(arguments), launched)))
+            runs = launched_arguments(arguments, surroundings)
+            found.append([*views(arguments, _training(arguments), launched), *runs])
         return found
 
     def facts(self, release: str) -> ArgumentFacts:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
 from trainlint.findings import Span
+from trainlint.lazy import regex
 from trainlint.reading.text import Undecodable, decode
 from trainlint.repository.statements.model import (
     Form,
@@ -68,7 +69,7 @@ _BY_NAME: dict[str, tuple[Form, str, str]] = {
     "go.mod": (Form.MANIFEST, "kubeflow", "read_go_mod"),
 }
 _BY_PATTERN: tuple[tuple[re.Pattern[str], tuple[Form, str, str]], ...] = tuple(
-    (re.compile(pattern), reader)
+    (regex(pattern), reader)
     for pattern, reader in (
         (r"pylock(?:\.[^.]+)?\.toml", (Form.LOCK, "locks", "read")),
         (r".*conda-lock\.ya?ml", (Form.LOCK, "locks", "read_conda")),
@@ -87,9 +88,9 @@ _BY_PATTERN: tuple[tuple[re.Pattern[str], tuple[Form, str, str]], ...] = tuple(
         (r".*\.py", (Form.CODE, "code", "read")),
     )
 )
-_FOLDERS = re.compile(r"(?:^|/)(?:requirements?|reqs?|constraints|deps)/[^/]+\.(?:txt|in|pip)$")
-_ENVIRONMENT = re.compile(r"(?:conda[\w.-]*|env|environment[\w.-]*|[\w.-]*environment)\.ya?ml")
-_NAMES_FILES = re.compile(rb"(?:^|\s)(?:-r|-c|--requirements?|--constraints?)[ \t=]|\.txt\b|\bfile:", re.MULTILINE)
+_FOLDERS = regex(r"(?:^|/)(?:requirements?|reqs?|constraints|deps)/[^/]+\.(?:txt|in|pip)$")
+_ENVIRONMENT = regex(r"(?:conda[\w.-]*|env|environment[\w.-]*|[\w.-]*environment)\.ya?ml")
+_NAMES_FILES = regex(rb"(?:^|\s)(?:-r|-c|--requirements?|--constraints?)[ \t=]|\.txt\b|\bfile:", re.MULTILINE)
 _LIKELY: dict[str, tuple[bytes, ...]] = {
     "yaml_files": (
         b"pip", b"uv ", b"uvx", b"conda", b"mamba", b"poetry", b"pdm", b"pixi", b"clone", b"image", b"registry",

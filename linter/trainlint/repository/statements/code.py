@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from trainlint.lazy import regex
 from trainlint.repository.shell import ShellText, Word
 from trainlint.repository.statements import trees
 from trainlint.repository.statements.commands import INSTALLS, Script, shell_text, texts_of
@@ -20,10 +21,10 @@ from trainlint.repository.statements.page import Page
 from trainlint.repository.statements.setup_py import Places, parse
 from trainlint.repository.statements.specifiers import exact, of_pip
 
-_BEGIN = re.compile(r"^# /// script[ \t]*\r?$", re.MULTILINE)
-_HEADER = re.compile(r"# /// script[ \t]*\r?\n(?P<body>(?:#(?: [^\n]*|\r)?\n)+?)# ///[ \t]*\r?$", re.MULTILINE)
-_CELL = re.compile(r"^# (?:MAGIC )?(?:%(?=pip|uv|conda)|!)(?P<command>[^\n]*)", re.MULTILINE)
-_LITERAL = re.compile(r"[rRuUbB]{0,2}(?P<quote>\"{3}|'{3}|\"|')(?P<text>.*)(?P=quote)", re.DOTALL)
+_BEGIN = regex(r"^# /// script[ \t]*\r?$", re.MULTILINE)
+_HEADER = regex(r"# /// script[ \t]*\r?\n(?P<body>(?:#(?: [^\n]*|\r)?\n)+?)# ///[ \t]*\r?$", re.MULTILINE)
+_CELL = regex(r"^# (?:MAGIC )?(?:%(?=pip|uv|conda)|!)(?P<command>[^\n]*)", re.MULTILINE)
+_LITERAL = regex(r"[rRuUbB]{0,2}(?P<quote>\"{3}|'{3}|\"|')(?P<text>.*)(?P=quote)", re.DOTALL)
 _LISTS = ("packages_to_install", "pip_packages", "python_packages", "pip", "requirements")
 _INSTALLERS = frozenset(("pip_install", "uv_pip_install", "add_python_packages"))
 _STARTERS = frozenset(

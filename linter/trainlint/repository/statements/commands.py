@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from trainlint.budget import BUDGET
+from trainlint.lazy import regex
 from trainlint.reading.document import Scalar, of_text
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
@@ -28,14 +29,14 @@ OPEN = "\ufffc"
 _MAX_CLONES = 50
 _MAX_VALUE = 1000
 _MAX_WORDS = 2000
-_VARIABLE = re.compile(
+_VARIABLE = regex(
     r"\$\{\{\s*(?:env|vars)\.(?P<github>\w+)\s*\}\}|\$\{(?P<braced>\w+)(?:(?P<how>:?[-=]|##?|%%?)(?P<word>[^{}]*))?\}"
     r"|\$\((?P<make>\w+)\)|\$(?P<plain>\w+)|\{\{-?\s*(?P<just>\w+)\s*-?\}\}"
 )
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)[:?+]{0,2}=(.*)", re.DOTALL)
+_ASSIGNMENT = regex(r"([A-Za-z_]\w*)[:?+]{0,2}=(.*)", re.DOTALL)
 _DECLARE = frozenset("export local readonly declare typeset arg env set".split())
 _QUOTING = frozenset("echo printf grep egrep rg sed awk alias man which type log cat".split())
-_PIP = re.compile(r"(?:pip|pip\d(?:\.\d{1,2})?)$")
+_PIP = regex(r"(?:pip|pip\d(?:\.\d{1,2})?)$")
 _CONDA = frozenset(("conda", "mamba", "micromamba"))
 _FOLDERS = frozenset(("cd", "pushd", "workdir"))
 _SYNCS = {"uv": ("sync",), "poetry": ("install", "sync"), "pdm": ("install", "sync"), "pipenv": ("install", "sync")}
@@ -57,7 +58,7 @@ _WITH_VALUE = frozenset(
 _CONDA_WITH_VALUE = frozenset("-n --name -p --prefix -c --channel --feature --platform".split())
 """Options whose value may look like a package that is installed."""
 _ALL = 1_000_000
-INSTALLS = re.compile(
+INSTALLS = regex(
     r"\b(?:pip3?(?:\.\d+)?|uv|uvx|pipx|conda|mamba|micromamba|poetry|pdm|pixi|pipenv|rye)\b[^\n]|\bgit\b[^\n]{0,300}\b(?:clone|submodule)\b"
     r"|kubeflow/(?:trainer|training-operator)|kubeflow-trainer|axolotl(?:ai)?/|winglian/|hiyouga/|huggingface[/-]|pytorch/pytorch"
     r"|kindest/node|rancher/k3s|--kubernetes-version"
@@ -561,7 +562,7 @@ def shell_text(page: Page, text: str, places: Sequence[int] | None, whole: tuple
     return ShellText(Field(document, Dialect.PYYAML, node), text, places)
 
 
-_PYTHON_TEXT = re.compile(
+_PYTHON_TEXT = regex(
     r"""^[ \t]*([A-Za-z_]\w*)[ \t]*=[ \t]*(["'])([^"'\n\\]{0,200})\2[ \t]*(?:#[^\n]*)?\r?$""", re.MULTILINE
 )
 

@@ -5,23 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from trainlint.lazy import regex
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
 from trainlint.repository.statements.origins import of_ref
 from trainlint.repository.statements.page import Page
 
 NAME = "kubeflow-trainer"
 CHART = "kubeflow-trainer"
-_REFERENCE = re.compile(
+_REFERENCE = regex(
     r"(?:github\.com[:/]kubeflow/(?:trainer|training-operator)(?:\.git)?(?:/[^\s\"'?]{0,300})?\?(?:[^\s\"']{0,100}&)?ref="
     r"|raw\.githubusercontent\.com/kubeflow/trainer/(?:refs/(?:tags|heads)/)?"
     r"|github\.com/kubeflow/trainer/(?:releases/download|archive/refs/(?:tags|heads))/)(?P<ref>[^\s\"'&/#]{1,200})"
 )
-_MODULE = re.compile(r"(?<![\w./-])github\.com/kubeflow/trainer/v2[ \t]+(?P<version>v[\w.+-]{1,100})")
-_REPLACED = re.compile(
+_MODULE = regex(r"(?<![\w./-])github\.com/kubeflow/trainer/v2[ \t]+(?P<version>v[\w.+-]{1,100})")
+_REPLACED = regex(
     r"github\.com/kubeflow/trainer/v2(?:[ \t]+v\S+)?[ \t]*=>[ \t]*(?P<by>\S+)(?:[ \t]+(?P<version>v[\w.+-]{1,100}))?"
 )
-_OWN_MODULE = re.compile(r"^module[ \t]+github\.com/kubeflow/trainer(?:/v2)?[ \t]*$", re.MULTILINE)
-_PSEUDO = re.compile(r"-(?:0\.)?\d{14}-[0-9a-f]{12}$")
+_OWN_MODULE = regex(r"^module[ \t]+github\.com/kubeflow/trainer(?:/v2)?[ \t]*$", re.MULTILINE)
+_PSEUDO = regex(r"-(?:0\.)?\d{14}-[0-9a-f]{12}$")
 
 
 def of_tag(ref: str) -> Meaning | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+from trainlint.lazy import regex
 from trainlint.repository.statements.model import Kind, Meaning
 from trainlint.repository.statements.specifiers import exact
 
 NAME = "kubernetes"
 OPTION = "--kubernetes-version"
-_VERSION = re.compile(r"v?(\d{1,2}\.\d{1,3}(?:\.\d{1,3})?)")
-_BOUND = re.compile(r"(>=|<=|>|<|=|==|!=|~|\^)?\s*v?(\d{1,2}(?:\.\d{1,3}){0,2})(?:\.[x*])?(?:-0)?")
+_VERSION = regex(r"v?(\d{1,2}\.\d{1,3}(?:\.\d{1,3})?)")
+_BOUND = regex(r"(>=|<=|>|<|=|==|!=|~|\^)?\s*v?(\d{1,2}(?:\.\d{1,3}){0,2})(?:\.[x*])?(?:-0)?")
 _OPERATORS = {"": "==", "=": "==", "~": "~=", "^": ">="}
 
 

@@ -9,6 +9,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 
+from trainlint.lazy import regex
 from trainlint.repository.statements import trees
 from trainlint.repository.statements.model import Form, Kind, Meaning, Statement
 from trainlint.repository.statements.origins import of_address, repository_of
@@ -17,9 +18,9 @@ from trainlint.repository.statements.requirement import can_hold
 from trainlint.repository.statements.specifiers import exact, of_pip
 from trainlint.repository.statements.trees import Leaf, Table
 
-_HEADER = re.compile(r"^[ \t]*\[\[[ \t]*(packages?)[ \t]*\]\][ \t]*(?:#[^\n]*)?\r?$", re.MULTILINE)
-_ANY_HEADER = re.compile(r"^\[(?!\[?[ \t]*packages?[ \t]*[].])", re.MULTILINE)
-_NAME = re.compile(r"""^[ \t]*name[ \t]*=[ \t]*["']([\w.-]+)["']""", re.MULTILINE)
+_HEADER = regex(r"^[ \t]*\[\[[ \t]*(packages?)[ \t]*\]\][ \t]*(?:#[^\n]*)?\r?$", re.MULTILINE)
+_ANY_HEADER = regex(r"^\[(?!\[?[ \t]*packages?[ \t]*[].])", re.MULTILINE)
+_NAME = regex(r"""^[ \t]*name[ \t]*=[ \t]*["']([\w.-]+)["']""", re.MULTILINE)
 _MAX_ENTRIES = 500
 """More entries of one package than any resolution has."""
 
@@ -129,9 +130,7 @@ def read_pipfile_lock(page: Page) -> Iterator[Statement]:
                     yield page.statement(package, meaning, path.place, Form.LOCK, extra=extra)
 
 
-_KEY = re.compile(
-    r"^(?P<indent>[ ]*)(?P<dash>-[ ]+)?(?P<key>[\w-]+):(?:[ ]+(?P<value>\S[^\r\n]*))?[ \t]*\r?$", re.MULTILINE
-)
+_KEY = regex(r"^(?P<indent>[ ]*)(?P<dash>-[ ]+)?(?P<key>[\w-]+):(?:[ ]+(?P<value>\S[^\r\n]*))?[ \t]*\r?$", re.MULTILINE)
 
 
 def read_conda(page: Page) -> Iterator[Statement]:

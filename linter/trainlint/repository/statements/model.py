@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainlint.findings import Span
 
@@ -42,8 +42,7 @@ class Form(enum.IntEnum):
 _LABELS = {Form.PROJECT: "project file", Form.COMMAND: "install command", Form.VENDORED: "vendored source"}
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
+class Meaning(NamedTuple):
     """What a requirement, a reference or a version asks for.
 
     `text` is a version (EXACT), what `packaging` takes as a specifier (RANGE; empty where a name stands alone), or the
@@ -56,8 +55,7 @@ class Meaning:
     local: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """One place that says which release of a package is used.
 
     `package` is a distribution's normalised name (or `kubeflow-trainer`). `extra` names the extra, dependency group or
@@ -96,8 +94,7 @@ class Statement:
         return f"{self.span.path}:{self.span.line}"
 
 
-@dataclass(frozen=True, slots=True)
-class Include:
+class Include(NamedTuple):
     """A file that another names: requirements, constraints, or where a package keeps its version.
 
     `path` is as written, relative to `home`. `package` is set for a version file.
@@ -111,16 +108,14 @@ class Include:
     extra: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(NamedTuple):
     """A file that states releases by its name, and that cannot be read."""
 
     span: Span
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """All that one file states."""
 
     statements: tuple[Statement, ...] = ()

@@ -5,25 +5,26 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
+from trainlint.lazy import regex
 from trainlint.repository.statements.model import Kind, Meaning
 from trainlint.repository.statements.packages import Packages
 from trainlint.repository.statements.specifiers import exact
 
-_TAG = re.compile(
+_TAG = regex(
     r"(?:refs/tags/)?(?:release[-/])?[vV]?(\d{1,9}(?:\.\d{1,9}){1,3}[-.]?(?:(?:a|b|rc|post|dev)[-.]?\d{0,9})?)"
 )
-_RELEASE_BRANCH = re.compile(
+_RELEASE_BRANCH = regex(
     r"(?:origin/|refs/heads/)?(?:v?(\d{1,4}\.\d{1,4})(?:\.x)?[-_]release|release[-_/]v?(\d{1,4}\.\d{1,4})(?:\.x)?)"
 )
-_WEB = re.compile(
+_WEB = regex(
     r"(?:[a-z+]{0,20}://)?(?:[^/@\s]{1,100}@)?(?:www\.)?(?:api\.|codeload\.)?github\.com[:/](?:repos/)?"
     r"([\w.-]{1,100})/([\w.-]{1,100})(.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_ARCHIVE = re.compile(
+_ARCHIVE = regex(
     r"/(?:archive(?:/refs/(?:tags|heads))?|(?:legacy\.)?(?:zip|tar\.gz)(?:/refs/(?:tags|heads))?|(?:zip|tar)ball)/([^?#]{1,200})"
 )
-_DISTRIBUTION = re.compile(r"(?P<stem>[\w.!+-]{3,250})\.(?:whl|tar\.gz|tar\.bz2|zip|conda)")
+_DISTRIBUTION = regex(r"(?P<stem>[\w.!+-]{3,250})\.(?:whl|tar\.gz|tar\.bz2|zip|conda)")
 
 
 def of_ref(ref: str) -> Meaning:
@@ -98,7 +99,7 @@ def of_address(url: str, packages: Packages, ref: str | None = None) -> tuple[st
 
 _MAX_TEXT = 2000
 
-_IMAGE = re.compile(
+_IMAGE = regex(
     r"(?:(?<![\w./@-])|(?<=docker://))(?:[\w.-]{1,100}(?::\d{1,5})?/){0,6}?"
     r"(?P<name>(?:axolotlai|winglian)/axolotl(?:-cloud|-cloud-term|-runpod)?(?:-uv)?"
     r"|hiyouga/llama-?factory|huggingface/(?:transformers-[\w-]{1,60}|accelerate|trl(?:-[\w-]{1,60})?)"
@@ -112,14 +113,14 @@ Source: the projects' own image documentation and build workflows; transformers 
 training containers.
 """
 _IMAGE_PACKAGES = (
-    ("axolotl", re.compile(r"axolotl")),
-    ("llamafactory", re.compile(r"llama-?factory")),
-    ("transformers", re.compile(r"transformers|huggingface-pytorch")),
-    ("accelerate", re.compile(r"huggingface/accelerate")),
-    ("trl", re.compile(r"huggingface/trl")),
-    ("torch", re.compile(r"pytorch/pytorch$")),
-    ("kubeflow-trainer", re.compile(r"kubeflow/")),
-    ("kubernetes", re.compile(r"kindest/node|rancher/k3s")),
+    ("axolotl", regex(r"axolotl")),
+    ("llamafactory", regex(r"llama-?factory")),
+    ("transformers", regex(r"transformers|huggingface-pytorch")),
+    ("accelerate", regex(r"huggingface/accelerate")),
+    ("trl", regex(r"huggingface/trl")),
+    ("torch", regex(r"pytorch/pytorch$")),
+    ("kubeflow-trainer", regex(r"kubeflow/")),
+    ("kubernetes", regex(r"kindest/node|rancher/k3s")),
 )
 _VERSION = r"v?(\d{1,4}(?:\.\d{1,6}){1,3}(?:[-.]?(?:a|b|rc|post|dev)[-.]?\d{1,9})?)"
 

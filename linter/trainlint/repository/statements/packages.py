@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 
 def normalised(name: str) -> str:
@@ -13,8 +13,7 @@ def normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-@dataclass(frozen=True)
-class Package:
+class Package(NamedTuple):
     """One package: its distributions, the repositories that it is released from, and its import packages.
 
     `repositories` are `owner/name` in lower case, all that were ever official. `version_files` are where a copy of the

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from trainlint.lazy import regex
 from trainlint.repository.statements import trees
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
 from trainlint.repository.statements.origins import of_address
@@ -14,7 +15,7 @@ from trainlint.repository.statements.requirement import can_hold
 from trainlint.repository.statements.specifiers import ANY, exact, of_conda_version, of_pip, of_poetry
 from trainlint.repository.statements.trees import Items, Leaf, Table, Tree
 
-_VERSION = re.compile(r"\d[\w.!+-]*")
+_VERSION = regex(r"\d[\w.!+-]*")
 VERSION_FILES = ("VERSION", "version.txt")
 _PLACEHOLDER = "0.0.0"
 """What is written where a plugin takes the version from git."""
@@ -46,7 +47,7 @@ def read_pyproject(page: Page) -> Iterator[Statement | Include]:
     found += [*_pixi(page, tool.table("pixi"))]
     yield from found
     for statement in _requirements(page, uv.at("constraint-dependencies"), ""):
-        yield replace(statement, form=Form.CONSTRAINTS)
+        yield statement._replace(form=Form.CONSTRAINTS)
     yield from _dynamic(page, root)
 
 
@@ -55,7 +56,7 @@ def read_uv(page: Page) -> Iterator[Statement]:
     root = trees.toml(page.content)
     for key in ("constraint-dependencies", "override-dependencies"):
         for statement in _requirements(page, root.at(key), ""):
-            yield replace(statement, form=Form.CONSTRAINTS)
+            yield statement._replace(form=Form.CONSTRAINTS)
 
 
 def _requirements(page: Page, tree: Tree | None, extra: str) -> Iterator[Statement]:
@@ -70,7 +71,7 @@ def _replaced(found: list[Statement], by: list[Statement]) -> list[Statement]:
     kept = [statement for statement in found if statement.package not in packages]
     for statement in by:
         extras = groups[statement.package] or {""}
-        kept.append(statement if statement.extra or "" in extras else replace(statement, extra=min(extras)))
+        kept.append(statement if statement.extra or "" in extras else statement._replace(extra=min(extras)))
     return kept
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from trainlint.lazy import regex
 from trainlint.repository.statements.model import Meaning
 from trainlint.repository.statements.origins import of_address
 from trainlint.repository.statements.packages import Packages
@@ -13,11 +14,11 @@ from trainlint.repository.statements.specifiers import ANY, of_pip
 
 _CLAUSE = r"(?:===|==|~=|!=|<=|>=|<|>)[ \t]{0,9}[^\s,;#()\\]{1,100}"
 _RANGE = rf"\(?[ \t]{{0,9}}(?P<range>{_CLAUSE}(?:[ \t]{{0,9}},[ \t]{{0,9}}{_CLAUSE}){{0,20}},?)[ \t]{{0,9}}\)?"
-_HEAD = re.compile(
+_HEAD = regex(
     r"(?P<name>[A-Za-z0-9][\w.-]{0,100})[ \t]{0,9}(?:\[[^\]\n]{0,300}\])?[ \t]{0,9}"
     rf"(?:@[ \t]{{0,9}}(?P<url>[^\s;][^\s]{{0,1000}})|{_RANGE})?"
 )
-_ADDRESS = re.compile(r"(?:(?:git|hg|svn|bzr)\+\w{1,10}://|https?://|file:|git@|git://|\.{0,2}/|\.$|\.\[)\S{0,1000}")
+_ADDRESS = regex(r"(?:(?:git|hg|svn|bzr)\+\w{1,10}://|https?://|file:|git@|git://|\.{0,2}/|\.$|\.\[)\S{0,1000}")
 _TRAINERS = tuple(
     {
         "implementation_name": "cpython",

@@ -6,23 +6,22 @@ import posixpath
 import re
 from collections.abc import Iterator
 
+from trainlint.lazy import regex
 from trainlint.repository.statements.model import Form, Include, Meaning, Statement
 from trainlint.repository.statements.origins import of_address
 from trainlint.repository.statements.page import Page
 from trainlint.repository.statements.requirement import requirement
 from trainlint.repository.statements.specifiers import exact, of_conda
 
-_LINE = re.compile(r"(?:[^\r\n\\]|\\(?:\r?\n)?)+")
-_CONTINUED = re.compile(r"\\\r?\n|\\$")
+_LINE = regex(r"(?:[^\r\n\\]|\\(?:\r?\n)?)+")
+_CONTINUED = regex(r"\\\r?\n|\\$")
 _MAX_LINE = 10_000
-_OPTION = re.compile(r"--?[A-Za-z][\w-]*")
-_FILE_OPTION = re.compile(r"(?:-r|--requirement|-c|--constraint)(?:[ \t]*=[ \t]*|[ \t]+|(?=[^\s-]))(?P<file>[^\s#]+)")
-_EDITABLE = re.compile(r"(?:-e|--editable)(?:[ \t]*=[ \t]*|[ \t]+)(?P<what>\S+)")
-_LISTED = re.compile(
-    r"(?P<name>[A-Za-z0-9][\w.-]{0,100})[ \t]{1,200}(?P<version>\d[\w.!+-]{0,100})(?:[ \t][^\n]{0,1000})?"
-)
-_CONDA_EXPORT = re.compile(r"(?P<name>[A-Za-z0-9_][\w.-]{0,100})=(?P<version>[\w.!+]{1,100})=[\w.+-]{1,100}")
-_VARIANT = re.compile(
+_OPTION = regex(r"--?[A-Za-z][\w-]*")
+_FILE_OPTION = regex(r"(?:-r|--requirement|-c|--constraint)(?:[ \t]*=[ \t]*|[ \t]+|(?=[^\s-]))(?P<file>[^\s#]+)")
+_EDITABLE = regex(r"(?:-e|--editable)(?:[ \t]*=[ \t]*|[ \t]+)(?P<what>\S+)")
+_LISTED = regex(r"(?P<name>[A-Za-z0-9][\w.-]{0,100})[ \t]{1,200}(?P<version>\d[\w.!+-]{0,100})(?:[ \t][^\n]{0,1000})?")
+_CONDA_EXPORT = regex(r"(?P<name>[A-Za-z0-9_][\w.-]{0,100})=(?P<version>[\w.!+]{1,100})=[\w.+-]{1,100}")
+_VARIANT = regex(
     r"(?:.*[-_.])?(?:requirements?|constraints?|reqs?|deps)[-_.](?P<kind>[\w-]+)|(?P<kind2>[\w-]+)[-_.](?:requirements?|reqs?)"
 )
 _FOLDERS = frozenset(("requirements", "requirement", "reqs", "deps", "constraints"))

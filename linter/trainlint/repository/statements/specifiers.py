@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from trainlint.lazy import regex
 from trainlint.repository.statements.model import Kind, Meaning
 
 MAX_LENGTH = 300
@@ -87,7 +88,7 @@ def _caret(number: str) -> list[str]:
     return [f">={number}", f"<{upper}"]
 
 
-_CONDA_VERSION = re.compile(r"(?P<version>[<>=!~]{0,2}[^=<>!~,|]+(?:[,|][<>=!~]{0,2}[^=<>!~,|]+)*)(?:=.*)?")
+_CONDA_VERSION = regex(r"(?P<version>[<>=!~]{0,2}[^=<>!~,|]+(?:[,|][<>=!~]{0,2}[^=<>!~,|]+)*)(?:=.*)?")
 
 
 def of_conda(text: str) -> tuple[str, list[Meaning]] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from trainlint.lazy import regex
 from trainlint.repository.statements import trees
 from trainlint.repository.statements.commands import INSTALLS, Script, shell_text, texts_of, whole
 from trainlint.repository.statements.model import Form, Include, Meaning, Statement
@@ -13,15 +14,15 @@ from trainlint.repository.statements.page import Broken, Page
 from trainlint.repository.statements.requirements import lines_of, looks_like_requirements, of_line
 from trainlint.repository.statements.trees import Items, Leaf, Table
 
-_FENCE = re.compile(r"^[ \t>]*(?P<mark>`{3,}|~{3,})[ \t]*\{?\.?(?P<language>[\w+-]*)[^\n]*$", re.MULTILINE)
-_PROMPT = re.compile(r"^[ \t]*(?:\([\w.-]+\)[ \t]*)?[$>%](?=[ \t]+\S)", re.MULTILINE)
+_FENCE = regex(r"^[ \t>]*(?P<mark>`{3,}|~{3,})[ \t]*\{?\.?(?P<language>[\w+-]*)[^\n]*$", re.MULTILINE)
+_PROMPT = regex(r"^[ \t]*(?:\([\w.-]+\)[ \t]*)?[$>%](?=[ \t]+\S)", re.MULTILINE)
 _SHELLS = frozenset(
     ("", "bash", "sh", "shell", "zsh", "console", "text", "txt", "shell-session", "cmd", "powershell", "fish")
 )
 _LISTS = frozenset(("", "text", "txt", "requirements", "pip", "pip-requirements"))
 _PYTHON = frozenset(("python", "py", "ipython", "jupyter", "python3", "ipython3"))
-_MAGIC = re.compile(r"[ \t]*(?:!|%(?=(?:pip|conda|mamba|uv|sx|system)\b))")
-_CELL_SHELL = re.compile(r"\s*%%(?:bash|sh|shell|script[ \t]+(?:ba|z)?sh)\b")
+_MAGIC = regex(r"[ \t]*(?:!|%(?=(?:pip|conda|mamba|uv|sx|system)\b))")
+_CELL_SHELL = regex(r"\s*%%(?:bash|sh|shell|script[ \t]+(?:ba|z)?sh)\b")
 
 
 def read_markdown(page: Page) -> Iterator[Statement | Include]:
@@ -110,7 +111,7 @@ def magics(text: str) -> str:
     return "".join(parts)
 
 
-_INTERPOLATED = re.compile(r"\{(\w{1,100})\}")
+_INTERPOLATED = regex(r"\{(\w{1,100})\}")
 
 
 def read_notebook(page: Page) -> Iterator[Statement | Include]:
@@ -156,7 +157,7 @@ def _interpolated(text: str, places: list[int]) -> tuple[str, list[int]]:
     return "".join(parts), where
 
 
-_CHARACTER = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|.)|[^\\]+", re.DOTALL)
+_CHARACTER = regex(r"\\(?:u[0-9A-Fa-f]{4}|.)|[^\\]+", re.DOTALL)
 
 
 def _characters(content: str, leaf: Leaf) -> tuple[str, list[int]]:

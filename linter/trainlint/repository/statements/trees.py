@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from trainlint.budget import BUDGET
+from trainlint.lazy import regex
 from trainlint.repository.statements.page import Broken
 
 
@@ -88,7 +89,7 @@ def leaves(tree: Tree | None) -> Iterator[Leaf]:
 
 
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", "e": "\x1b"}
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2})|(\s*\n\s*)|(.))", re.DOTALL)
+_ESCAPE = regex(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2})|(\s*\n\s*)|(.))", re.DOTALL)
 
 
 def unescaped(text: str) -> str:
@@ -108,7 +109,7 @@ def unescaped(text: str) -> str:
 
 # JSON
 
-_JSON = re.compile(
+_JSON = regex(
     r'(?P<blank>[ \t\r\n\ufeff]+|//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)|(?P<string>"[^"\\]*(?:\\.[^"\\]*)*")'
     r"|(?P<mark>[\[\]{},:])|(?P<word>[\w.+-]+)",
     re.DOTALL,
@@ -181,14 +182,14 @@ def json(content: str, start: int = 0) -> Tree:
 
 # TOML
 
-_TOML = re.compile(
+_TOML = regex(
     r"(?P<blank>[ \t]+|\#[^\n]*)|(?P<line>\r?\n)"
     r'|(?P<long>"""(?:[^"\\]|\\.|""?(?!"))*"{3,5}|\'\'\'(?:[^\']|\'\'?(?!\'))*\'{3,5})'
     r'|(?P<string>"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\')'
     r"|(?P<mark>[\[\]{},=.])|(?P<word>[^\s\[\]{},=.#\"']+)",
     re.DOTALL,
 )
-_BARE_VALUE = re.compile(r"[\w.+:-]+(?: \d\d:[\d:.Z+-]+)?")
+_BARE_VALUE = regex(r"[\w.+:-]+(?: \d\d:[\d:.Z+-]+)?")
 
 
 class _Toml:

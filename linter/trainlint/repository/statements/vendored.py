@@ -6,16 +6,17 @@ import posixpath
 import re
 from collections.abc import Iterator
 
+from trainlint.lazy import regex
 from trainlint.repository.statements.model import Form, Kind, Statement
 from trainlint.repository.statements.page import Page
 from trainlint.repository.statements.specifiers import exact
 
-_ASSIGNED = re.compile(
+_ASSIGNED = regex(
     r"""^(?:__version__|VERSION|version)(?:[ \t]*:[ \t]*\w{1,20})?[ \t]*=[ \t]*(?P<literal>(["'])[^"'\n]{1,100}\2)""",
     re.MULTILINE,
 )
-_WHOLE = re.compile(r"\s*(v?\d[\w.+-]{0,100})\s*")
-_METADATA = re.compile(r"^(Name|Version):[ \t]*([^\s]{1,200})[ \t]*\r?$", re.MULTILINE)
+_WHOLE = regex(r"\s*(v?\d[\w.+-]{0,100})\s*")
+_METADATA = regex(r"^(Name|Version):[ \t]*([^\s]{1,200})[ \t]*\r?$", re.MULTILINE)
 
 
 def read(page: Page, package: str, home: str) -> Iterator[Statement]:

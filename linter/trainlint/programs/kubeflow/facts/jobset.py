@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from trainlint.lazy import regex
+
 TRAINER_PORT = 29500
 COMPLETION_INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 COPIED_ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef")
@@ -21,6 +23,9 @@ FLUX_MOUNTS = (
     ("spack-install", "/opt/software"),
 )
 
+V1_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
+"""What the training operator before 2.0 set in each container. Source: kubeflow/training-operator 1.9."""
+
 FAILURE_REASONS = (
     "BackoffLimitExceeded",
     "DeadlineExceeded",
@@ -30,10 +35,10 @@ FAILURE_REASONS = (
 )
 """Why a Job fails, as a JobSet's failure policy may name it. Source: JobSet 0.12, k8s.io/api batch/v1."""
 
-TORCHRUN_WORDS = re.compile(r"\btorchrun\b|\btorch\.distributed\.(run|launch)\b|\btune\s+run\b")
+TORCHRUN_WORDS = regex(r"\btorchrun\b|\btorch\.distributed\.(run|launch)\b|\btune\s+run\b")
 """Commands that read the PET_ variables. Source: torch 2.13, torchtune 0.6.1."""
 
-ACCELERATORS = re.compile(
+ACCELERATORS = regex(
     r"gpu|^(habana\.ai|google\.com/tpu|aws\.amazon\.com/neuron|huawei\.com/ascend|cambricon\.com/mlu|nvidia\.com/mig-)",
     re.IGNORECASE,
 )

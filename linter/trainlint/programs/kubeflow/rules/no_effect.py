@@ -188,7 +188,8 @@ def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Findin
         missing = (
             "no job labelled as the trainer step" if job.trainer is None else f"no container {NODE} in its trainer job"
         )
-        ignored = [key for key in TRAINER_FIELDS if trainer.get(key).given]
+        counted = ("numNodes",) if job.trainer is None and "mpi" not in policies else ()
+        ignored = [key for key in (*TRAINER_FIELDS, *counted) if trainer.get(key).given]
         if ignored:
             verb = "has" if len(ignored) == 1 else "have"
             yield trainer.place.finding(
@@ -202,10 +203,9 @@ def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Findin
         yield trainer.get("numProcPerNode").place.finding(
             "numProcPerNode has no effect: the runtime has no torch, mpi or flux policy", at_key=True
         )
-    counted = [pods for pods in job.jobs if pods.name == NODE] if "mpi" in policies else [job.trainer]
-    if trainer.get("numNodes").given and not any(counted):
-        what = f"job called {NODE}" if "mpi" in policies else "job labelled as the trainer step"
-        yield trainer.get("numNodes").place.finding(f"numNodes has no effect: the runtime has no {what}", at_key=True)
+    if trainer.get("numNodes").given and "mpi" in policies and not any(pods.name == NODE for pods in job.jobs):
+        message = f"numNodes has no effect: the runtime has no job called {NODE}"
+        yield trainer.get("numNodes").place.finding(message, at_key=True)
     for step, name in INITIALIZERS.items():
         own = job.spec.at("initializer", step)
         named = [pods for pods in job.jobs if pods.name == name]
@@ -338,7 +338,7 @@ def trainer_needs_newer_server(runtime: Runtime, facts: KubeflowFacts) -> Iterat
 
 
 @rule("TJ617", "training-runs-again", stage=Stage.RUN, severity=Severity.WARNING)
-def training_runs_again(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
+def training_runs_again(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Finding]:
     """The JobSet's ttlSecondsAfterFinished makes the training run again.
 
     The controller makes a JobSet anew that its time to live has removed: Trainer 2.1 after every training, 2.2 and 2.3
@@ -346,11 +346,11 @@ def training_runs_again(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding
 
     Source: Kubeflow Trainer 2.0.1 to 2.3.0, run live with their JobSets.
     """
-    ttl = job.jobset.get("ttlSecondsAfterFinished")
-    if ttl.given and facts.runs_again_after_ttl:
+    ttl = runtime.spec.at("template", "spec", "ttlSecondsAfterFinished")
+    if not ttl.is_absent and facts.runs_again_after_ttl:
         what = "a failed job" if facts.runs_again_after_ttl == "failed" else "a finished job"
-        yield job.finding(
-            ttl, f"{what} is trained anew each time ttlSecondsAfterFinished ends", help="remove ttlSecondsAfterFinished"
+        yield ttl.finding(
+            f"{what} is trained anew each time ttlSecondsAfterFinished ends", help="remove it", at_key=True
         )
 
 
