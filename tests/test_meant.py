@@ -130,7 +130,13 @@ def test_a_development_version_bounds_nothing_alone(tmp_path: Path) -> None:
             False,
         ),
         ({"requirements.txt": "axolotl\ntransformers==4.36.2\n"}, (), False),
+        ({"requirements.txt": "transformers==4.36.2\n"}, known_releases("axolotl").recent, False),
         ({"requirements.txt": "axolotl==0.9.2\ntorch==2.1.2\n"}, ("0.9.2",), False),
+        (
+            {"Dockerfile": "FROM axolotlai/axolotl:main-py3.11\n", "requirements.txt": "torch==2.1.2\n"},
+            known_releases("axolotl").names,
+            False,
+        ),
     ],
 )
 def test_older_than_all(tmp_path: Path, files: dict[str, str], versions: tuple[str, ...], maybe_older: bool) -> None:
@@ -147,3 +153,21 @@ def test_what_replaces_is_not_bounded(tmp_path: Path) -> None:
     }
     known = known_releases("trl")
     assert meant(tmp_path, files, known).versions == known.names
+
+
+@pytest.mark.parametrize(
+    ("comment", "versions"),
+    [
+        ("# for the image `axolotlai/axolotl:0.12.2-py3.11`", ("0.12.2",)),
+        ("# winglian/axolotl:main-20241202", ()),
+        ("base: 1  # pip install axolotl==0.12.2", None),
+        ("# pip install axolotl==0.9.2", ("0.9.2",)),
+        ("# axolotl 0.9.2", None),
+    ],
+)
+def test_a_comment_of_the_file(tmp_path: Path, comment: str, versions: tuple[str, ...] | None) -> None:
+    """A line of comment names an image or an install command; anything else states more."""
+    known = known_releases("axolotl")
+    found = meant(tmp_path, {"a.yaml": f"{comment}\nbase_model: x\n"}, known)
+    assert found.versions == (known.recent if versions is None else versions)
+    assert meant(tmp_path, {"requirements.txt": "axolotl==0.10.0\n"}, known).versions == ("0.10.0",)

@@ -99,5 +99,5 @@ def _release(target: Target) -> str:
     if target.how is How.RANGE:
         return f"release {span}, the range in {target.origin}"
     if target.how is How.UNKNOWN:
-        return f"release unknown: {target.origin} names a commit, a branch or a copy; checked for {span}"
+        return f"release unknown: {target.origin} does not tell which; checked for {span}"
     return f"release not stated; checked for {span}"

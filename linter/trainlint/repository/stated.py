@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -23,6 +24,7 @@ from trainlint.repository.statements import (
     Form,
     Include,
     Kind,
+    Meaning,
     Packages,
     Reading,
     Statement,
@@ -43,6 +45,12 @@ _BESIDE = frozenset(
 )
 """Folders whose files speak for the folder that holds them; any other may hold a project of its own."""
 
+_SERVING = frozenset(
+    "bench benchmark chat demo deploy deployment eval evaluate evaluation gradio infer inference ollama serve server"
+    " serving sglang streamlit vllm".split()
+)
+_TRAINING = frozenset("dpo finetune finetuning grpo install ppo rlhf setup sft train training".split())
+"""Words in the names of scripts that tell what they install for."""
 _CI = frozenset((".circleci", ".github", ".gitlab", "ci", "test", "tests"))
 
 _DOCKERFILES = tuple(
@@ -163,6 +171,12 @@ class Statements:
         folder = os.path.relpath(os.path.dirname(os.path.abspath(near)), self.root).replace(os.sep, "/")
         return "" if folder == "." or folder.startswith("..") else folder
 
+    def in_comments(self, near: str | Path, package: str) -> Stated:
+        """What a file's own comments say of the release of a package; they count where nothing else does."""
+        path = self._relative(os.path.abspath(near))
+        found = self._reading(path, package, Form.README, home="").statements if not path.startswith("..") else ()
+        return Stated(package, tuple(self._counted([s for s in found if s.package == package], [])))
+
     def is_together(self, found: Stated, near: str | Path, package: str) -> bool:
         """What was found of a package speaks for the environment in which a file's program gets another package.
 
@@ -189,6 +203,8 @@ class Statements:
                 counted = self._counted(list(group(level, package)), others)
                 if group == self._at and counted:
                     counted = self._replaced(counted, level, others)
+                elif group == self._at:
+                    counted = self._broken(level, package)
                 if any(not _is_variant(statement) for statement in counted):
                     return Stated(package, tuple(counted), (*others, *variants))
                 variants = variants or counted
@@ -207,6 +223,16 @@ class Statements:
         if kept:
             others.extend(statement for statement in counted if statement not in others)
         return kept or counted
+
+    def _broken(self, level: str, package: str) -> list[Statement]:
+        """A file that by its name states releases, cannot be read and names the package: nobody knows which release."""
+        asked = Packages([package])
+        for path in sorted({*self._files(_FILES, level), *self._files(SUFFIXES, level)}):
+            unreadable = self._reading(path, package, home=level).unreadable if form_of(path) in _SURE else None
+            if unreadable is not None and asked.named_in((self._bytes(path) or b"").lower()):
+                meaning = Meaning(Kind.UNKNOWN, "")
+                return [Statement(package, meaning, unreadable.span, form_of(path) or Form.PROJECT)]
+        return []
 
     # what stands at one level
 
@@ -228,7 +254,7 @@ class Statements:
         for path in sorted(
             {*self._files(_COMMANDS, level), *self._files(SUFFIXES, level), *self._files(_CLUSTER, level)}
         ):
-            if form_of(path) not in _SURE:
+            if form_of(path) not in _SURE and not _is_for_serving(path):
                 yield from self._followed(path, package, level)
 
     def _below(self, level: str, package: str) -> Iterator[Statement]:
@@ -449,6 +475,12 @@ def _satisfies(statement: Statement, wanted: Statement) -> bool:
 def _is_ci(path: str) -> bool:
     """A script that only tests the project; it may install what nobody trains with."""
     return bool(_CI.intersection(path.split("/")[:-1]))
+
+
+def _is_for_serving(path: str) -> bool:
+    """A script that by its name serves or evaluates a model: what it installs need not be where a model is trained."""
+    words = set(re.split(r"[^a-z]+", posixpath.basename(path).lower()))
+    return bool(words & _SERVING) and not words & _TRAINING
 
 
 def _is_variant(statement: Statement) -> bool:

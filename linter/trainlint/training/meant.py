@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trainlint.releases import version_tuple
 from trainlint.repository.stated import Stated, Statements, allows, statements_in
-from trainlint.repository.statements import Kind, Statement
+from trainlint.repository.statements import Form, Kind, Statement
 from trainlint.targets import How, Target
 from trainlint.training.declarations import DISTRIBUTIONS, declarations
 
@@ -60,6 +60,8 @@ def target(repository: Repository, near: str, known: KnownReleases) -> Target:
     """The releases of a program that a file may be for."""
     statements = statements_in(repository)
     found = statements.stated(near, known.package)
+    if found.how is How.NOT_STATED:
+        found = statements.in_comments(near, known.package)._replace(others=found.others)
     origin = ", ".join(dict.fromkeys(statement.origin for statement in found.statements))
     if found.how is How.STATED:
         return Target(found.versions, origin, How.STATED)
@@ -68,9 +70,11 @@ def target(repository: Repository, near: str, known: KnownReleases) -> Target:
         allowed = [name for name in known.names if found.allows(name)]
         if not allowed:
             return Target((_represented(found, known.names),), origin, How.STATED)
-    # What is installed behind the project brings its own companions.
-    replaces = any(statement.replaces for statement in found.statements)
-    names, bound = (allowed, "") if replaces else _bounded(statements, near, known, allowed)
+    # An image, and what is installed behind the project, bring their own companions.
+    alone = any(statement.replaces or statement.form is Form.IMAGE for statement in found.statements)
+    names, bound = (allowed, "") if alone else _bounded(statements, near, known, allowed)
+    if not names and found.how is How.NOT_STATED and not found.others:
+        names, bound = allowed, ""  # Nothing shows that the program is installed beside the old package.
     if found.how is How.UNKNOWN and names:
         names = _of_that_day(found, known, names)
     if not names:

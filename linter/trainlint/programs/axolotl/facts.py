@@ -225,7 +225,7 @@ class AxolotlFacts:
     """The plugins that come with the release, by their names below axolotl.integrations."""
     own_plugins: tuple[str, ...]
     """Those of them that are always loaded."""
-    short_plugin_names: bool = during("0.7.0..")
+    short_plugin_names: bool = during("..")
     """A plugin's name may be given without axolotl.integrations."""
     sizes_multiply: bool = during("0.12.2..")
     """The parallel sizes must multiply to the number of processes."""
