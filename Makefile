@@ -1,6 +1,8 @@
 # make lint PATHS=…   lint a repository (the demo, when nothing is named)
 # make test           everything that CI runs
 # make hostile        only the tests with harmful repositories
+# make fuzz SECONDS=… [SEED=…]
+#                     look for files that trainlint fails on; the repositories on which it does are kept
 # make dist           build source distribution and wheel with the tools that .ci/build.txt pins
 # make audit          zizmor and actionlint on workflows and Action, pip-audit on the dependencies (needs a network)
 # make locks          update .ci/build.txt and .ci/audit.txt
@@ -25,6 +27,7 @@ PYTHON ?= python3
 PATHS ?= fixtures/demo
 PYTEST_ARGS ?=
 SEED ?= 1
+SECONDS ?= 60
 
 VENV := .venv
 ifeq ($(OS),Windows_NT)
@@ -46,7 +49,7 @@ MULTITOOL := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)
 NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export NODE_EXTRA_CA_CERTS
 
-.PHONY: help lint format test test-sdist test-minimum-versions hostile bench snapshots limit-cases docs facts confirm changes whats-new sarif-validator mutate dist audit locks clean
+.PHONY: help lint format test test-sdist test-minimum-versions hostile bench snapshots limit-cases docs facts confirm changes whats-new sarif-validator mutate fuzz dist audit locks clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -142,6 +145,9 @@ bench: $(BENCH)
 
 mutate: $(DEV)
 	$(BIN)/python tools/mutate.py --seed $(SEED)
+
+fuzz: $(DEV)
+	$(BIN)/python tools/fuzz.py --seconds $(SECONDS) --seed $(SEED)
 
 snapshots: $(DEV)
 	$(BIN)/python tools/snapshots.py $(RULE)

@@ -226,7 +226,8 @@ def test_a_fix_does_not_write_through_a_link_that_leads_out(place: Place) -> Non
     (place.root / "real.yaml").write_text(fixable, encoding="utf-8")
     assert place.said("check", "--fix", "real.yaml")[1].startswith("trainlint: fixed ")
     code, said = place.said("check", "--fix", "train.yaml")
-    assert (code, said) == (2, "trainlint: train.yaml: cannot be changed: a link that leads out of the workspace\n")
+    assert code == 2
+    assert "trainlint: train.yaml: cannot be changed: a link that leads out of the workspace\n" in said
     assert (place.outside / "train.yaml").read_text(encoding="utf-8") == fixable
     assert (place.root / "train.yaml").is_symlink()
 

@@ -136,6 +136,7 @@ _KUBEFLOW_MODULES = (
 )
 _TORCHTUNE_RULES = "trainlint.programs.torchtune.rules"
 _FSDP_RULES = "trainlint.training.fsdp_rules"
+_DEEPSPEED_RULES = "trainlint.training.deepspeed_rules"
 _TRANSFORMERS_RULES = "trainlint.programs.transformers.rules"
 _ARGUMENT_WORDS = ("_batch_size", "num_train_epochs", "lr_scheduler_type", "save_strategy", "fsdp")
 _ARGUMENTS = (
@@ -175,7 +176,12 @@ PROGRAMS: dict[str, Program] = {
             "accelerate",
             "Accelerate",
             _accelerate,
-            ("trainlint.programs.accelerate.rules", _FSDP_RULES),
+            (
+                "trainlint.programs.accelerate.rules",
+                "trainlint.programs.accelerate.deepspeed_rules",
+                _FSDP_RULES,
+                _DEEPSPEED_RULES,
+            ),
             ("distributed_type", "compute_environment"),
             r"(?m:^(?:[ \t{]*[\"']|-[ \t]+)?(?:distributed_type|compute_environment)[\"']?[ \t]*:)",
             "`distributed_type`, `compute_environment`",

@@ -24,7 +24,7 @@ _KEY = regex(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _CONFIG_KEY = regex(r"[-._a-zA-Z0-9]+")
 _HTTP_PATH = regex(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 _OLD_ENV = regex(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
-_LEADING_ZEROS = regex(r"(?<![\d:a-fA-F])0+(?=\d+(?:\.|$))(?=[\d.]*$)")
+_LEADING_ZEROS = regex(r"(?<![\d:a-fA-F])0{1,40}(?=\d{1,40}(?:\.|$))(?=[\d.]{0,80}$)")
 _SYSCTL = regex(r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?([./][a-z0-9]([-_a-z0-9]*[a-z0-9])?)*")
 
 

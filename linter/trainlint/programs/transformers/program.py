@@ -535,7 +535,8 @@ def launches(file: ArgumentsFile, surroundings: Surroundings) -> Iterator[tuple[
 
     With each come the names of the arguments that the command line gives itself.
     """
-    from trainlint.programs.accelerate.program import LAUNCH, launched_setups
+    from trainlint.programs.accelerate.config import LAUNCH
+    from trainlint.programs.accelerate.program import launched_setups
     from trainlint.repository.invocations import invocations_naming
 
     naming = invocations_naming(surroundings.repository, file.field.document, LAUNCH, _passed_on)

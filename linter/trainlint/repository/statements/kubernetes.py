@@ -24,7 +24,7 @@ def of_version(text: str) -> Meaning | None:
 def of_chart(text: str) -> Meaning | None:
     """`kubeVersion` of a chart: comparisons joined by spaces or commas; None for anything else."""
     bounds = []
-    for part in re.split(r"\s*,\s*|(?<=[\d*x])\s+", text.strip()):
+    for part in re.split(r" ?, ?|(?<=[\d*x]) ", " ".join(text.split())):
         match = _BOUND.fullmatch(part.removesuffix("-0"))
         if match is None:
             return None
