@@ -56,7 +56,8 @@ class Settings:
         return named[-1] if named else None
 
 
-class PathOverride(NamedTuple):
+@dataclass(frozen=True)
+class PathOverride:
     """One of the `[[overrides]]`: settings for the files of some paths."""
 
     paths: tuple[str, ...]

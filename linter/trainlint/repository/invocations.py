@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from itertools import dropwhile
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
 from trainlint.reading.document import Document, Scalar
@@ -36,7 +36,8 @@ _FOLDER_KEYS = ("working-directory", "working_directory", "workingDirectory", "w
 _QUOTING_COMMANDS = frozenset("alias cat echo git grep log man pip pip3 printf rg sed type which".split())
 
 
-class Command(NamedTuple):
+@dataclass(frozen=True)
+class Command:
     """How a program is started, and how its flags take values.
 
     `starts` are the words that name it (`("soup", "train")`, `("soup_cli.cli", "train")`); flags may come between them,

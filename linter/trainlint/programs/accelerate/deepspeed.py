@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from trainlint.lazy import regex
 from trainlint.reading.document import Document, Scalar
 from trainlint.reading.scalars import Dialect, Plain
 from trainlint.reading.text import Undecodable
@@ -148,8 +148,8 @@ def _bases(config: AccelerateConfig, repository: Repository) -> list[Path]:
     return list(dict.fromkeys([*started, repository.root, holder]))
 
 
-_TRAINS = re.compile(r"\b\w*Trainer\b|\bTrainingArguments\b")
-_LOOP = re.compile(r"\bAccelerator\(")
+_TRAINS = regex(r"\b\w*Trainer\b|\bTrainingArguments\b")
+_LOOP = regex(r"\bAccelerator\(")
 
 
 def _fills(config: AccelerateConfig, repository: Repository) -> dict[str, Plain]:
@@ -175,7 +175,7 @@ def _script(config: AccelerateConfig, name: str, repository: Repository) -> Path
     return None
 
 
-_HOST = re.compile(r"(\S+)\s+slots=(\d{1,250})")
+_HOST = regex(r"(\S+)\s+slots=(\d{1,250})")
 
 
 def _hosts(name: str, bases: Sequence[Path], repository: Repository) -> Hosts | None:
