@@ -36,8 +36,7 @@ _FOLDER_KEYS = ("working-directory", "working_directory", "workingDirectory", "w
 _QUOTING_COMMANDS = frozenset("alias cat echo git grep log man pip pip3 printf rg sed type which".split())
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """How a program is started, and how its flags take values.
 
     `starts` are the words that name it (`("soup", "train")`, `("soup_cli.cli", "train")`); flags may come between them,
