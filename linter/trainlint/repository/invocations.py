@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from itertools import dropwhile
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainlint.budget import BUDGET
 from trainlint.reading.document import Document, Scalar
