@@ -11,6 +11,7 @@ from trainlint.programs.llamafactory.facts import (
     DATASET_COLUMNS,
     DATASET_SOURCES,
     DATASET_TAGS,
+    DEMO_DATASETS,
     MODEL_BITS,
     QUANTIZATION_BITS,
     RANKED_STAGES,
@@ -331,7 +332,7 @@ def llamafactory_dataset(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -
         return
     defined = {entry.name: entry for entry in info.entries()}
     for place, name in _dataset_names(config):
-        if name not in defined and name in _DEMOS and _is_shipped(config):
+        if name not in defined and name in DEMO_DATASETS and _is_shipped(config):
             continue  # The copy has datasets of its own; nobody starts the examples that came with it.
         if name not in defined:
             yield place.finding(
@@ -348,11 +349,6 @@ def _is_shipped(config: LlamaFactoryConfig) -> bool:
 
 
 _SHIPPED = re.compile(r"(?:^|/)examples/(?:extras|inference|merge_lora|train_[a-z]+)/")
-_DEMOS = frozenset(
-    "identity alpaca_en_demo alpaca_zh_demo c4_demo dpo_en_demo dpo_zh_demo glaive_toolcall_en_demo"
-    " glaive_toolcall_zh_demo kto_en_demo mllm_demo mllm_video_demo wiki_demo".split()
-)
-"""Datasets that come with LLaMA-Factory, and that its examples use."""
 
 
 def _dataset_names(config: LlamaFactoryConfig) -> Iterator[tuple[Field, str]]:
