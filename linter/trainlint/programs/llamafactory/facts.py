@@ -186,3 +186,10 @@ def argument_facts(release: str, transformers: str, keys: frozenset[str]) -> Arg
         trainer_stage=Stage.PREPARE,
         **behaviour(ArgumentFacts, transformers),
     )
+
+
+DEMO_DATASETS = frozenset(
+    "identity alpaca_en_demo alpaca_zh_demo c4_demo dpo_en_demo dpo_zh_demo glaive_toolcall_en_demo"
+    " glaive_toolcall_zh_demo kto_en_demo mllm_demo mllm_video_demo rlhf_v wiki_demo".split()
+)
+"""Datasets of data/dataset_info.json that the examples of LLaMA-Factory use."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, some_of
@@ -10,6 +11,7 @@ from trainlint.programs.llamafactory.facts import (
     DATASET_COLUMNS,
     DATASET_SOURCES,
     DATASET_TAGS,
+    DEMO_DATASETS,
     MODEL_BITS,
     QUANTIZATION_BITS,
     RANKED_STAGES,
@@ -265,7 +267,8 @@ def llamafactory_several_devices(config: LlamaFactoryConfig, facts: LlamaFactory
         return
     severity = None if config.several else Severity.WARNING
     why = "" if config.several else ", but each GPU gets a process"
-    yield from refused(facts.limits["distributed"], config, severity=severity, why=why)
+    if config.several or not _is_shipped(config):
+        yield from refused(facts.limits["distributed"], config, severity=severity, why=why)
     if config.zero3:
         yield from refused(facts.limits["zero3"], config)
     elif config.names_zero3:
@@ -329,6 +332,8 @@ def llamafactory_dataset(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -
         return
     defined = {entry.name: entry for entry in info.entries()}
     for place, name in _dataset_names(config):
+        if name not in defined and name in DEMO_DATASETS and _is_shipped(config):
+            continue  # The copy has datasets of its own; nobody starts the examples that came with it.
         if name not in defined:
             yield place.finding(
                 f"dataset {name} is not defined in {info.document.path}",
@@ -336,6 +341,14 @@ def llamafactory_dataset(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -
             )
         elif defined[name].is_mapping:
             yield from _definition(place, defined[name], config, facts)
+
+
+def _is_shipped(config: LlamaFactoryConfig) -> bool:
+    """The file lies where LLaMA-Factory's own examples do in a copy of its source."""
+    return _SHIPPED.search(config.field.document.path) is not None
+
+
+_SHIPPED = re.compile(r"(?:^|/)examples/(?:extras|inference|merge_lora|train_[a-z]+)/")
 
 
 def _dataset_names(config: LlamaFactoryConfig) -> Iterator[tuple[Field, str]]:
