@@ -36,7 +36,7 @@ Data: TypeAlias = "Plain | Sequence[Data] | Mapping[str, Data] | UnknownContent"
 
 
 @runtime_checkable
-class Reading(Protocol):
+class ReadFile(Protocol):
     """A file as a program reads it: its settings by name."""
 
     def data(self, name: str) -> Data:
@@ -56,7 +56,7 @@ class Term:
     operator: str = ""
     operand: str = ""
 
-    def test(self, reading: Reading) -> bool | None:
+    def test(self, reading: ReadFile) -> bool | None:
         """Whether it holds for a file; None where that depends on an unknown value."""
         values = [reading.data(name) for name in self.names]
         if self.operator.startswith("#"):
@@ -109,11 +109,11 @@ class Limit:
     converted: bool = False
     stage: Stage | None = None
 
-    def holds(self, reading: Reading) -> bool:
+    def holds(self, reading: ReadFile) -> bool:
         """Every term of the limit holds."""
         return all(term.test(reading) is True for term in terms_of(self.when))
 
-    def place(self, reading: Reading) -> Field:
+    def place(self, reading: ReadFile) -> Field:
         """The setting to point at: of several the first that is true; if none is written, one of the condition."""
         names = self.at.split("|")
         written = [name for name in names if _is_written(reading, name) and reading.data(name) is not None]
@@ -133,14 +133,14 @@ class Limit:
         )
 
 
-def _is_written(reading: Reading, name: str) -> bool:
+def _is_written(reading: ReadFile, name: str) -> bool:
     return reading.place(name).node is not None
 
 
 def refused(
     limits: Iterable[Limit],
-    reading: Reading,
-    converted: Reading | None = None,
+    reading: ReadFile,
+    converted: ReadFile | None = None,
     *,
     severity: Severity | None = None,
     why: str = "",
