@@ -14,7 +14,7 @@ from limit_cases import ORIGINS
 from trainlint.programs import table
 from trainlint.programs.soup.program import DERIVED
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import Limit, Reading, limits_of, terms_of
+from trainlint.training.limits import Limit, ReadFile, limits_of, terms_of
 from trials import Case, Expected, Trial, outcomes, read_cases, said
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
@@ -51,7 +51,7 @@ def tried(rule: str) -> dict[str, list[Tried]]:
     held: dict[int, set[Limit]] = defaultdict(set)
     holds = Limit.holds
 
-    def spy(limit: Limit, reading: Reading) -> bool:
+    def spy(limit: Limit, reading: ReadFile) -> bool:
         found = holds(limit, reading)
         if found:
             held[int(Path(reading.place("").document.path).stem)].add(limit)

@@ -26,7 +26,7 @@ from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.reading.text import Text
 from trainlint.settings import Settings
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import Limit, Reading, Term, limits_of, terms_of
+from trainlint.training.limits import Limit, ReadFile, Term, limits_of, terms_of
 from trials import Expected, Trial, file_of, key_of, outcomes, read_cases, said
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
@@ -577,7 +577,7 @@ class Section:
         found: list[Limit] = []
         for subject in self._module.recognise(document):
             (views, *_) = self._module.alternatives(subject, self._surroundings, release)
-            for view in (view for view in views if isinstance(view, Reading)):
+            for view in (view for view in views if isinstance(view, ReadFile)):
                 converted = getattr(view, "converted", view)
                 found += [limit for limit in self.limits if limit.holds(converted if limit.converted else view)]
         return found

@@ -37,7 +37,7 @@ Data: TypeAlias = "Plain | Sequence[Data] | Mapping[str, Data] | UnknownContent"
 
 
 @runtime_checkable
-class Reading(Protocol):
+class ReadFile(Protocol):
     """A file as a program reads it: its settings by name."""
 
     def data(self, name: str) -> Data:
@@ -57,7 +57,7 @@ class Term:
     operator: str = ""
     operand: str = ""
 
-    def test(self, reading: Reading) -> bool | None:
+    def test(self, reading: ReadFile) -> bool | None:
         """Whether it holds for a file; None where that depends on an unknown value."""
         values = [reading.data(name) for name in self.names]
         if self.operator.startswith("#"):
@@ -110,15 +110,15 @@ class Limit:
     converted: bool = False
     stage: Stage | None = None
 
-    def holds(self, reading: Reading) -> bool:
+    def holds(self, reading: ReadFile) -> bool:
         """Every term of the limit holds."""
         return all(term.test(reading) is True for term in terms_of(self.when))
 
-    def place(self, reading: Reading) -> Field:
+    def place(self, reading: ReadFile) -> Field:
         """Where the setting to point at is written."""
         return reading.place(self.pointed(reading))
 
-    def pointed(self, reading: Reading) -> str:
+    def pointed(self, reading: ReadFile) -> str:
         """The setting to point at: of several the first that is true; if none is written, one of the condition."""
         names = self.at.split("|")
         written = [name for name in names if _is_written(reading, name) and reading.data(name) is not None]
@@ -127,11 +127,11 @@ class Limit:
             written = [name for name in named if _is_written(reading, name)]
         return next((name for name in written if is_true(reading.data(name))), (written or names)[0])
 
-    def named(self, text: str, reading: Reading) -> str:
+    def named(self, text: str, reading: ReadFile) -> str:
         """The message or the help, with the name of the setting to point at."""
         return text.replace("{}", self.pointed(reading).rpartition(".")[2])
 
-    def names(self, reading: Reading) -> frozenset[str]:
+    def names(self, reading: ReadFile) -> frozenset[str]:
         """The settings of the condition that are written in the file."""
         return frozenset(n for term in terms_of(self.when) for n in term.names if _is_written(reading, n))
 
@@ -146,14 +146,14 @@ class Limit:
         )
 
 
-def _is_written(reading: Reading, name: str) -> bool:
+def _is_written(reading: ReadFile, name: str) -> bool:
     return reading.place(name).node is not None
 
 
 def refused(
     limits: Iterable[Limit],
-    reading: Reading,
-    converted: Reading | None = None,
+    reading: ReadFile,
+    converted: ReadFile | None = None,
     *,
     severity: Severity | None = None,
     why: str = "",
@@ -169,7 +169,7 @@ def refused(
 
 
 def told(
-    limit: Limit, reading: Reading, also: Iterable[Limit] = (), *, severity: Severity | None = None, why: str = ""
+    limit: Limit, reading: ReadFile, also: Iterable[Limit] = (), *, severity: Severity | None = None, why: str = ""
 ) -> Finding:
     """The finding for a limit that holds, with the places of others that hold for the same settings."""
     place = limit.place(reading)
@@ -184,7 +184,7 @@ def told(
     )
 
 
-def grouped(limits: Iterable[Limit], reading: Reading) -> list[list[Limit]]:
+def grouped(limits: Iterable[Limit], reading: ReadFile) -> list[list[Limit]]:
     """The limits that hold; those of the same setting in the file, or with the same term, together."""
     groups: list[tuple[list[Limit], set[object]]] = []
     for limit in limits:

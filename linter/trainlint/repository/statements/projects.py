@@ -229,7 +229,7 @@ def read_pipfile(page: Page) -> Iterator[Statement]:
 
 
 def read_pixi(page: Page) -> Iterator[Statement]:
-    """`pixi.toml`."""
+    """The dependencies in `pixi.toml`, those of its features, and PyPI's."""
     yield from _pixi(page, trees.toml(page.content))
 
 
