@@ -240,7 +240,7 @@ def test_aliases_are_walked_once(leaf: str) -> None:
         assert len(walk.defects) <= 600
         return lines
 
-    assert work(4) < 2 * work(2)
+    assert work(4) < 3 * work(3)
 
 
 def test_free_content_of_any_depth() -> None:

@@ -6,24 +6,17 @@ import re
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage
+from trainlint.lazy import regex
 from trainlint.programs.kubeflow.build import BuiltJob
 from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
 from trainlint.programs.kubeflow.draft import NODE
 from trainlint.programs.kubeflow.facts.jobset import V1_VARIABLES
-from trainlint.repository.invocations import Command, Invocation, invocations_in
+from trainlint.programs.kubeflow.torchrun import TORCHRUN
+from trainlint.repository.invocations import Invocation, invocations_in
 from trainlint.repository.shell import Word
 from trainlint.rule import rule
 
-TORCHRUN = Command(
-    "torchrun",
-    (("torchrun",), ("torch.distributed.run",), ("torch.distributed.launch",)),
-    r"torchrun|torch\.distributed\.(?:run|launch)",
-    bare=frozenset("--standalone --module -m --no_python --run_path --use_env --signals_to_handle".split()),
-    dashes_as_underscores=True,
-    ends_at_script=True,
-)
-"""Source: argument parser of torch.distributed.run, torch 2.13."""
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|\((\w+)\)|(\w+))")
+_VARIABLE = regex(r"\$(?:\{(\w+)\}|\((\w+)\)|(\w+))")
 
 
 def _container(job: BuiltJob) -> BuiltValue | None:
