@@ -124,7 +124,10 @@ _KUBEFLOW_MODULES = (
 )
 _TORCHTUNE_RULES = "trainlint.programs.torchtune.rules"
 _FSDP_RULES = "trainlint.training.fsdp_rules"
-_TRANSFORMERS_RULES = "trainlint.programs.transformers.rules"
+_TRANSFORMERS_RULES = tuple(
+    f"trainlint.programs.transformers.rules.{module}"
+    for module in ("words", "numbers", "pairs", "names", "sharding", "deepspeed")
+)
 _ARGUMENT_WORDS = ("_batch_size", "num_train_epochs", "lr_scheduler_type", "save_strategy", "fsdp")
 _ARGUMENTS = (
     r"\bper_(?:device|gpu)_(?:train|eval)_batch_size\b|\bnum_train_epochs\b|\blr_scheduler_type\b|\bsave_strategy\b"
@@ -204,7 +207,7 @@ PROGRAMS: dict[str, Program] = {
             "llamafactory",
             "LLaMA-Factory",
             _llamafactory,
-            ("trainlint.programs.llamafactory.rules", _TRANSFORMERS_RULES, _FSDP_RULES),
+            ("trainlint.programs.llamafactory.rules", *_TRANSFORMERS_RULES, _FSDP_RULES),
             ("model_name_or_path",),
             r"\bmodel_name_or_path[\"']?\s*:",
             "`model_name_or_path`, with `finetuning_type`, `stage` or `template`",
@@ -215,7 +218,7 @@ PROGRAMS: dict[str, Program] = {
             "trl",
             "TRL",
             _trl,
-            (_TRANSFORMERS_RULES, "trainlint.programs.trl.rules", _FSDP_RULES),
+            (*_TRANSFORMERS_RULES, "trainlint.programs.trl.rules", _FSDP_RULES),
             _ARGUMENT_WORDS,
             _ARGUMENTS,
             "the same, with a model and a dataset, or with arguments that only TRL has",
@@ -227,7 +230,7 @@ PROGRAMS: dict[str, Program] = {
             "transformers",
             "Transformers",
             _transformers,
-            (_TRANSFORMERS_RULES, _FSDP_RULES),
+            (*_TRANSFORMERS_RULES, _FSDP_RULES),
             _ARGUMENT_WORDS,
             _ARGUMENTS,
             "names of training arguments",

@@ -6,6 +6,7 @@ Only files that contain the wanted bytes are parsed; files that cannot be parsed
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -55,6 +56,8 @@ class Module:
     """Keys that are stored in mappings or attributes."""
     read: frozenset[str]
     """Arguments that code reads by name: `args.beta`, `training_args.beta`, `self.config.beta`."""
+    calls: frozenset[tuple[str, frozenset[str]]]
+    """The methods that are called on parsers (`parse_…`), each with the names of its keyword arguments."""
 
 
 class PythonCode:
@@ -110,6 +113,11 @@ class PythonCode:
     def holds_text(self, word: str) -> bool:
         """A Python file contains this word in quotes."""
         return any(quote + word.encode() + quote in data for _, data in self._texts for quote in (b'"', b"'"))
+
+    def module(self, path: Path) -> Module | None:
+        """What one file of the repository tells; None if it is not one of its Python files."""
+        wanted = os.path.abspath(path)
+        return next((self._module(file) for file, _ in self._texts if os.path.abspath(file) == wanted), None)
 
     def names_file(self, path: str) -> bool:
         """A Python file contains this file's name."""
@@ -189,7 +197,12 @@ class OwnReader:
 
 def own_reader(repository: Repository, path: str) -> OwnReader:
     """What the repository's own code does with a file; its Python files are read on first use."""
-    return OwnReader(repository.once("python code", lambda: PythonCode(repository)), path)
+    return OwnReader(python_code(repository), path)
+
+
+def python_code(repository: Repository) -> PythonCode:
+    """The Python files of a repository, which are read on first use."""
+    return repository.once("python code", lambda: PythonCode(repository))
 
 
 def parse(data: bytes) -> Module | None:
@@ -203,11 +216,14 @@ def parse(data: bytes) -> Module | None:
     options: set[str] = set()
     stored: set[str] = set()
     read: set[str] = set()
+    calls: set[tuple[str, frozenset[str]]] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             classes.append(Class(node.name, tuple(_last(base) for base in node.bases), _fields(node)))
         elif isinstance(node, ast.Call):
             name = _last(node.func)
+            if name.startswith("parse_"):
+                calls.add((name, frozenset(keyword.arg or "" for keyword in node.keywords)))
             if name in _OPTION_CALLS:
                 options.update(_flag(text) for text in _texts_of(node.args) if text.startswith("-") or "_" in text)
             elif _PARSER.search(name):
@@ -221,7 +237,9 @@ def parse(data: bytes) -> Module | None:
         elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             stored.update(key for target in targets for key in _stored(target))
-    return Module(tuple(classes), frozenset(parsed), frozenset(options), frozenset(stored), frozenset(read))
+    return Module(
+        tuple(classes), frozenset(parsed), frozenset(options), frozenset(stored), frozenset(read), frozenset(calls)
+    )
 
 
 def _fields(node: ast.ClassDef) -> frozenset[str]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from trainlint.programs import FileReader, WheelProgram
-from trainlint.programs.transformers.facts import TABLES, ArgumentFacts
+from trainlint.programs.transformers.facts import FALSE_WORDS, TABLES, TRUE_WORDS, ArgumentFacts
 from trainlint.programs.transformers.program import (
     Arguments,
     ArgumentsFile,
@@ -23,19 +24,31 @@ from trainlint.programs.transformers.program import (
     training,
     views,
 )
-from trainlint.programs.trl.facts import FSDP_PROFILES, GOES_WITH, TRAINERS, trainer_tables, trl_facts
+from trainlint.programs.trl.facts import (
+    FSDP_PROFILES,
+    GOES_WITH,
+    PROFILE_PROCESSES,
+    PROFILES,
+    TRAINERS,
+    Unknowns,
+    command_keys,
+    launch_keys,
+    trainer_tables,
+    trl_facts,
+)
+from trainlint.programs.trl.starts import COMMAND, MODULE, Start, starts
 from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
-from trainlint.reading.values import Field, Known
-from trainlint.repository.invocations import Command, names_document, repository_invocations
+from trainlint.reading.values import UNKNOWN, Field, Known
+from trainlint.repository.invocations import names_document, repository_invocations
 from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
+from trainlint.training.limits import Data, data_of
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
-
-COMMAND = Command("trl", tuple(("trl", word.replace("_", "-")) for word in TRAINERS), r"\btrl\b")
+    from trainlint.training.declarations import Spec
 
 EXAMPLE_SCRIPT_KEYS = frozenset(
     """
@@ -57,7 +70,111 @@ _COMMON = frozenset(
 
 
 class TrlArguments(Arguments):
-    """The arguments of one of TRL's trainers."""
+    """The arguments of one of TRL's trainers, as a start reads them.
+
+    `start` is None where the repository shows none; `trainer` is then what the keys or the file's name tell.
+    """
+
+    start: Start | None = None
+    trainer: str | None = None
+
+    @property
+    def is_certain(self) -> bool:
+        """The parser and its dataclasses are known."""
+        return self.whole and self.start is not None and self.start.unknowns is not Unknowns.UNSURE
+
+    def is_refused(self, key: str) -> bool:
+        """The start refuses this key, which no dataclass of its parser has."""
+        release = self.facts.version
+        how = self.start.unknowns if self.start and self.whole else Unknowns.UNSURE
+        if how is Unknowns.SHARED and key in command_keys(release):
+            return False
+        passed_on = how in (Unknowns.LAUNCHED, Unknowns.SHARED) and key not in launch_keys()
+        return key != "env" and (passed_on or how is Unknowns.REFUSED)
+
+    def is_dropped(self, key: str) -> bool:
+        """The start drops this key, which no dataclass of its parser has, without a message."""
+        how = self.start.unknowns if self.start and self.whole else Unknowns.UNSURE
+        shared = how is Unknowns.SHARED and key in command_keys(self.facts.version)
+        return key not in ("env", "config") and (shared or how is Unknowns.DROPPED)
+
+    @property
+    def processes(self) -> int | None:
+        """The number of processes, where the command line, or the file for the launcher, tells it."""
+        start = self.start
+        if start is None or start.processes is not None or not start.command:
+            return start.processes if start else None
+        if start.unknowns not in (Unknowns.LAUNCHED, Unknowns.SHARED) or "accelerate_config" in start.given:
+            return None
+        profile = self.get("accelerate_config")
+        stated = self.get("num_processes").integer().known
+        return PROFILE_PROCESSES if stated is None and profile.text().is_(*PROFILES) else stated
+
+    # what limits look at
+
+    def place(self, name: str) -> Field:
+        """Where a setting is written."""
+        return self.field.at(*name.split("."))
+
+    def data(self, name: str) -> Data:
+        """The value of a setting as the parser makes it, or its default; what the command line gives is unknown."""
+        derived = _DERIVED.get(name)
+        if derived is not None:
+            return derived(self)
+        if self.start is not None and name in self.start.given:
+            return UNKNOWN
+        place = self.place(name)
+        if place.node is not None:
+            found = data_of(place)
+            spec = self.facts.fields.get(name)
+            return _converted(found, spec) if isinstance(found, str) and spec is not None else found
+        return UNKNOWN if self._is_computed(name) else self.facts.default(name)
+
+    def _is_computed(self, name: str) -> bool:
+        spec = self.facts.fields.get(name)
+        return spec is not None and spec.computed and self.facts.default(name) is None
+
+
+def _converted(text: str, spec: Spec) -> Data:
+    """A text in the type of its argument, where that is a number or a boolean and it is one."""
+    kinds = [kind for kind in spec.types if kind != "None"]
+    try:
+        if kinds == ["int"]:
+            return int(text)
+        if kinds == ["float"]:
+            return float(text)
+    except ValueError:
+        return UNKNOWN
+    if kinds == ["bool"]:
+        word = text.lower()
+        return word in TRUE_WORDS if word in TRUE_WORDS | FALSE_WORDS else UNKNOWN
+    return text
+
+
+def _evaluates(arguments: TrlArguments) -> Data:
+    """An evaluation strategy other than `no`."""
+    strategy = arguments.eval_strategy
+    return UNKNOWN if strategy.unknown or strategy.known is None else not strategy.is_("no")
+
+
+def _zero3(arguments: TrlArguments) -> Data:
+    """The DeepSpeed config that the file names has ZeRO stage 3."""
+    stage = arguments.deepspeed.at("zero_optimization", "stage").integer() if arguments.deepspeed else None
+    return stage is not None and stage.is_(3)
+
+
+def _streams(arguments: TrlArguments) -> Data:
+    """The data is streamed."""
+    return arguments.data("streaming" if arguments.data("datasets") else "dataset_streaming")
+
+
+_DERIVED: dict[str, Callable[[TrlArguments], Data]] = {
+    "evaluates": _evaluates,
+    "zero3": _zero3,
+    "streams": _streams,
+    "scripted": lambda arguments: arguments.start is not None and arguments.start.scripted,
+}
+"""Names in limits that are no setting."""
 
 
 @cache
@@ -119,6 +236,24 @@ def _profile(name: str, subject: ArgumentsFile, surroundings: Surroundings) -> I
                 yield setup
 
 
+def _trainer_by_keys(subject: ArgumentsFile, release: str) -> str | None:
+    """The one trainer whose dataclass has all arguments in the file that are TRL's own, if there is exactly one."""
+    known = declarations("trl")
+    keys = {entry.name for entry in subject.field.entries()}
+    tables = {trainer: known.keys(name, release) for trainer, name in TRAINERS.items()}
+    own = keys & frozenset().union(*tables.values()) - _not_own()
+    fitting = [trainer for trainer, table in tables.items() if own <= table]
+    return fitting[0] if own and len(fitting) == 1 else None
+
+
+@cache
+def _not_own() -> frozenset[str]:
+    """The arguments that are no trainer's own."""
+    known, theirs = declarations("trl"), declarations("transformers")
+    shared = (known.keys_of_any(table) for table in ("ModelConfig", "ScriptArguments", "DatasetMixtureConfig"))
+    return frozenset().union(*shared, *(theirs.keys_of_any(table) for table in TABLES))
+
+
 def _trainer(subject: ArgumentsFile) -> str | None:
     """The one trainer in the file's name, if there is exactly one."""
     words = set(re.split(r"[^a-z]+", PurePath(subject.field.document.path).stem.lower()))
@@ -143,7 +278,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
     """Files for TRL's trainers."""
 
     name = "trl"
-    readers = (FileReader(COMMAND, "--config"),)
+    readers = (FileReader(COMMAND, "--config"), FileReader(MODULE, "--config"))
 
     def adopt(self, document: Document) -> Sequence[ArgumentsFile]:
         """A file of arguments, whatever they are."""
@@ -155,13 +290,15 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
 
     def alternatives(self, subject: ArgumentsFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The arguments, how they shard the model, and both together; one alternative for each transformers release."""
-        trainer = _trainer(subject)
         reader = own_reader(surroundings.repository, subject.field.document.path)
         found: list[Views] = []
-        for transformers in release_below(subject, surroundings, GOES_WITH[release]):
-            known = trl_facts(release, transformers, trainer)
+        shown = starts(surroundings.repository, subject.field.document, release) or [None]
+        for transformers, start in product(release_below(subject, surroundings, GOES_WITH[release]), shown):
+            trainer = start.trainer if start else _trainer_by_keys(subject, release) or _trainer(subject)
+            known = trl_facts(release, transformers, trainer, start.tables if start else ())
             config = fsdp_config(subject.field, known, surroundings)
             arguments = TrlArguments(subject, known, config, deepspeed_config(subject, surroundings), reader)
+            arguments.start, arguments.trainer = start, trainer
             launched = [*launches(subject, surroundings), *_started(arguments, surroundings, subject)]
             found.append(list(views(arguments, _training(arguments), launched)))
         return found
