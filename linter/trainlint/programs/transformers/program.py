@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from trainlint.findings import Edit, Finding, Fix, Related, Severity
+from trainlint.findings import Edit, Finding, Fix, Related, Severity, Stage
 from trainlint.programs import WheelProgram
 from trainlint.programs.transformers.facts import (
     FALSE_WORDS,
@@ -129,6 +129,21 @@ class Arguments:
         """The argument is written, even as null."""
         return self.get(name).node is not None
 
+    # what is known of the parser
+
+    @property
+    def is_certain(self) -> bool:
+        """The parser that reads the file, and all its dataclasses, are known."""
+        return False
+
+    def is_refused(self, key: str) -> bool:
+        """The parser surely refuses this key, which none of its dataclasses has."""
+        return False
+
+    def is_dropped(self, key: str) -> bool:
+        """The parser surely ignores this key, which none of its dataclasses has."""
+        return False
+
     def refused(
         self,
         at: Field | Value[T],
@@ -138,11 +153,12 @@ class Arguments:
         replacement: str | None = None,
         related: tuple[Related, ...] = (),
         at_key: bool = False,
+        stage: Stage | None = None,
     ) -> Finding:
         """A finding on what the release refuses: an error where a parser reads this mapping, else a warning."""
         severity = Severity.ERROR if self.whole else Severity.WARNING
         fix = _written_as(at, replacement)
-        return at.finding(message, help=help, severity=severity, related=related, fix=fix, at_key=at_key)
+        return at.finding(message, help=help, severity=severity, related=related, fix=fix, at_key=at_key, stage=stage)
 
     def warned(
         self,
@@ -152,10 +168,11 @@ class Arguments:
         help: str = "",
         replacement: str | None = None,
         at_key: bool = False,
+        stage: Stage | None = None,
     ) -> Finding:
         """A finding on what is accepted but not meant, or refused by some parsers only."""
         fix = _written_as(at, replacement)
-        return at.finding(message, help=help, severity=Severity.WARNING, fix=fix, at_key=at_key)
+        return at.finding(message, help=help, severity=Severity.WARNING, fix=fix, at_key=at_key, stage=stage)
 
     # values, as the parser passes them on
 

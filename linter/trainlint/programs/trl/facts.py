@@ -15,8 +15,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from trainlint.programs.transformers.facts import TABLES, ArgumentFacts, argument_fields
-from trainlint.releases import behaviour, within
+from trainlint.releases import behaviour, within, words_within
 from trainlint.training.declarations import Spec, declarations
+from trainlint.training.limits import Limit, limits_of_release
 
 if TYPE_CHECKING:
     from trainlint.training.declarations import Json
@@ -137,13 +138,92 @@ def reads_files(trainer: str, release: str) -> bool:
     return trainer not in _READS_NO_FILE or not within(release, _READS_NO_FILE[trainer])
 
 
+DIVERGENCE_LOSSES = frozenset({"sigmoid", "sigmoid_norm", "hinge", "ipo", "exo_pair", "robust", "discopop", "sft"})
+"""The losses of DPO that another f_divergence_type than reverse_kl works with.
+
+Source: DPOTrainer.__init__ since 1.10.
+"""
+
+_DPO = ("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard")
+_GRPO = ("grpo", "bnpo", "dr_grpo")
+
+_LOSSES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "sft": {"0.23.1..": ("nll", "dft"), "1.4.0..": ("chunked_nll",)},
+    "dpo": {
+        "..0.8.6": ("sigmoid", "hinge", "ipo", "kto_pair"),
+        "0.9.6..": _DPO,
+        "0.10.1..0.27.2": ("aot", "aot_pair"),
+        "0.28.0..": ("aot", "aot_unpaired"),
+        "0.10.1..": ("apo_zero", "apo_down"),
+        "0.13.0..": ("discopop",),
+        "0.20.0..": ("sft",),
+        "1.4.0..": ("sigmoid_norm",),
+    },
+    "kto": {"0.11.4..": ("kto", "apo_zero_unpaired")},
+    "grpo": {
+        "0.17.0..": _GRPO,
+        "0.22.2..": ("dapo",),
+        "0.26.2..": ("cispo", "sapo"),
+        "0.28.0..": ("luspo",),
+        "1.0.0..": ("vespo",),
+    },
+    "cpo": {"0.9.6..": ("sigmoid", "hinge", "ipo", "simpo"), "0.22.2..": ("alphapo",)},
+}
+"""The losses that a trainer knows.
+
+Source: the chain of comparisons before "Unknown loss type" in each known release; CPOConfig, which turns alphapo into
+simpo. The dataclasses declare words, but no parser checks those in a file.
+"""
+
+_REWARDS: Mapping[str, tuple[str, ...]] = {
+    "0.18.2..": ("think_format_reward",),
+    "0.22.2..": ("get_soft_overlong_punishment",),
+    "0.24.0..": ("accuracy_reward",),
+    "0.26.2..": ("reasoning_accuracy_reward",),
+}
+"""The reward functions that the scripts of GRPO and RLOO know by name: reward_funcs_registry."""
+
+_DTYPES: Mapping[str, str] = {
+    "sft": "..", "dpo": "..", "grpo": "0.26.2..", "rloo": "1.5.1..", "reward": "1.5.1..", "kto": "1.8.0..",
+}  # fmt: skip
+"""The scripts that load the model in the given dtype, with their releases."""
+
+ATTENTIONS = frozenset(
+    "eager sdpa flash_attention_2 flash_attention_3 flex_attention eager_paged sdpa_paged paged_attention".split()
+)
+"""The words of attn_implementation in transformers up to 4.53; a slash makes it the name of a kernel."""
+
+
+def losses(trainer: str, release: str) -> tuple[str, ...]:
+    """The losses that a trainer knows; none where it has no choice."""
+    return words_within(_LOSSES.get(trainer, {}), release)
+
+
+def rewards(release: str) -> tuple[str, ...]:
+    """The reward functions that the scripts of GRPO and RLOO know by name."""
+    return words_within(_REWARDS, release)
+
+
+def loads_dtype(trainer: str, release: str) -> bool:
+    """The trainer's script loads the model in the dtype that the file gives."""
+    return trainer in _DTYPES and within(release, _DTYPES[trainer])
+
+
+@cache
+def trl_limits(release: str) -> Mapping[str, tuple[Limit, ...]]:
+    """The limits of a release, by section of limits.txt."""
+    return limits_of_release("trl", release, declarations("trl").names)
+
+
 def trainer_of(config: str) -> str | None:
     """The trainer with this dataclass."""
     return next((trainer for trainer, name in TRAINERS.items() if name == config), None)
 
 
 _SHARED = ("ModelConfig", "ScriptArguments", "DatasetMixtureConfig")
-_NOT_FOR_CONFIGS = frozenset({"ChatArguments", "DDPOConfig", "AlignPropConfig", "DatasetConfig", "BaseConfig"})
+_NOT_FOR_CONFIGS = frozenset(
+    {"ChatArguments", "DDPOConfig", "AlignPropConfig", "DatasetConfig", "BaseConfig", "VLLMServeArguments"}
+)
 """Tables whose names are never top-level keys of a trainer's file."""
 
 _FOREIGN = frozenset({"base_model"})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from trainlint.findings import Details, Finding, Severity
 from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.transformers.facts import FALSE_WORDS, TABLES, TRUE_WORDS, ArgumentFacts
 from trainlint.programs.transformers.program import (
@@ -25,6 +26,7 @@ from trainlint.programs.transformers.program import (
     views,
 )
 from trainlint.programs.trl.facts import (
+    DIVERGENCE_LOSSES,
     FSDP_PROFILES,
     GOES_WITH,
     PROFILE_PROCESSES,
@@ -39,7 +41,7 @@ from trainlint.programs.trl.facts import (
 from trainlint.programs.trl.starts import COMMAND, MODULE, Start, starts
 from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
-from trainlint.reading.values import UNKNOWN, Field, Known
+from trainlint.reading.values import UNKNOWN, Field, Known, Value
 from trainlint.repository.invocations import names_document, repository_invocations
 from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import declarations
@@ -47,8 +49,12 @@ from trainlint.training.fsdp import FsdpSetup, Training, nothing
 from trainlint.training.limits import Data, data_of
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from trainlint.programs import Surroundings, Views
     from trainlint.training.declarations import Spec
+
+T = TypeVar("T")
 
 EXAMPLE_SCRIPT_KEYS = frozenset(
     """
@@ -77,6 +83,8 @@ class TrlArguments(Arguments):
 
     start: Start | None = None
     trainer: str | None = None
+    shown = False
+    """The trainer follows from a start or from the keys, not from the file's name alone."""
 
     @property
     def is_certain(self) -> bool:
@@ -99,6 +107,16 @@ class TrlArguments(Arguments):
         return key not in ("env", "config") and (shared or how is Unknowns.DROPPED)
 
     @property
+    def is_sure(self) -> bool:
+        """A parser reads the file, and it is that of the trainer."""
+        return self.whole and self.shown
+
+    def told(self, at: Field | Value[T], message: str, **details: Unpack[Details]) -> Finding:
+        """A finding on what the trainer refuses: an error where it is surely this trainer, else a warning."""
+        details["severity"] = None if self.is_sure else Severity.WARNING
+        return at.finding(message, **details)
+
+    @property
     def processes(self) -> int | None:
         """The number of processes, where the command line, or the file for the launcher, tells it."""
         start = self.start
@@ -109,6 +127,15 @@ class TrlArguments(Arguments):
         profile = self.get("accelerate_config")
         stated = self.get("num_processes").integer().known
         return PROFILE_PROCESSES if stated is None and profile.text().is_(*PROFILES) else stated
+
+    @property
+    def losses(self) -> list[Data] | None:
+        """The losses; None where they are not known."""
+        found = self.data("loss_type")
+        if found is UNKNOWN or isinstance(found, Mapping):
+            return None
+        listed: list[Data] = list(found) if isinstance(found, Sequence) and not isinstance(found, str) else [found]
+        return None if UNKNOWN in listed else listed
 
     # what limits look at
 
@@ -121,8 +148,12 @@ class TrlArguments(Arguments):
         derived = _DERIVED.get(name)
         if derived is not None:
             return derived(self)
+        if name.startswith("losses."):
+            return name.partition(".")[2] in self.losses if self.losses is not None else UNKNOWN
         if self.start is not None and name in self.start.given:
             return UNKNOWN
+        if name.partition(".")[0] not in self.facts.fields:
+            return None
         place = self.place(name)
         if place.node is not None:
             found = data_of(place)
@@ -172,7 +203,9 @@ _DERIVED: dict[str, Callable[[TrlArguments], Data]] = {
     "evaluates": _evaluates,
     "zero3": _zero3,
     "streams": _streams,
+    "trainer": lambda arguments: arguments.trainer,
     "scripted": lambda arguments: arguments.start is not None and arguments.start.scripted,
+    "other_losses": lambda arguments: bool(arguments.losses and set(map(str, arguments.losses)) - DIVERGENCE_LOSSES),
 }
 """Names in limits that are no setting."""
 
@@ -292,13 +325,14 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
         """The arguments, how they shard the model, and both together; one alternative for each transformers release."""
         reader = own_reader(surroundings.repository, subject.field.document.path)
         found: list[Views] = []
-        shown = starts(surroundings.repository, subject.field.document, release) or [None]
+        shown: list[Start | None] = [*starts(surroundings.repository, subject.field.document, release)] or [None]
         for transformers, start in product(release_below(subject, surroundings, GOES_WITH[release]), shown):
-            trainer = start.trainer if start else _trainer_by_keys(subject, release) or _trainer(subject)
+            told = start.trainer if start else _trainer_by_keys(subject, release)
+            trainer = told or _trainer(subject)
             known = trl_facts(release, transformers, trainer, start.tables if start else ())
             config = fsdp_config(subject.field, known, surroundings)
             arguments = TrlArguments(subject, known, config, deepspeed_config(subject, surroundings), reader)
-            arguments.start, arguments.trainer = start, trainer
+            arguments.start, arguments.trainer, arguments.shown = start, trainer, told is not None
             launched = [*launches(subject, surroundings), *_started(arguments, surroundings, subject)]
             found.append(list(views(arguments, _training(arguments), launched)))
         return found

@@ -145,7 +145,7 @@ def _script(words: Sequence[Word]) -> tuple[int, str] | None:
 
 def _value(words: Sequence[str], flag: str) -> str:
     """The value of a flag, as a word of its own or after an equals sign."""
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip(words, [*words[1:], ""], strict=False):
         if word == flag:
             return following
         if word.startswith(f"{flag}="):

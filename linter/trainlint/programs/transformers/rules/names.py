@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from trainlint.findings import Finding, Severity, Stage
 from trainlint.programs.transformers.program import Arguments
 from trainlint.reading.scalars import Dialect
-from trainlint.reading.values import Field
 from trainlint.rule import rule
 from trainlint.training.declarations import declarations
 
@@ -16,8 +15,10 @@ from trainlint.training.declarations import declarations
 def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
     """A key is not an argument of this release, but of another one, or almost one of this.
 
-    HfArgumentParser raises ValueError for a key that no dataclass has. TRL's own scripts ignore it without a message,
-    so the setting keeps its default. Scripts add dataclasses of their own: a key that no release knows is only reported
+    HfArgumentParser raises ValueError for a key that no dataclass has. TRL's own scripts ignore it without a message
+    in some releases, so the setting keeps its default: where the repository shows how it starts them, it is an error or
+    a warning as that start decides (up to 0.17 all refuse, later `trl sft`, since 0.29 every `trl` command; the scripts
+    refuse up to 0.21). Scripts add dataclasses of their own: a key that no release knows is otherwise only reported
     when it is within two letters of a known one, never one of the repository's own classes or options, and always as a
     warning. `evaluation_strategy` is `eval_strategy` (the old name ended with 4.50), `overwrite_output_dir` and
     `no_cuda` went in 5.0, `warmup_ratio` in 5.15 (a `warmup_steps` below 1 is a ratio); TRL's `max_seq_length` is
@@ -30,28 +31,32 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
     unknown = [
         entry
         for entry in arguments.field.entries()
-        if entry.name not in arguments.facts.fields and entry.name not in arguments.facts.others
+        if entry.name not in arguments.facts.fields
+        and (entry.name not in arguments.facts.others or arguments.is_refused(entry.name))
     ]
     launch_keys = declarations("accelerate").keys_of_any("config")
     launched = [entry.name for entry in unknown if entry.name in launch_keys]
     for entry in unknown:
-        other = arguments.facts.other_releases(entry.name)
-        if (other is not None or arguments.near_miss(entry.name)) and arguments.reader.defines(entry.name):
+        other, near = arguments.facts.other_releases(entry.name), arguments.near_miss(entry.name)
+        refused, dropped = arguments.is_refused(entry.name), arguments.is_dropped(entry.name)
+        message = f"{entry.name} is not an argument of {arguments.facts.label}"
+        if not refused and (other is not None or near) and arguments.reader.defines(entry.name):
             continue
         if other is not None:
             advice = arguments.facts.renamed(entry.name)
             help = f"{advice} ({other})" if advice else f"remove it: {other}"
-            yield arguments.warned(entry, _no_argument(entry, arguments), help=help, at_key=True)
-        elif near := arguments.near_miss(entry.name):
+        elif near:
             help = f'did you mean "{near}"?'
-            yield arguments.warned(entry, _no_argument(entry, arguments), help=help, at_key=True)
-        elif entry.name in launched and len(launched) > 1:
+        elif entry.name in launched and (refused or dropped or len(launched) > 1):
             help = "move it to the accelerate config: accelerate launch reads it"
-            yield arguments.warned(entry, _no_argument(entry, arguments), help=help, at_key=True)
-
-
-def _no_argument(entry: Field, arguments: Arguments) -> str:
-    return f"{entry.name} is not an argument of {arguments.facts.label}"
+        elif refused or dropped:
+            help = "remove it"
+        else:
+            continue
+        if refused:
+            yield arguments.refused(entry, message, help=help, at_key=True)
+        else:
+            yield arguments.warned(entry, f"{message}, and ignored" if dropped else message, help=help, at_key=True)
 
 
 @rule("FS216", "duplicate-argument", stage=Stage.RUN, severity=Severity.WARNING)

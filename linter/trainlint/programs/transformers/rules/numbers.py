@@ -118,7 +118,8 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
         if arguments.facts.converts:
             if meant is None or folded in ("on", "off"):
                 message = f'{name} must be true or false, not the text "{text}"'
-                yield arguments.warned(field, message, help="write true or false, without quotes")
+                say = arguments.refused if arguments.is_certain else arguments.warned
+                yield say(field, message, help="write true or false, without quotes")
         elif meant != "true":
             yield arguments.warned(
                 field,

@@ -119,7 +119,8 @@ def output_dir_missing(arguments: Arguments) -> Iterator[Finding]:
     """
     argument = arguments.facts.fields.get("output_dir")
     if argument and argument.required and arguments.whole and not arguments.has("output_dir"):
-        yield arguments.warned(
+        say = arguments.refused if arguments.is_certain else arguments.warned
+        yield say(
             arguments.get("output_dir"),
             "output_dir is missing",
             help=f"add output_dir: transformers {arguments.facts.release} has no default for it",
