@@ -11,7 +11,8 @@ from trainlint.engine import lint
 from trainlint.findings import Finding, Severity
 from trainlint.programs.table import PROGRAMS
 from trainlint.programs.transformers.facts import SwitchForm, transformers_facts
-from trainlint.programs.transformers.program import Arguments, ArgumentsFile, FsdpConfig, arguments_in, fsdp_setup
+from trainlint.programs.transformers.fsdp import FsdpConfig, fsdp_setup
+from trainlint.programs.transformers.program import Arguments, ArgumentsFile, arguments_in
 from trainlint.reading.document import documents
 from trainlint.reading.text import Text
 from trainlint.recognise import recognised

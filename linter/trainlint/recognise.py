@@ -3,8 +3,8 @@
 Each program claims a document that looks like a file of its own. A claim is dropped where the document has a key of
 another program or of another tool, is the log of a run, or is composed by Hydra. Of the remaining claims the strongest
 wins (a program's own words, then a combination of keys that only it has, then names that it shares); where two are
-equally strong, nobody owns the document. A document without a claim, or with one of a program that shares its files with
-others, belongs to the program to which a command of the repository passes it. Settings for a file win over all that.
+equally strong, nobody owns the document. A document without a claim, or with one of a program that shares its files,
+belongs to the program to which a command of the repository passes it. Settings for a file win over all that.
 """
 
 from __future__ import annotations

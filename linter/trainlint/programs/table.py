@@ -126,7 +126,7 @@ _TORCHTUNE_RULES = "trainlint.programs.torchtune.rules"
 _FSDP_RULES = "trainlint.training.fsdp_rules"
 _TRANSFORMERS_RULES = tuple(
     f"trainlint.programs.transformers.rules.{module}"
-    for module in ("words", "numbers", "pairs", "names", "sharding", "deepspeed")
+    for module in ("words", "numbers", "pairs", "names", "first_step", "sharding", "deepspeed")
 )
 _ARGUMENT_WORDS = ("_batch_size", "num_train_epochs", "lr_scheduler_type", "save_strategy", "fsdp")
 _ARGUMENTS = (

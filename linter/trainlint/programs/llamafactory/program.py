@@ -18,12 +18,12 @@ from trainlint.programs.llamafactory.facts import (
     argument_facts,
     facts_of,
 )
+from trainlint.programs.transformers.fsdp import fsdp_setup
 from trainlint.programs.transformers.program import (
     Arguments,
     ArgumentsFile,
     deepspeed_config,
     fsdp_config,
-    fsdp_setup,
     launches,
     release_below,
     training,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from trainlint.findings import Details, Finding, Severity
 from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.transformers.facts import FALSE_WORDS, TABLES, TRUE_WORDS, ArgumentFacts
+from trainlint.programs.transformers.json_settings import trouble_of
 from trainlint.programs.transformers.program import (
     Arguments,
     ArgumentsFile,
@@ -331,7 +332,9 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
             trainer = told or _trainer(subject)
             known = trl_facts(release, transformers, trainer, start.tables if start else ())
             config = fsdp_config(subject.field, known, surroundings)
-            arguments = TrlArguments(subject, known, config, deepspeed_config(subject, surroundings), reader)
+            trouble = trouble_of(subject.field.get("deepspeed"), surroundings)
+            deepspeed = deepspeed_config(subject, surroundings)
+            arguments = TrlArguments(subject, known, config, deepspeed, reader, trouble)
             arguments.start, arguments.trainer, arguments.shown = start, trainer, told is not None
             launched = [*launches(subject, surroundings), *_started(arguments, surroundings, subject)]
             found.append(list(views(arguments, _training(arguments), launched)))

@@ -21,13 +21,13 @@ _DEEPSPEED_NUMBERS = {
 _DEEPSPEED_SWITCHES = {"fp16.enabled": "fp16", "bf16.enabled": "bf16"}
 
 
-@rule("FS238", "deepspeed-mismatch", stage=Stage.START)
+@rule("FS238", "deepspeed-mismatch", stage=Stage.PREPARE)
 def deepspeed_mismatch(arguments: Arguments) -> Iterator[Finding]:
     """The DeepSpeed config and the training arguments have different values.
 
     The Trainer fills in each "auto" in the DeepSpeed config and compares the rest with its own arguments, given or
-    default: batch size, accumulation, clipping, the optimizer's settings, fp16 and bf16. A difference raises ValueError
-    when training starts.
+    default: batch size, accumulation, clipping, the optimizer's settings, warm-up and steps, fp16 and bf16. A
+    difference raises ValueError when training starts.
 
     Write "auto" in the DeepSpeed config.
 
@@ -52,6 +52,42 @@ def deepspeed_mismatch(arguments: Arguments) -> Iterator[Finding]:
         ):
             yield _mismatch(arguments, flag, path, name, "true" if on.is_(True) else "false")
 
+    yield from _betas(arguments, deepspeed.at("optimizer", "params", "betas"))
+    yield from _schedule(arguments, deepspeed.at("scheduler", "params"))
+
+
+def _betas(arguments: Arguments, theirs: Field) -> Iterator[Finding]:
+    given = [item.number().known for item in theirs.items()]
+    mine = [_number(arguments, name) for name in ("adam_beta1", "adam_beta2")]
+    if None not in given and None not in mine and theirs.is_sequence and given != mine:
+        name = "adam_beta1" if given[:1] != mine[:1] else "adam_beta2"
+        at = arguments.get(name if arguments.has(name) else "deepspeed")
+        message = f"the betas are {mine[0]:g} and {mine[1]:g}, but the DeepSpeed config has others"
+        related = theirs.relate("the values in the DeepSpeed config")
+        yield arguments.refused(at, message, help='write "auto" in the DeepSpeed config', related=related)
+
+
+def _schedule(arguments: Arguments, params: Field) -> Iterator[Finding]:
+    """The steps of the scheduler, where the arguments give them."""
+    total = arguments.number("max_steps").known
+    warmup, ratio = _number(arguments, "warmup_steps"), _number(arguments, "warmup_ratio") or 0
+    theirs = params.get("warmup_num_steps")
+    mine = warmup if warmup and warmup >= 1 else 0 if warmup == 0 and not ratio else None
+    accepted = (mine,) if mine else (0, 1)
+    if mine is not None and theirs.number().known_and_not_in(accepted):
+        yield _mismatch(arguments, theirs, "scheduler.params.warmup_num_steps", "warmup_steps", f"{mine:g}")
+    steps = params.get("total_num_steps")
+    if total is not None and total > 0 and steps.number().known_and_not_in((total,)):
+        yield _mismatch(arguments, steps, "scheduler.params.total_num_steps", "max_steps", f"{total:g}")
+
+
+def _number(arguments: Arguments, name: str) -> float | None:
+    """A number as given, or its default."""
+    value, default = arguments.number(name), arguments.facts.default(name)
+    if arguments.has(name) or not isinstance(default, (int, float)):
+        return value.known
+    return float(default)
+
 
 def _mismatch(arguments: Arguments, theirs: Field, path: str, name: str, value: str) -> Finding:
     at = arguments.get(name if arguments.has(name) else "deepspeed")
@@ -68,7 +104,8 @@ def deepspeed_excludes(arguments: Arguments) -> Iterator[Finding]:
     """An argument does not work with DeepSpeed.
 
     `save_only_model` with `load_best_model_at_end` raises ValueError, since the best checkpoint could not be loaded; so
-    does `auto_find_batch_size` with ZeRO-3 (up to 4.44 with any DeepSpeed).
+    does `auto_find_batch_size` with ZeRO-3 (up to 4.44 with any DeepSpeed). In 4.57 `optim: adafactor` does not work
+    with an optimizer in the DeepSpeed config, before that the argument `adafactor` does not.
 
     Remove one of them.
 
@@ -81,8 +118,85 @@ def deepspeed_excludes(arguments: Arguments) -> Iterator[Finding]:
     if only.is_(True) and arguments.switch("load_best_model_at_end").is_(True):
         message = "save_only_model does not work with load_best_model_at_end under DeepSpeed"
         yield arguments.refused(only, message, help="remove one of the two")
+    own = arguments.deepspeed.get("optimizer") if arguments.deepspeed else None
+    name = "optim" if arguments.facts.adafactor_excludes_optimizer else "adafactor"
+    adafactor = arguments.get("optim").text().is_("adafactor") if name == "optim" else arguments.is_on("adafactor")
+    if own is not None and own.node is not None and adafactor:
+        message = f"{name} does not work with an optimizer in the DeepSpeed config"
+        help, related = "remove one of the two", own.relate("the optimizer")
+        yield arguments.refused(arguments.own(name), message, help=help, related=related, stage=Stage.PREPARE)
     stage = arguments.deepspeed.at("zero_optimization", "stage").integer() if arguments.deepspeed else None
     if auto.is_(True) and (arguments.facts.no_batch_size_search_with_sharding or (stage is not None and stage.is_(3))):
         yield arguments.refused(
             auto, "auto_find_batch_size does not work with DeepSpeed", help="set the batch size yourself"
         )
+
+
+@rule("FS225", "deepspeed-form", stage=Stage.LOAD)
+def deepspeed_form(arguments: Arguments) -> Iterator[Finding]:
+    """`deepspeed` is not a DeepSpeed config, or one without ZeRO.
+
+    It is the name of a JSON file, the text of a JSON object, or a mapping; anything else is opened as a file and raises
+    TypeError or OSError. A file that is no JSON, or holds no object, raises when TrainingArguments is made, and so does
+    a config without `zero_optimization`.
+
+    Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__; accelerate, HfDeepSpeedConfig and
+    DeepSpeedPlugin.__post_init__.
+    """
+    given, config = arguments.get("deepspeed"), arguments.deepspeed
+    if given.is_sequence or given.number().known or given.boolean().is_(True):
+        message = "deepspeed must name a file or hold a mapping"
+        yield arguments.refused(given, message, help="write the name of a JSON file", at_key=given.is_sequence)
+    elif arguments.trouble:
+        yield arguments.refused(given, f"the DeepSpeed config {arguments.trouble}", help="write one JSON object")
+    elif config is not None and config.is_mapping and config.get("zero_optimization").node is None:
+        message = "the DeepSpeed config has no zero_optimization"
+        help = "add zero_optimization with a stage, such as 2"
+        yield arguments.refused(given, message, help=help, at_key=True)
+
+
+_FILLED = frozenset(
+    """
+    train_micro_batch_size_per_gpu train_batch_size gradient_accumulation_steps gradient_clipping fp16.enabled
+    bf16.enabled optimizer.params.lr optimizer.params.betas optimizer.params.eps optimizer.params.weight_decay
+    scheduler.params.warmup_min_lr scheduler.params.warmup_max_lr scheduler.params.warmup_num_steps
+    scheduler.params.total_num_steps zero_optimization.stage zero_optimization.reduce_bucket_size
+    zero_optimization.stage3_prefetch_bucket_size zero_optimization.stage3_param_persistence_threshold
+    zero_optimization.stage3_gather_16bit_weights_on_model_save zero_optimization.offload_optimizer.device
+    zero_optimization.offload_optimizer.nvme_path zero_optimization.offload_param.device
+    zero_optimization.offload_param.nvme_path
+    """.split()
+)
+_AMP = frozenset({"amp.enabled", "amp.opt_level"})
+
+
+@rule("FS226", "deepspeed-auto", stage=Stage.PREPARE)
+def deepspeed_auto(arguments: Arguments) -> Iterator[Finding]:
+    """The DeepSpeed config has an "auto" that nobody fills in.
+
+    The Trainer and accelerate fill in the batch sizes, accumulation, clipping, precision, the usual settings of
+    optimizer and scheduler, and some of ZeRO; up to 4.57 also those of `amp`. Any other "auto" raises ValueError when
+    the engine is made.
+
+    Write a value.
+
+    Source: transformers 4.33 to 5.24, HfTrainerDeepSpeedConfig; accelerate, DeepSpeedPlugin.fill_match.
+    """
+    if arguments.deepspeed is None:
+        return
+    filled = _FILLED | (_AMP if arguments.facts.fills_amp else frozenset())
+    for path, place in _autos(arguments.deepspeed, ""):
+        if path not in filled:
+            related = arguments.get("deepspeed").relate("this file uses it")
+            message = f'nobody fills in "auto" for {path}'
+            yield arguments.refused(place, message, help="write a value", related=related)
+
+
+def _autos(section: Field, path: str) -> Iterator[tuple[str, Field]]:
+    """The places below a section that hold "auto"."""
+    for entry in section.entries():
+        name = f"{path}.{entry.name}" if path else entry.name
+        if entry.text().is_("auto"):
+            yield name, entry
+        else:
+            yield from _autos(entry, name)

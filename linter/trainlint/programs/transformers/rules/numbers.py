@@ -129,6 +129,10 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
             )
 
 
+_SEEDS = ("seed",)
+"""Integers that numpy is given when the trainer is made."""
+
+
 @rule("FS205", "wrong-number", stage=Stage.START, severity=Severity.WARNING)
 def wrong_number(arguments: Arguments) -> Iterator[Finding]:
     """An argument is a float, boolean, list or mapping where an integer or a number is needed.
@@ -152,7 +156,9 @@ def wrong_number(arguments: Arguments) -> Iterator[Finding]:
                 field, f"{name} must be {_KINDS[kind]}, not a {what}", help="write one value", at_key=True
             )
         elif kind == "int" and isinstance(field.plain, float) and name != "warmup_steps":
-            yield arguments.warned(field, f"{name} must be an integer, not {field.written}", help="write an integer")
+            message = f"{name} must be an integer, not {field.written}"
+            say = arguments.refused if name in _SEEDS else arguments.warned
+            yield say(field, message, help="write an integer")
         elif kind != "bool" and isinstance(field.plain, bool):
             yield arguments.warned(field, f"{name} must be a number, not {field.written}", help="write a number")
 

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
+from trainlint.programs.transformers.facts import ACCUMULATION_SETTINGS
 from trainlint.programs.transformers.program import Arguments
-from trainlint.reading.values import Value
+from trainlint.reading.values import Field, Value
 from trainlint.releases import minor
 from trainlint.rule import rule
 
@@ -110,18 +111,22 @@ def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
 
 @rule("FS211", "output-dir-missing", stage=Stage.START, severity=Severity.WARNING)
 def output_dir_missing(arguments: Arguments) -> Iterator[Finding]:
-    """output_dir is missing.
+    """output_dir is missing or null.
 
     Up to 4.48 TrainingArguments has no default for it, and parse_yaml_file raises TypeError. (A script that also reads
-    its command line may get it there.) From 4.49 on the default is `trainer_output`.
+    its command line may get it there.) A null raises TypeError in the Trainer. From 4.49 on the default is
+    `trainer_output`.
 
     Source: transformers 4.40 to 4.48, TrainingArguments.
     """
     argument = arguments.facts.fields.get("output_dir")
-    if argument and argument.required and arguments.whole and not arguments.has("output_dir"):
+    given = arguments.get("output_dir")
+    if argument and argument.required and arguments.whole and arguments.has("output_dir") and given.is_null:
+        yield arguments.refused(given, "output_dir cannot be null", help="write the name of a folder")
+    elif argument and argument.required and arguments.whole and not arguments.has("output_dir"):
         say = arguments.refused if arguments.is_certain else arguments.warned
         yield say(
-            arguments.get("output_dir"),
+            given,
             "output_dir is missing",
             help=f"add output_dir: transformers {arguments.facts.release} has no default for it",
         )
@@ -133,9 +138,11 @@ def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
 
     `parallelism_config` (since 4.56) must be accelerate's ParallelismConfig; parsers pass a mapping on and
     Accelerator() raises AttributeError. Parallelism in a file belongs in the accelerate config. `accelerator_config` is
-    built from a mapping, and an unknown key raises TypeError; since 4.40 its `num_steps` raises ValueError where
-    `gradient_accumulation_steps` is above 1. 4.38 writes `dispatch_batches` and `split_batches` into that object, which
-    has no items, and raises TypeError unless there is a mapping to write to.
+    built from a mapping or a JSON file, a list raises TypeError, and so does an unknown key; since 4.40 its `num_steps`
+    raises ValueError where `gradient_accumulation_steps` is above 1, and `use_configured_state: true` (since 4.42)
+    where no state was made before. The keys of `gradient_accumulation_kwargs` are checked up to 4.45 and since 5.2.
+    4.38 writes `dispatch_batches` and `split_batches` into that object, which has no items, and raises TypeError unless
+    there is a mapping to write to.
 
     Source: transformers 4.38 to 5.24, Trainer.create_accelerator_and_postprocess; trainer_pt_utils.AcceleratorConfig.
     """
@@ -154,11 +161,32 @@ def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
     if "parallelism_config" in arguments.facts.fields and parallel.is_mapping:
         message = "parallelism_config cannot be a mapping: the Trainer needs an object"
         yield arguments.refused(parallel, message, help="write it in the accelerate config", at_key=True)
+    if accelerator.is_sequence or accelerator.number().known is not None or accelerator.boolean().known is not None:
+        message = "accelerator_config must be a mapping"
+        yield arguments.refused(accelerator, message, help="write its settings below it as keys", at_key=True)
+    yield from _accumulation(arguments, accelerator.get("gradient_accumulation_kwargs"))
+    state = accelerator.get("use_configured_state")
+    if state.boolean().is_(True) and "use_configured_state" in arguments.facts.accelerator_keys:
+        message = "use_configured_state needs a state that the script made before"
+        yield arguments.warned(state, message, help="remove it, or build PartialState before the arguments")
     keys = arguments.facts.accelerator_keys
     for entry in accelerator.entries():
         if entry.name not in keys:
             hint = did_you_mean(entry.name, keys) or f"write {one_of(sorted(keys))}"
             yield arguments.refused(entry, f"accelerator_config has no key {entry.name}", help=hint, at_key=True)
+
+
+def _accumulation(arguments: Arguments, section: Field) -> Iterator[Finding]:
+    if not arguments.facts.accumulation_settings_checked:
+        return
+    if section.is_sequence:
+        message = "gradient_accumulation_kwargs must be a mapping"
+        yield arguments.refused(section, message, help="write its settings below it", at_key=True, stage=Stage.START)
+    for entry in section.entries():
+        if entry.name not in ACCUMULATION_SETTINGS:
+            hint = did_you_mean(entry.name, ACCUMULATION_SETTINGS) or f"write {one_of(sorted(ACCUMULATION_SETTINGS))}"
+            message = f"gradient_accumulation_kwargs has no key {entry.name}"
+            yield arguments.refused(entry, message, help=hint, at_key=True, stage=Stage.START)
 
 
 @rule("FS217", "half-precision-on-cpu", stage=Stage.LOAD)

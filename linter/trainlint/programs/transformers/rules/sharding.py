@@ -12,7 +12,9 @@ from trainlint.programs.transformers.facts import (
     TORCH_DTYPES,
     SwitchForm,
 )
-from trainlint.programs.transformers.program import Arguments, FsdpConfig, is_object_text
+from trainlint.programs.transformers.fsdp import FsdpConfig
+from trainlint.programs.transformers.json_settings import is_object_text
+from trainlint.programs.transformers.program import Arguments
 from trainlint.programs.transformers.rules.words import shown
 from trainlint.reading.values import Value
 from trainlint.releases import minor

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Stage, did_you_mean, one_of, some_of
+from trainlint.programs.transformers.facts import COMPILE_BACKENDS
 from trainlint.programs.transformers.program import Arguments
 from trainlint.reading.values import Field
 from trainlint.rule import rule
@@ -100,3 +101,19 @@ def _reporters(arguments: Arguments) -> Iterator[Finding]:
             hint = "write a list, one name in each item" if "," in item.written else did_you_mean(item.written, names)
             hint = hint or f"write all, none, or names such as {some_of(sorted(arguments.facts.reporters))}"
             yield arguments.refused(item, f"report_to cannot be {shown(item)}", help=hint)
+
+
+@rule("FS224", "unknown-compile-backend", stage=Stage.START)
+def unknown_compile_backend(arguments: Arguments) -> Iterator[Finding]:
+    """torch_compile_backend is not a backend that accelerate knows.
+
+    TrainingArguments puts the word into the environment, and Accelerator() looks it up among its own backends:
+    ValueError. Naming a backend turns compiling on, also without `torch_compile`.
+
+    Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__; accelerate, DynamoBackend.
+    """
+    for name in ("torch_compile_backend", "torchdynamo"):
+        backend = arguments.own(name).text()
+        if backend.known_and(lambda word: word.lower() not in COMPILE_BACKENDS):
+            hint = did_you_mean(str(backend), COMPILE_BACKENDS) or "write for example inductor"
+            yield arguments.refused(backend, f"accelerate has no compile backend {backend}", help=hint)
