@@ -17,7 +17,7 @@ from trials import Case, Expected, Trial, outcomes, read_cases, said
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 FILES = sorted(FIXTURES.glob("*/limits*.yaml"))
 CASES = [case for path in FILES for case in read_cases(path)]
-PROGRAMS = ("axolotl", "llamafactory", "soup")
+PROGRAMS = ("axolotl", "llamafactory", "soup", "trl")
 
 
 @dataclass

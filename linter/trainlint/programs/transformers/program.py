@@ -145,6 +145,14 @@ class Arguments:
         """The parser surely ignores this key, which none of its dataclasses has."""
         return False
 
+    def is_known(self, key: str) -> bool:
+        """What the parser does with this key is known."""
+        return self.is_refused(key) or self.is_dropped(key)
+
+    def raises_on_kind(self, name: str) -> Stage | None:
+        """When it surely raises that a number is of a wrong kind: numpy is given the seed when the trainer is made."""
+        return Stage.START if name == "seed" else None
+
     def refused(
         self,
         at: Field | Value[T],

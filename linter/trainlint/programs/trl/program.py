@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, TypeVar
 
-from trainlint.findings import Details, Finding, Severity
+from trainlint.findings import Details, Finding, Severity, Stage
 from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.transformers.facts import FALSE_WORDS, TABLES, TRUE_WORDS, ArgumentFacts
 from trainlint.programs.transformers.json_settings import trouble_of
@@ -106,6 +106,14 @@ class TrlArguments(Arguments):
         how = self.start.unknowns if self.start and self.whole else Unknowns.UNSURE
         shared = how is Unknowns.SHARED and key in command_keys(self.facts.version)
         return key not in ("env", "config") and (shared or how is Unknowns.DROPPED)
+
+    def raises_on_kind(self, name: str) -> Stage | None:
+        """As in transformers; PEFT makes its matrices with the rank, and the loss is computed with beta."""
+        if name == "lora_r" and self.data("scripted") and self.data("use_peft") is True:
+            return Stage.START
+        if name == "beta" and self.is_sure and self.trainer in ("dpo", "kto", "cpo", "orpo"):
+            return Stage.TRAIN
+        return super().raises_on_kind(name)
 
     @property
     def is_sure(self) -> bool:

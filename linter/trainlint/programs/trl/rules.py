@@ -155,7 +155,7 @@ def model_loading(arguments: TrlArguments) -> Iterator[Finding]:
 
     `dtype` (`torch_dtype` up to 0.26) is looked up in torch, since 0.29 among four words: `bf16` raises. An unknown
     `attn_implementation` raises in transformers up to 4.53 (later releases may find a kernel of that name). The model
-    cannot be in 4 and in 8 bits at once. A LoRA rank must be an integer above 0, and PEFT has six task types.
+    cannot be in 4 and in 8 bits at once. A LoRA rank must be above 0, and PEFT has six task types.
 
     Source: TRL 0.8 to 1.16, ModelConfig, scripts/*.py, trainer/utils.py; transformers, PreTrainedModel.from_pretrained;
     peft, LoraConfig.
@@ -176,9 +176,6 @@ def model_loading(arguments: TrlArguments) -> Iterator[Finding]:
         hint = did_you_mean(str(attention), ATTENTIONS) or f"write {one_of(sorted(ATTENTIONS))}"
         say = arguments.refused if within(arguments.facts.release, "..4.53.3") else arguments.warned
         yield say(attention, f"transformers has no attn_implementation {attention}", help=hint)
-    rank = arguments.get("lora_r")
-    if arguments.data("use_peft") and isinstance(rank.plain, float):
-        yield arguments.refused(rank, f"lora_r must be an integer, not {rank.written}", help="write an integer")
 
 
 _LOADED_DTYPES = ("auto", "bfloat16", "float16", "float32")
@@ -278,14 +275,14 @@ def preference_limits(arguments: TrlArguments) -> Iterator[Finding]:
     number = len(weights) if isinstance(weights, Sequence) and not isinstance(weights, str) else None
     if arguments.trainer == "dpo" and found and number not in (None, len(found)):
         at = arguments.get("loss_weights")
-        message = f"loss_weights has {number} numbers for {len(found)} losses"
+        message = f"loss_weights has {_numbers(number or 0)} for {len(found)} loss{'' if len(found) == 1 else 'es'}"
         yield arguments.told(at, message, help="write one number for each loss", at_key=True, stage=Stage.LOAD)
-    beta = arguments.own("beta")
-    if arguments.trainer in ("dpo", "kto", "cpo", "orpo") and (beta.is_sequence or beta.is_mapping):
-        message = "beta must be a number"
-        yield arguments.told(beta, message, help="write for example beta: 0.1", at_key=True, stage=Stage.TRAIN)
     if arguments.trainer == "cpo" and within(release, "0.17.0..0.27.2"):
         yield from _prompt_length(arguments)
+
+
+def _numbers(count: int) -> str:
+    return f"{count} number{'' if count == 1 else 's'}"
 
 
 def _prompt_length(arguments: TrlArguments) -> Iterator[Finding]:
@@ -435,6 +432,6 @@ def reward_functions(arguments: TrlArguments) -> Iterator[Finding]:
         what = "reward_model_name_or_path" if only_model else "reward_funcs"
         yield arguments.refused(arguments.field, f"{start.trainer} gets no reward", help=f"add {what}")
     elif weights.is_sequence and count and len(weights.items()) != count:
-        message = f"reward_weights has {len(weights.items())} numbers for {count} reward function"
+        message = f"reward_weights has {_numbers(len(weights.items()))} for {count} reward function"
         message += "" if count == 1 else "s"
         yield arguments.refused(weights, message, help="write one number for each", at_key=True)

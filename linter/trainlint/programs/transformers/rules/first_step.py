@@ -131,7 +131,8 @@ def optimizer_settings(arguments: Arguments) -> Iterator[Finding]:
 
     Source: transformers 4.31 to 5.24, Trainer.get_optimizer_cls_and_kwargs; torch.optim.
     """
-    optimizer = arguments.word("optim").known or ""
+    named = arguments.word("optim")
+    optimizer = named.known or ("adamw_torch" if named.absent else "")
     if arguments.deepspeed is not None and arguments.deepspeed.get("optimizer").node is not None:
         return
     rate = arguments.number("learning_rate")

@@ -32,7 +32,7 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
         entry
         for entry in arguments.field.entries()
         if entry.name not in arguments.facts.fields
-        and (entry.name not in arguments.facts.others or arguments.is_refused(entry.name))
+        and (entry.name not in arguments.facts.others or arguments.is_known(entry.name))
     ]
     launch_keys = declarations("accelerate").keys_of_any("config")
     launched = [entry.name for entry in unknown if entry.name in launch_keys]

@@ -129,10 +129,6 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
             )
 
 
-_SEEDS = ("seed",)
-"""Integers that numpy is given when the trainer is made."""
-
-
 @rule("FS205", "wrong-number", stage=Stage.START, severity=Severity.WARNING)
 def wrong_number(arguments: Arguments) -> Iterator[Finding]:
     """An argument is a float, boolean, list or mapping where an integer or a number is needed.
@@ -150,15 +146,14 @@ def wrong_number(arguments: Arguments) -> Iterator[Finding]:
         field = arguments.get(name)
         if kind is None or field.is_absent or field.is_unknown:
             continue
+        stage = arguments.raises_on_kind(name)
+        say = arguments.warned if stage is None else arguments.refused
         if field.is_mapping or field.is_sequence:
-            what = "mapping" if field.is_mapping else "list"
-            yield arguments.warned(
-                field, f"{name} must be {_KINDS[kind]}, not a {what}", help="write one value", at_key=True
-            )
+            message = f"{name} must be {_KINDS[kind]}, not a {'mapping' if field.is_mapping else 'list'}"
+            yield say(field, message, help="write one value", at_key=True, stage=stage)
         elif kind == "int" and isinstance(field.plain, float) and name != "warmup_steps":
             message = f"{name} must be an integer, not {field.written}"
-            say = arguments.refused if name in _SEEDS else arguments.warned
-            yield say(field, message, help="write an integer")
+            yield say(field, message, help="write an integer", stage=stage)
         elif kind != "bool" and isinstance(field.plain, bool):
             yield arguments.warned(field, f"{name} must be a number, not {field.written}", help="write a number")
 
