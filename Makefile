@@ -6,13 +6,19 @@
 # make locks          update .ci/build.txt and .ci/audit.txt
 # make bench          how long one staged file takes
 # make mutate SEED=…  invert 60 random conditions, one at a time, and list those that no test notices
-# make snapshots      update the report beside each bad fixture
-# make limit-cases    update the generated cases of the limits, and list the limits that need one by hand
+# make format         format the code, and fix what ruff can fix
+# make snapshots [RULE=FS101]
+#                     update the report beside each bad fixture, of one rule or of all
+# make limit-cases [PROGRAM=axolotl]
+#                     update the generated cases of the limits, and list the limits that need one by hand
 # make docs           update the snapshots, the rule pages and the outputs in README.md
-# make whats-new      list the releases of the trainers that are newer than those known
+# make whats-new [PROGRAM=axolotl]
+#                     list the releases of the trainers that are newer than those known
 # make facts PROGRAM=axolotl RELEASE=0.22.0 [FROM=FILE DATE=2026-12-24]
 #                     add a release from the registry or a file; without RELEASE, read all known ones again
-# make confirm PROGRAM=axolotl
+# make changes PROGRAM=axolotl [FROM=FILE]
+#                     show what the newest known release changed in the code of the claims that are not confirmed yet
+# make confirm PROGRAM=axolotl [FROM=FILE]
 #                     list the claims about the newest known release that are not confirmed yet
 
 PYTHON ?= python3
@@ -40,7 +46,7 @@ MULTITOOL := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)
 NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export NODE_EXTRA_CA_CERTS
 
-.PHONY: help lint test test-sdist test-minimum-versions hostile bench snapshots limit-cases docs facts confirm whats-new sarif-validator mutate dist audit locks clean
+.PHONY: help lint format test test-sdist test-minimum-versions hostile bench snapshots limit-cases docs facts confirm changes whats-new sarif-validator mutate dist audit locks clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -80,6 +86,10 @@ sarif-validator:
 
 lint: $(INSTALLED)
 	@$(BIN)/trainlint check $(PATHS) || test $$? -eq 1
+
+format: $(DEV)
+	$(BIN)/ruff check --fix --exit-zero --silent .
+	$(BIN)/ruff format .
 
 test: $(DEV) $(WHEELHOUSE) sarif-validator
 	$(BIN)/ruff check .
@@ -134,10 +144,10 @@ mutate: $(DEV)
 	$(BIN)/python tools/mutate.py --seed $(SEED)
 
 snapshots: $(DEV)
-	$(BIN)/python tools/snapshots.py
+	$(BIN)/python tools/snapshots.py $(RULE)
 
 limit-cases: $(DEV)
-	$(BIN)/python tools/limit_cases.py
+	$(BIN)/python tools/limit_cases.py $(PROGRAM)
 
 docs: snapshots
 	$(BIN)/python tools/docs.py
@@ -150,7 +160,10 @@ facts: $(DEV)
 	PYTHONPATH=tools $(BIN)/python -m wheel_facts $(PROGRAM) $(if $(RELEASE),--release $(RELEASE)) $(if $(FROM),--from $(FROM)) $(if $(DATE),--date $(DATE))
 
 confirm: $(DEV)
-	PYTHONPATH=tools $(BIN)/python -m wheel_facts $(PROGRAM) --confirm
+	PYTHONPATH=tools $(BIN)/python -m wheel_facts $(PROGRAM) --confirm $(if $(FROM),--from $(FROM))
+
+changes: $(DEV)
+	@PYTHONPATH=tools $(BIN)/python -m wheel_facts $(PROGRAM) --changes $(if $(FROM),--from $(FROM))
 
 clean:
 	rm -rf $(VENV) .cache build dist

@@ -55,13 +55,16 @@ def texts(folder: Path, source: str = SOURCE) -> dict[str, str]:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_claim_on_the_newest_release_is_confirmed(program: str) -> None:
-    """Rows that are missing, left over or open: `make confirm PROGRAM=…` writes them, people take the `?` away."""
+    """Each claim has a row that somebody confirmed for the newest release."""
     rows = {row.claim: row for row in rows_of(program)}
     newest = declarations(program).newest
     claims = claims_of(program)
-    assert [claim for claim in claims if claim not in rows] == []
-    assert [claim for claim in rows if claim not in claims] == []
-    assert [str(row) for row in rows.values() if row.asked or row.release != newest] == []
+    told = f"run make confirm PROGRAM={program}"
+    assert [claim for claim in claims if claim not in rows] == [], f"{told}: it adds these rows"
+    assert [claim for claim in rows if claim not in claims] == [], f"{told}: it removes these rows"
+    assert [str(row) for row in rows.values() if row.release != newest] == [], f"{told}: it asks {newest}"
+    opened = [str(row) for row in rows.values() if row.asked]
+    assert opened == [], f"read what each row names, and take its ? away in tests/confirmed/{program}.txt"
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

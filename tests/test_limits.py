@@ -10,14 +10,30 @@ from pathlib import Path
 
 import pytest
 
+from limit_cases import ORIGINS
+from trainlint.programs import table
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import Limit, Reading, limits_of
+from trainlint.training.limits import Limit, Reading, limits_of, terms_of
 from trials import Case, Expected, Trial, outcomes, read_cases, said
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 FILES = sorted(FIXTURES.glob("*/limits*.yaml"))
 CASES = [case for path in FILES for case in read_cases(path)]
-PROGRAMS = ("axolotl", "llamafactory", "soup", "trl")
+PROGRAMS = sorted(path.parent.name for path in Path(table.__file__).parent.glob("*/limits.txt"))
+COMPUTED = {
+    "axolotl": {"attention", "packing_attention", "staged_nf4", "fsdp_config.version"},
+    "llamafactory": {"evaluates", "zero3", "image_pixels_swapped", "video_pixels_swapped", "transformers_4_53"},
+    "trl": {
+        *("trainer", "scripted", "evaluates", "streams", "zero3", "other_losses"),
+        *("losses.exo_pair", "losses.aot", "losses.aot_unpaired"),
+    },
+}
+"""Names in conditions for which the program's `data` computes a value."""
+UNDECLARED = {
+    *("inference", "bnb_config_kwargs", "gradient_checkpointing_kwargs"),
+    *("model_init_kwargs", "liger_kernel_config", "dataset_kwargs"),
+}
+"""Settings of Axolotl that no model declares, and mappings that take any key."""
 
 
 @dataclass
@@ -64,12 +80,39 @@ def test_every_limit_has_a_case(program: str) -> None:
     results = [one for rule in dict.fromkeys(case.rule for case in CASES) for one in tried(rule).values()]
     limits = [limit for section in limits_of(program).values() for limit in section]
     shown = {limit for case in results for limit in _shown(case)}
-    assert [f"{limit.since}..{limit.until}: {limit.when}" for limit in limits if limit not in shown] == []
+    without = [f"{limit.since}..{limit.until}: {limit.when}" for limit in limits if limit not in shown]
+    assert without == [], f"run make limit-cases PROGRAM={program}"
     beside = {(one.trial.text, one.trial.targets[0]) for case in results for one in case}
     for limit in limits:
         texts = {one.trial.text for case in results for one in case if limit in one.held}
         for release in _ends(limit, program):
-            assert any((text, f"{program}={release}") in beside for text in texts), (limit, release)
+            assert any((text, f"{program}={release}") in beside for text in texts), (
+                f"no case of {limit.when} is tried in {release}: run make limit-cases PROGRAM={program}"
+            )
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_condition_names_settings(program: str) -> None:
+    """A misspelt name would never hold."""
+    facts = [declarations(name) for name in (program, *(["transformers"] if program == "llamafactory" else []))]
+    declared = {key for known in facts for one in known.tables for key in known.keys_of_any(one)}
+    used = {
+        name
+        for section in limits_of(program).values()
+        for limit in section
+        for term in terms_of(limit.when)
+        for name in term.names
+    }
+    unknown = {
+        name
+        for name in used - COMPUTED.get(program, set())
+        if name.rpartition(".")[2] not in declared and name.partition(".")[0] not in UNDECLARED
+    }
+    assert unknown == set(), f"no release of {program} has these settings"
+
+
+def test_every_program_with_limits_has_an_origin_for_their_cases() -> None:
+    assert sorted(ORIGINS) == PROGRAMS
 
 
 def _shown(case: Sequence[Tried]) -> set[Limit]:

@@ -12,15 +12,12 @@ from pathlib import Path
 import click
 
 from external import DEMO, ROOT, run
-from readme import filled
+from readme import filled, releases
 from trainlint.catalogue import VOCABULARY, all_rules
 from trainlint.cli import check
-from trainlint.programs.kubeflow.facts import release as kubeflow
 from trainlint.programs.table import PROGRAMS
-from trainlint.programs.torchtune import facts as torchtune
 from trainlint.reports import FORMATS
 from trainlint.settings import Settings, read_settings
-from trainlint.training.declarations import declarations
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -37,20 +34,19 @@ def test_outputs_are_real() -> None:
     assert filled(TEXT) == TEXT, "make docs writes them anew"
 
 
-def test_programs_and_releases() -> None:
-    known = {
-        name: {"kubeflow-trainer": tuple(kubeflow.RELEASES), "torchtune": torchtune.RELEASES}.get(name)
-        or declarations(name).names
-        for name in PROGRAMS
-    }
-    table = section("## What it looks at").split("\n### ")[0]
-    rows = re.findall(r"^\| `([\w-]+)` \| (\S+) to (\S+) \|", table, re.MULTILINE)
-    assert sorted(rows) == sorted((name, names[0], names[-1]) for name, names in known.items())
+def test_every_program_is_named() -> None:
+    """In the table that tools/readme.py writes, in the first paragraph and in a description of its rules."""
+    assert releases().keys() == PROGRAMS.keys()
+    rule_sets = section("## What it looks at").partition("\n### ")[2]
+    for text in (TEXT.split("\n\n")[1], rule_sets):
+        words = " ".join(text.lower().split())
+        assert [program.title for program in PROGRAMS.values() if program.title.lower() not in words] == []
 
 
 def test_every_family_is_named() -> None:
     described = section("## What it looks at")
-    assert {rule.code[:2] for rule in all_rules()} - {"TL"} == set(re.findall(r"`([A-Z]{2})`", described))
+    named = set(re.findall(r"`([A-Z]{2})`", described))
+    assert {rule.code[:2] for rule in all_rules()} - {"TL"} == named, "the heading of each rule set names its family"
 
 
 def test_options() -> None:

@@ -17,7 +17,7 @@ from trainlint.releases import (
     within,
     words_within,
 )
-from trainlint.training.declarations import declarations
+from trainlint.training.declarations import DISTRIBUTIONS, declarations
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_behaviour() -> None:
     assert Facts(release="2.0", **behaviour(Facts, "2.0")).new is True
 
 
-@pytest.mark.parametrize("program", ["accelerate", "axolotl", "llamafactory", "soup", "transformers", "trl"])
+@pytest.mark.parametrize("program", DISTRIBUTIONS)
 def test_spans_of_facts_name_known_releases(program: str) -> None:
     """A span that begins or ends with a release which is not known would move when one is added."""
     owner = "transformers" if program in ("trl", "llamafactory") else program

@@ -29,7 +29,7 @@ def test_codes_names_and_families() -> None:
     assert [r.code for r in RULES] == sorted({r.code for r in RULES})
     assert len({r.name for r in RULES}) == len(RULES)
     for known in RULES:
-        assert re.fullmatch(rf"(?:{'|'.join(FAMILIES)})\d{{3}}", known.code)
+        assert re.fullmatch(rf"(?:{'|'.join(FAMILIES)})\d{{3}}", known.code), f"FAMILIES has no family of {known.code}"
         assert re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", known.name)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from trainlint.releases import InForce, ReleaseSpan, version_tuple
 from trainlint.training import declarations as module
-from trainlint.training.declarations import PROGRAMS, Declarations, declarations
+from trainlint.training.declarations import DISTRIBUTIONS, Declarations, declarations
 
 SPAN = {"releases": ["1.0.0", "1.1.0", "1.2.0", "2.0.0"], "run": ["1.0.0", "2.0.0"], "dates": {}}
 
@@ -18,7 +18,7 @@ def facts(**tables: object) -> Declarations:
     return Declarations("program", {**SPAN, "values": {}, "tables": tables})  # type: ignore[dict-item]
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", DISTRIBUTIONS)
 def test_every_table_reads_in_every_release(program: str) -> None:
     known = declarations(program)
     assert list(known.names) == sorted(known.names, key=version_tuple)
@@ -30,7 +30,7 @@ def test_every_table_reads_in_every_release(program: str) -> None:
             assert all(field.types), (table, name)
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", DISTRIBUTIONS)
 def test_no_variants_of_a_name_overlap(program: str) -> None:
     known = declarations(program)
     for histories in (*known._tables.values(), known._values):
@@ -41,7 +41,7 @@ def test_no_variants_of_a_name_overlap(program: str) -> None:
                     assert len(holding) <= 1, (name, release)
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", DISTRIBUTIONS)
 def test_small_enough_to_read_on_each_run(program: str) -> None:
     assert (Path(module.__file__).parent.parent / "programs" / program / f"{program}.json").stat().st_size < 150_000
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import wheel_facts.__main__ as tool
+from trainlint.programs import WheelProgram, table
 from trainlint.releases import ReleaseSpan
-from trainlint.training.declarations import Declarations, declarations
+from trainlint.training.declarations import DISTRIBUTIONS, Declarations, declarations
 from wheel_facts import confirmed
 from wheel_facts.history import History, Json, Release, decode, dumps, encode
 from wheel_facts.package import Package
@@ -109,6 +110,12 @@ class Session:
         return Answer(json.dumps({"files": self.rows}).encode()) if "transformers" in url else Answer(b"", 404)
 
 
+def test_each_program_that_is_a_wheel_has_a_reader_and_its_distribution() -> None:
+    wheels = {name for name, program in table.PROGRAMS.items() if isinstance(program.load(), WheelProgram)}
+    assert wheels == DISTRIBUTIONS.keys(), "DISTRIBUTIONS of training/declarations.py"
+    assert {name: program.distribution for name, program in PROGRAMS.items()} == DISTRIBUTIONS, "wheel_facts/readers"
+
+
 @each_program
 def test_what_is_written_is_read_back_byte_for_byte(name: str) -> None:
     text = tool.facts_file(name).read_text(encoding="utf-8")
@@ -119,7 +126,7 @@ def test_what_is_written_is_read_back_byte_for_byte(name: str) -> None:
 def test_a_release_that_is_added_to_the_others_makes_what_all_together_make(name: str) -> None:
     text = tool.facts_file(name).read_text(encoding="utf-8")
     whole = decode(json.loads(text))
-    for version in (min(whole.releases), max(whole.releases), list(whole.releases)[-1], list(whole.releases)[2]):
+    for version in (min(whole.releases), max(whole.releases), list(whole.releases)[-1], list(whole.releases)[:3][-1]):
         rest = {other: release for other, release in whole.releases.items() if other != version}
         without = decode(encode(History(whole.source, whole.run, whole.dates, rest)))
         without.run = whole.run
@@ -168,6 +175,29 @@ def test_a_release_is_added_from_a_file_without_the_packages_of_the_others(
     assert str(rows["rule FS201"]) in out
 
 
+def test_what_changed_in_the_code_of_open_claims_is_shown(
+    facts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    older = wheel(tmp_path / "cache", f"transformers-{declarations('transformers').newest}-py3-none-any.whl")
+    changed = ARGUMENTS.replace("raise ValueError", "raise TypeError")
+    package = wheel(tmp_path / "from", training_args=changed)
+    run(monkeypatch, "transformers", "--release", "9.1.0", "--from", str(package), "--cache", str(older.parent))
+    capsys.readouterr()
+    run(monkeypatch, "transformers", "--changes", "--from", str(package), "--cache", str(older.parent))
+    shown = capsys.readouterr().out
+    assert "+++ 9.1.0 training_args.py:TrainingArguments.__post_init__" in shown
+    assert "-        raise ValueError\n+        raise TypeError" in shown
+
+
+def test_the_first_release_of_a_program_makes_its_file(
+    facts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (facts / "transformers.json").unlink()
+    package = wheel(tmp_path / "from")
+    run(monkeypatch, "transformers", "--release", "9.1.0", "--from", str(package))
+    assert list(tool.known("transformers").releases) == ["9.1.0"]
+
+
 def test_an_older_release_is_not_asked(facts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = wheel(tmp_path / "from", "transformers-4.1.0-py3-none-any.whl")
     before = confirmed.file_of("transformers").read_bytes()
@@ -181,6 +211,7 @@ def test_an_older_release_is_not_asked(facts: Path, tmp_path: Path, monkeypatch:
     [
         (["--release", "9.2.0"], "the registry has no transformers 9.2.0"),
         ([], "the registry has no transformers 4."),
+        (["--confirm", "--from", "{wheel}"], "is not transformers 5"),
         (["--release", "9.2.0", "--from", "{wheel}"], "is not transformers 9.2.0"),
         (["--release", "9.1.0", "--from", "{undated}"], "has no date"),
         (["--release", "9.1.0", "--from", "{moved}"], "nothing found for TrainingArguments"),

@@ -1,4 +1,8 @@
-"""Writes real output into README.md: a block marked `<!-- output: COMMAND -->` shows the current output of COMMAND."""
+"""Writes into README.md what it shows of trainlint itself.
+
+A block marked `<!-- output: COMMAND -->` shows the current output of COMMAND, the one marked `<!-- programs -->` the
+programs with their known releases.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +13,36 @@ import subprocess
 import sys
 from pathlib import Path
 
+from trainlint.programs.kubeflow.facts import release as kubeflow
+from trainlint.programs.table import PROGRAMS
+from trainlint.programs.torchtune import facts as torchtune
+from trainlint.training.declarations import DISTRIBUTIONS, declarations
+
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 
 _BLOCK = re.compile(r"<!-- output: (?P<command>[^\n]+) -->\n```\n.*?```\n<!-- /output -->", re.DOTALL)
 
 
+_PROGRAMS = re.compile(r"<!-- programs -->\n.*?<!-- /programs -->", re.DOTALL)
+
+
 def filled(text: str) -> str:
     """The text with every marked block updated."""
-    return _BLOCK.sub(_block, text)
+    return _PROGRAMS.sub(lambda _: _programs(), _BLOCK.sub(_block, text))
+
+
+def releases() -> dict[str, tuple[str, ...]]:
+    """The known releases of each program, oldest first."""
+    wheels = {name: declarations(name).names for name in DISTRIBUTIONS}
+    return {"kubeflow-trainer": tuple(kubeflow.RELEASES), "torchtune": torchtune.RELEASES, **wheels}
+
+
+def _programs() -> str:
+    rows = ["| `--target` | releases | how its files are recognised |", "|---|---|---|"]
+    for name, known in sorted(releases().items()):
+        rows.append(f"| `{name}` | {known[0]} to {known[-1]} | {PROGRAMS[name].known_by} |")
+    return "\n".join(["<!-- programs -->", *rows, "<!-- /programs -->"])
 
 
 def _block(match: re.Match[str]) -> str:

@@ -1,16 +1,21 @@
-"""Writes the text report on each bad fixture to a file beside it: `python tools/snapshots.py`."""
+"""Writes the text report on each bad fixture to a file beside it: `python tools/snapshots.py [CODE...]`.
+
+With codes only the fixtures of these rules.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from cases import FIXTURES, ROOT, cases, judged
 
 
-def main() -> int:
+def main(codes: Sequence[str]) -> int:
     """Write the snapshots that differ, remove those without a case, and list both."""
-    bad = cases("bad")
-    for orphan in set(FIXTURES.glob("*/*.out")) - {case.snapshot for case in bad}:
+    codes = codes or [folder.name for folder in FIXTURES.iterdir()]
+    bad = [case for case in cases("bad") if case.code in codes]
+    for orphan in {file for code in codes for file in FIXTURES.glob(f"{code}/*.out")} - {case.snapshot for case in bad}:
         orphan.unlink()
         print(f"removed {orphan.relative_to(ROOT)}")
     for case in bad:
@@ -22,4 +27,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -328,7 +328,8 @@ class Run:
         if target.how is How.NOT_STATED:
             first, last = minor(target.versions[0]), minor(target.versions[-1])
             self._notice(
-                f"no file states the release of {program.title}: checked for {first} to {last}; pin it, or set "
+                f"no file states the release of {program.title}: checked for "
+                f"{last if first == last else f'{first} to {last}'}; pin it, or set "
                 f'{program.name} = "{last}" in [tool.trainlint.targets]'
             )
 

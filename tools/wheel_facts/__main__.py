@@ -4,6 +4,7 @@
     python -m wheel_facts axolotl --release 0.22.0 --from W    the same from a wheel or source distribution
     python -m wheel_facts axolotl                              read each known release again
     python -m wheel_facts axolotl --confirm                    check the claims about the newest known release
+    python -m wheel_facts axolotl --changes                    show what changed in the code of its open claims
     python -m wheel_facts --newer [axolotl ...]                list the releases that are newer than the known ones
 
 Packages are read with `ast`, never imported or built; fetched ones stay in the cache. Where a package is missing or
@@ -14,10 +15,11 @@ cannot be read, nothing is written. For a newest release the claims that it inhe
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +30,7 @@ from wheel_facts.history import History, Release, decode, dumps, encode
 from wheel_facts.package import Package
 from wheel_facts.readers import PROGRAMS, Program
 from wheel_facts.registry import Missing, Registry, in_cache, version_of
+from wheel_facts.source import texts_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM_FOLDERS = ROOT / "linter" / "trainlint" / "programs"
@@ -85,8 +88,9 @@ def read(program: Program, version: str, packages: Packages) -> tuple[str, Relea
 
 
 def known(name: str) -> History:
-    """The content of a program's facts file."""
-    return decode(json.loads(facts_file(name).read_text(encoding="utf-8")))
+    """The content of a program's facts file; nothing where there is none yet."""
+    file = facts_file(name)
+    return decode(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else History("", [], {}, {})
 
 
 def facts_file(name: str) -> Path:
@@ -120,6 +124,17 @@ def confirm(name: str, release: str, packages: Packages) -> None:
         print(f"    {row}")
 
 
+def changes(name: str, packages: Packages) -> Iterator[str]:
+    """What the newest release changed in the code of the open claims, as a diff; raises Missing."""
+    program = PROGRAMS[name]
+    older, newest = list(known(name).releases)[-2:]
+    before = texts_of(Package(Packages(packages.cache).package(program, older), program.package), program.behaviour)
+    after = texts_of(Package(packages.package(program, newest), program.package), program.behaviour)
+    for place in dict.fromkeys(place for row in confirmed.rows_of(name) if row.asked for place in row.places):
+        old, new = (texts.get(place, "").splitlines() for texts in (before, after))
+        yield from difflib.unified_diff(old, new, f"{older} {place}", f"{newest} {place}", lineterm="")
+
+
 def main() -> None:
     """Write the facts of the program that is named, or list what is newer."""
     parser = argparse.ArgumentParser(
@@ -127,6 +142,7 @@ def main() -> None:
     )
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=", ".join(PROGRAMS))
     parser.add_argument("--confirm", action="store_true", help="check the claims about the newest known release")
+    parser.add_argument("--changes", action="store_true", help="show what changed in the code of the open claims")
     parser.add_argument("--newer", action="store_true", help="list the releases that are newer than the known ones")
     parser.add_argument("--release", action="append", default=[], help="a release to add, or to read again")
     parser.add_argument("--from", dest="file", type=Path, help="its wheel or source distribution")
@@ -136,13 +152,20 @@ def main() -> None:
     programs = options.programs or list(PROGRAMS)
     if unknown := sorted(set(programs) - PROGRAMS.keys()):
         parser.error(f"unknown program {', '.join(unknown)}; known: {', '.join(PROGRAMS)}")
-    if (options.release and len(programs) > 1) or ((options.file or options.date) and len(options.release) != 1):
-        parser.error("--release is for one program, --from and --date are for one release")
+    asking = options.confirm or options.changes
+    if (options.release or (asking and options.file)) and len(programs) > 1:
+        parser.error("--release and --from are for one program")
+    if (options.file or options.date) and len(options.release) != 1 and not asking:
+        parser.error("--from and --date are for one release")
     packages = Packages(options.cache, options.file, options.date)
     try:
         if options.newer:
             for name in programs:
                 print(f"{name} {max(known(name).releases, key=Version)}:", *newer(name, packages.asked()))
+            return
+        if options.changes:
+            for name in programs:
+                print(*changes(name, packages), sep="\n")
             return
         texts: dict[str, str] = {}
         if not options.confirm:

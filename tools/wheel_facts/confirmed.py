@@ -9,9 +9,10 @@ The columns are the release for which the claim was confirmed, a digest of the c
 that code (`-` where it is not known), and the claim: the condition of a limit, `fact` and a name, or `rule` and a code.
 When a release is added, `ask` confirms the rows whose code is unchanged. The others get the new release with a question
 mark (`?0.22.0`): read the function or run the release, then remove the mark; a test lists the rows that still have one.
-Places are found by the words of a condition or of a rule's source, and may be corrected by hand; those of facts are
-written by hand. The place `tables` means that a claim depends on the facts file only, or on no code of the package, so
-there is nothing to confirm.
+
+Places are found by the words of a condition or of a rule's source, and may be corrected by hand: the next run computes
+the digest of the new place. Those of facts are written by hand. The place `tables` means that a claim depends on the
+facts file only, or on no code of the package, so there is nothing to confirm.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from wheel_facts.source import texts_of
 FOLDER = Path(__file__).resolve().parents[2] / "tests" / "confirmed"
 UNKNOWN = "-"
 TABLES = "tables"
+MOST = 6
+"""The number of functions that a limit may depend on."""
 
 Texts = Mapping[str, str]
 """The code that claims depend on, by place: functions, methods, classes (`module.py:Class.name`), whole modules."""
@@ -102,12 +105,16 @@ def words_of(when: str) -> Iterator[str]:
 
 
 def places_of(words: frozenset[str], texts: Texts) -> tuple[str, ...]:
-    """The functions with a `raise` that contain most of the words; rare words count more, and ties are all kept."""
+    """The functions with a `raise` that contain most of the words; rare words count more.
+
+    All of a tie are kept; none where it is so large that no word can be a telling one.
+    """
     raising = {place: text for place, text in texts.items() if _is_function(text) and re.search(r"\braise\b", text)}
     having = {word: {place for place, text in raising.items() if _mentions(text, word)} for word in words}
     weights = {place: sum(1 / len(having[w]) for w in sorted(words) if place in having[w]) for place in raising}
     best = max(weights.values(), default=0)
-    return tuple(place for place, weight in weights.items() if weight == best) if best else ()
+    found = tuple(place for place, weight in weights.items() if weight == best) if best else ()
+    return found if len(found) <= MOST else ()
 
 
 def named_in(source: str, texts: Texts) -> tuple[str, ...]:

@@ -15,18 +15,9 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-COMPANIONS = (
-    "accelerate",
-    "axolotl",
-    "deepspeed",
-    "llamafactory",
-    "peft",
-    "soup-cli",
-    "torch",
-    "torchtune",
-    "transformers",
-    "trl",
-)
+from trainlint.training.declarations import DISTRIBUTIONS
+
+COMPANIONS = frozenset({*DISTRIBUTIONS.values(), "deepspeed", "peft", "torch", "torchtune"})
 """The distributions whose mutual requirements are recorded."""
 
 MACHINE = {

@@ -221,7 +221,7 @@ PROGRAMS: dict[str, Program] = {
             (*_TRANSFORMERS_RULES, "trainlint.programs.trl.rules", _FSDP_RULES),
             _ARGUMENT_WORDS,
             _ARGUMENTS,
-            "the same, with a model and a dataset, or with arguments that only TRL has",
+            "names of training arguments, with a model and a dataset or with names that only TRL has",
             keys=frozenset({"model_name_or_path"}),
             strength=1,
             several_readers=True,

@@ -39,7 +39,15 @@ if TYPE_CHECKING:
     Variant: TypeAlias = dict[str, Json]
     History: TypeAlias = Variant | list[Variant]
 
-PROGRAMS = ("accelerate", "axolotl", "llamafactory", "soup", "transformers", "trl")
+DISTRIBUTIONS = {
+    "accelerate": "accelerate",
+    "axolotl": "axolotl",
+    "llamafactory": "llamafactory",
+    "soup": "soup-cli",
+    "transformers": "transformers",
+    "trl": "trl",
+}
+"""The programs that are released as wheels, with the names of their distributions."""
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,9 @@ class Limit:
 
     def applies_to(self, release: str, order: Sequence[str]) -> bool:
         """The limit is one of this release; `order` has the known releases, oldest first."""
+        unknown = {self.since, self.until} - {"", *order}
+        if unknown:
+            raise ValueError(f"the limit on {self.when} names {min(unknown)}, which is not a known release")
         index = order.index(release)
         return (not self.since or order.index(self.since) <= index) and (
             not self.until or index <= order.index(self.until)

@@ -11,7 +11,7 @@ from trainlint.releases import version_tuple
 from trainlint.repository.stated import Stated, Statements, allows, statements_in
 from trainlint.repository.statements import Kind
 from trainlint.targets import How, Target
-from trainlint.training.declarations import declarations
+from trainlint.training.declarations import DISTRIBUTIONS, declarations
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 RECENT = timedelta(days=730)
 """Where nothing is stated, a file may be for any known release of this time before the newest."""
-DISTRIBUTIONS = {"soup": "soup-cli"}
-"""Programs whose package has a different name."""
-PROGRAMS = ("accelerate", "axolotl", "llamafactory", "soup", "transformers", "trl")
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ class KnownReleases:
 def known_releases(program: str) -> KnownReleases:
     """The known releases of a program that is released as a wheel."""
     found = declarations(program)
-    return KnownReleases(DISTRIBUTIONS.get(program, program), found.names, found.dates, found.bounds)
+    return KnownReleases(DISTRIBUTIONS[program], found.names, found.dates, found.bounds)
 
 
 def target(repository: Repository, near: str, known: KnownReleases) -> Target:
@@ -96,7 +93,7 @@ def _bounds_from_dependants(statements: Statements, near: str, package: str) -> 
     """The versions of this package that programs with a stated release require."""
     from packaging.specifiers import SpecifierSet
 
-    for program in PROGRAMS:
+    for program in DISTRIBUTIONS:
         other = known_releases(program)
         if other.package == package:
             continue

@@ -18,17 +18,9 @@ from trainlint.programs.llamafactory.facts import (
     argument_facts,
     facts_of,
 )
-from trainlint.programs.transformers.fsdp import fsdp_setup
-from trainlint.programs.transformers.program import (
-    Arguments,
-    ArgumentsFile,
-    deepspeed_config,
-    fsdp_config,
-    launches,
-    release_below,
-    training,
-    views,
-)
+from trainlint.programs.transformers.arguments import Arguments, ArgumentsFile
+from trainlint.programs.transformers.program import deepspeed_config, fsdp_config, launches, release_below, views
+from trainlint.programs.transformers.setup import fsdp_setup, training
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Field, Value

@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.findings import Details, Finding, Severity, Stage
 from trainlint.programs import FileReader, WheelProgram
+from trainlint.programs.transformers.arguments import Arguments, ArgumentsFile, arguments_in
 from trainlint.programs.transformers.facts import FALSE_WORDS, TABLES, TRUE_WORDS, ArgumentFacts
 from trainlint.programs.transformers.json_settings import trouble_of
 from trainlint.programs.transformers.program import (
-    Arguments,
-    ArgumentsFile,
-    arguments_in,
     deepspeed_config,
     flag_names,
     fsdp_config,
     launches,
     release_below,
-    training,
     views,
 )
+from trainlint.programs.transformers.setup import training
 from trainlint.programs.trl.facts import (
     DIVERGENCE_LOSSES,
     FSDP_PROFILES,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Stage, did_you_mean, one_of
-from trainlint.programs.transformers.program import Arguments
+from trainlint.programs.transformers.arguments import Arguments
 from trainlint.programs.transformers.rules.words import shown
 from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.reading.values import Field

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage
-from trainlint.programs.transformers.program import Arguments
+from trainlint.programs.transformers.arguments import Arguments
 from trainlint.reading.scalars import Dialect
 from trainlint.rule import rule
 from trainlint.training.declarations import declarations

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Mapping
 
 from trainlint.findings import Finding, Severity, Stage
+from trainlint.programs.transformers.arguments import Arguments
 from trainlint.programs.transformers.facts import (
     FALSE_WORDS,
     TRUE_WORDS,
     ArgumentFacts,
 )
-from trainlint.programs.transformers.program import Arguments
 from trainlint.programs.transformers.rules.words import shown
 from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.releases import names_within

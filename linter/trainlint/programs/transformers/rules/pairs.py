@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
+from trainlint.programs.transformers.arguments import Arguments
 from trainlint.programs.transformers.facts import ACCUMULATION_SETTINGS
-from trainlint.programs.transformers.program import Arguments
 from trainlint.reading.values import Field, Value
 from trainlint.releases import minor
 from trainlint.rule import rule

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
+from trainlint.programs.transformers.arguments import Arguments
 from trainlint.programs.transformers.facts import (
     FALSE_WORDS,
     FSDP2_OPTIONS,
@@ -14,7 +15,6 @@ from trainlint.programs.transformers.facts import (
 )
 from trainlint.programs.transformers.fsdp import FsdpConfig
 from trainlint.programs.transformers.json_settings import is_object_text
-from trainlint.programs.transformers.program import Arguments
 from trainlint.programs.transformers.rules.words import shown
 from trainlint.reading.values import Value
 from trainlint.releases import minor

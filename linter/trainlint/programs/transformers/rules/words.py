@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Stage, did_you_mean, one_of, some_of
+from trainlint.programs.transformers.arguments import Arguments
 from trainlint.programs.transformers.facts import COMPILE_BACKENDS
-from trainlint.programs.transformers.program import Arguments
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 
