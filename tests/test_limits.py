@@ -94,7 +94,7 @@ def test_every_limit_has_a_case(program: str) -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_condition_names_settings(program: str) -> None:
     """A misspelt name would never hold."""
-    facts = [declarations(name) for name in (program, *(["transformers"] if program == "llamafactory" else []))]
+    facts = [declarations(name) for name in (program, *(["transformers"] if program in ("llamafactory", "trl") else []))]
     declared = {key for known in facts for one in known.tables for key in known.keys_of_any(one)}
     used = {
         name
