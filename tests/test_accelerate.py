@@ -9,17 +9,9 @@ import pytest
 from surroundings import surroundings
 from trainlint.engine import lint
 from trainlint.findings import Severity
+from trainlint.programs.accelerate.config import AccelerateConfig, ListedConfig, python_text, switch, truthy
 from trainlint.programs.accelerate.facts import accelerate_facts
-from trainlint.programs.accelerate.program import (
-    PROGRAM,
-    AccelerateConfig,
-    ListedConfig,
-    fsdp_setup,
-    launched_setups,
-    python_text,
-    switch,
-    truthy,
-)
+from trainlint.programs.accelerate.program import PROGRAM, fsdp_setup, launched_setups
 from trainlint.reading.document import documents
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.text import Text

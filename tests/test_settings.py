@@ -127,7 +127,7 @@ def test_options_go_before_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    "option", ["kubeflow-trainer", "kubeflow-trainer=", "kubeflow-trainer=x", "=2", "kubernetes=1.30", "trainer=2.3"]
+    "option", ["kubeflow-trainer", "kubeflow-trainer=", "kubeflow-trainer=x", "=2", "torchrun=2.9", "trainer=2.3"]
 )
 def test_bad_targets(option: str) -> None:
     with pytest.raises(TargetError):

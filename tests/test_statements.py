@@ -17,7 +17,7 @@ from trainlint.repository.statements import Form, Kind, Statement, form_of, stat
 from trainlint.repository.statements.page import Broken
 
 ALL = (
-    "accelerate axolotl kubeflow kubeflow-trainer kubeflow-trainer-api llamafactory soup-cli torch torchtune"
+    "accelerate axolotl kubeflow kubeflow-trainer kubeflow-trainer-api kubernetes llamafactory soup-cli torch torchtune"
     " transformers trl".split()
 )
 CASES = [

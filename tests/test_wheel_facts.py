@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import pytest
 
 from trainlint.releases import InForce, ReleaseSpan, version_tuple
-from trainlint.training import declarations as module
-from trainlint.training.declarations import DISTRIBUTIONS, Declarations, declarations
+from trainlint.training.declarations import DISTRIBUTIONS, LIBRARIES, Declarations, declarations, facts_file
 
 SPAN = {"releases": ["1.0.0", "1.1.0", "1.2.0", "2.0.0"], "run": ["1.0.0", "2.0.0"], "dates": {}}
 
@@ -18,7 +16,7 @@ def facts(**tables: object) -> Declarations:
     return Declarations("program", {**SPAN, "values": {}, "tables": tables})  # type: ignore[dict-item]
 
 
-@pytest.mark.parametrize("program", DISTRIBUTIONS)
+@pytest.mark.parametrize("program", [*DISTRIBUTIONS, *LIBRARIES])
 def test_every_table_reads_in_every_release(program: str) -> None:
     known = declarations(program)
     assert list(known.names) == sorted(known.names, key=version_tuple)
@@ -30,7 +28,7 @@ def test_every_table_reads_in_every_release(program: str) -> None:
             assert all(field.types), (table, name)
 
 
-@pytest.mark.parametrize("program", DISTRIBUTIONS)
+@pytest.mark.parametrize("program", [*DISTRIBUTIONS, *LIBRARIES])
 def test_no_variants_of_a_name_overlap(program: str) -> None:
     known = declarations(program)
     for histories in (*known._tables.values(), known._values):
@@ -41,9 +39,9 @@ def test_no_variants_of_a_name_overlap(program: str) -> None:
                     assert len(holding) <= 1, (name, release)
 
 
-@pytest.mark.parametrize("program", DISTRIBUTIONS)
+@pytest.mark.parametrize("program", [*DISTRIBUTIONS, *LIBRARIES])
 def test_small_enough_to_read_on_each_run(program: str) -> None:
-    assert (Path(module.__file__).parent.parent / "programs" / program / f"{program}.json").stat().st_size < 150_000
+    assert facts_file(program).stat().st_size < 150_000
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from trainlint.findings import nearest
-from trainlint.programs.table import PROGRAMS, VERDICT_ONLY
+from trainlint.programs.table import PROGRAMS, TARGETS, VERDICT_ONLY
 from trainlint.rule import Rule, rules_of
 from trainlint.settings import Vocabulary
 from trainlint.targets import Target
@@ -54,8 +54,8 @@ def selector_problem(word: str) -> str:
 
 def parse_target(option: str) -> dict[str, Target]:
     """`PROGRAM=VERSION[,VERSION…]` as a target. Raises TargetError."""
-    return _parse_target(option, PROGRAMS, VERDICT_ONLY)
+    return _parse_target(option, TARGETS, VERDICT_ONLY)
 
 
-VOCABULARY = Vocabulary(PROGRAMS, VERDICT_ONLY, selector_problem)
+VOCABULARY = Vocabulary(PROGRAMS, TARGETS, VERDICT_ONLY, selector_problem)
 """The names of programs and rules, for settings."""

@@ -13,10 +13,10 @@ from trainlint.catalogue import OWN_RULES, VOCABULARY, all_rules, find_rule, nea
 from trainlint.findings import Finding, Severity
 from trainlint.fingerprints import document_name, fingerprinted
 from trainlint.programs import Subject, Surroundings, Views
-from trainlint.programs.table import PROGRAMS, Program
+from trainlint.programs.table import PROGRAMS, VERDICTS, Program
 from trainlint.reading.text import Text
 from trainlint.recognise import Recogniser, is_templated, marks, owner_of_broken, programs_of
-from trainlint.releases import minor
+from trainlint.releases import minor, speaking_for
 from trainlint.report import FileCounts, Report
 from trainlint.repository.bounds import PathError
 from trainlint.repository.discover import (
@@ -29,11 +29,12 @@ from trainlint.repository.discover import (
     workspace_of,
 )
 from trainlint.repository.files import Repository, Source, display_path
+from trainlint.repository.stated import statements_in
 from trainlint.rule import Rule, rules_of, selected
 from trainlint.settings import Overrides, Settings, SettingsError, read_settings
 from trainlint.suppressions import Suppressed
 from trainlint.targets import How, Target
-from trainlint.weighing import chosen, differing, meant
+from trainlint.weighing import chosen, differing, meant, within
 
 if TYPE_CHECKING:
     from trainlint.releases import InForce
@@ -71,6 +72,20 @@ class Workspace:
         """The releases that a subject may be for."""
         named = self._named_target(program.name, subject.field.document.path)
         return named or program.load().default_target(subject, self.surroundings)
+
+    def verdict_target(self, program: str, subject: Subject) -> Target:
+        """The releases of a program that gives verdicts on the subject's files, such as the cluster's API server."""
+        path, verdict = subject.field.document.path, VERDICTS[program]
+        named = self._named_target(program, path)
+        if named is not None:
+            return named
+        stated = statements_in(self.repository).stated(path, program)
+        if stated.how is How.STATED:
+            return Target(stated.versions, stated.origin, How.STATED)
+        allowed = tuple(release for release in verdict.releases if stated.allows(release))
+        if stated.how is How.RANGE and allowed:
+            return Target(allowed, stated.origin, How.RANGE)
+        return Target(verdict.usual, "default", How.NOT_STATED)
 
     def _named_target(self, program: str, path: str) -> Target | None:
         return self.settings.targets_of(path).get(program)
@@ -314,7 +329,23 @@ class Run:
             unknown = target.how is How.UNKNOWN
             found = list(meant(target.versions, judge, all_must_agree=unknown, ordinary_elsewhere=ordinary))
         at = "" if target.how is How.NOT_STATED else target.origin
-        yield from (replace(finding, stated=target.how.value, stated_at=at) for finding in found)
+        for finding in found:
+            kept = self._within(workspace, subject, finding)
+            if kept is not None:
+                yield replace(kept, stated=target.how.value, stated_at=at)
+
+    def _within(self, workspace: Workspace, subject: Subject, finding: Finding) -> Finding | None:
+        """The finding, as far as it holds in the releases of the program that gives the verdict."""
+        if not finding.within:
+            return finding
+        verdict = VERDICTS[finding.program]
+        target = workspace.verdict_target(finding.program, subject)
+        known = [speaking_for(verdict.title, verdict.releases, version) for version in target.versions]
+        for in_force in known:
+            if in_force.notice:
+                self._notice(in_force.notice)
+        releases = list(dict.fromkeys(release for in_force in known for release in in_force.releases))
+        return within(finding, releases, target.how)
 
     def _note_target(self, program: Program, target: Target) -> None:
         known = self._targets.get(program.name)

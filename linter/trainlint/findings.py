@@ -113,6 +113,8 @@ class Finding:
     """The releases in words, if the list would be too long: `since 0.20.0`, `0.16.0 to 1.16.0`."""
     refused_by_some: bool = False
     """It is an error in the named releases, and only a warning because the file may be for one that accepts it."""
+    within: str = ""
+    """The releases of a program that only gives verdicts (Kubernetes) in which this holds, as a span; empty for all."""
     stated: str = ""
     """How the release is known: `chosen`, `stated`, `range`, `unknown` or `not stated`."""
     stated_at: str = ""
@@ -162,6 +164,7 @@ class Details(TypedDict, total=False):
     help: str
     severity: Severity | None
     stage: Stage | None
+    within: str | None
     field: str | None
     program: str
     related: tuple[Related, ...]

@@ -45,9 +45,11 @@ class ReleaseSpan:
     @property
     def words(self) -> str:
         """The span in a message: `since 1.6.0`, `1.4.0 to 1.6.0`, `until 1.12.0`."""
+        if self.since and self.since == self.until:
+            return self.since
         if self.since and self.until:
             return f"{self.since} to {self.until}"
-        return f"since {self.since}" if self.since else f"until {self.until}"
+        return f"since {self.since}" if self.since else f"until {self.until}" if self.until else ""
 
 
 @cache

@@ -107,8 +107,10 @@ class Vocabulary:
     """The names that settings may use."""
 
     programs: Collection[str]
+    targets: Collection[str]
+    """The programs that a target may name."""
     verdict_only: Mapping[str, str]
-    """Names without a target of their own, with the program whose target counts."""
+    """Programs that only give verdicts, with the program whose files they are about."""
     selector_problem: Callable[[str], str]
     """What is wrong with a rule selector; empty when nothing is."""
 
@@ -186,7 +188,7 @@ class _Reader:
                 raise self._error(program, f"the target of {program} must be a string or a list of strings")
             try:
                 option = f"{program}={','.join(listed)}"
-                targets.update(parse_target(option, self.known.programs, self.known.verdict_only, self.file.name))
+                targets.update(parse_target(option, self.known.targets, self.known.verdict_only, self.file.name))
             except TargetError as error:
                 raise self._error(program, str(error)) from None
         return targets

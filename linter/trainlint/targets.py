@@ -63,14 +63,15 @@ def parse_target(
 ) -> dict[str, Target]:
     """`PROGRAM=VERSION[,VERSION…]` as a target.
 
-    `verdict_only` are names without a target of their own, with the program whose target counts. Raises TargetError for
-    an unknown program or an invalid version.
+    `programs` may have a target; `verdict_only` are programs that give verdicts on the files of another one, with that
+    one, whose target counts unless they may have one too. Raises TargetError for an unknown program or an invalid
+    version.
     """
     program, equals, listed = option.partition("=")
     versions = [version.strip().lstrip("v") for version in listed.split(",") if version.strip()]
     if not equals or not versions:
         raise TargetError(f"{option!r} is not a target: write PROGRAM=VERSION, such as kubeflow-trainer=2.3")
-    if program in verdict_only:
+    if program in verdict_only and program not in programs:
         raise TargetError(f"{program} has no target of its own: name that of {verdict_only[program]}")
     if program not in programs:
         hint = did_you_mean(program, programs)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from trainlint.findings import Finding, Severity, Span
+from trainlint.releases import within as in_span
+from trainlint.targets import How
 
 Place = tuple[str, Span]
 """A rule and the place of its finding; findings of two releases with the same place are one."""
@@ -62,6 +64,21 @@ def differing(verdicts: Sequence[tuple[str, list[Finding]]]) -> Iterator[Finding
     for finding in chosen(verdicts):
         alone = len(finding.program_versions) < len(verdicts)
         yield _weakened(finding) if alone else finding
+
+
+def within(finding: Finding, releases: Sequence[str], how: How) -> Finding | None:
+    """What is left of a finding that holds in some releases of the program which gives the verdict.
+
+    `releases` are those that may run, `how` is how they are known. None if it holds in none of them, or if they are
+    neither chosen nor stated and it is a warning of what no release refuses.
+    """
+    agreeing = [release for release in releases if in_span(release, finding.within)]
+    if len(agreeing) == len(releases) or (agreeing and how is How.CHOSEN):
+        return finding if agreeing else None
+    refused = finding.level is Severity.ERROR or finding.refused_by_some
+    if not agreeing or (how is not How.STATED and not refused):
+        return None
+    return _weakened(finding)
 
 
 def _weakened(finding: Finding) -> Finding:

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
+from trainlint.training.declarations import facts_file as facts_file
 from wheel_facts import confirmed
 from wheel_facts.history import History, Release, decode, dumps, encode
 from wheel_facts.package import Package
@@ -33,7 +34,6 @@ from wheel_facts.registry import Missing, Registry, in_cache, version_of
 from wheel_facts.source import texts_of
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM_FOLDERS = ROOT / "linter" / "trainlint" / "programs"
 
 
 class Unreadable(Exception):
@@ -91,11 +91,6 @@ def known(name: str) -> History:
     """The content of a program's facts file; nothing where there is none yet."""
     file = facts_file(name)
     return decode(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else History("", [], {}, {})
-
-
-def facts_file(name: str) -> Path:
-    """The facts file of a program."""
-    return PROGRAM_FOLDERS / name / f"{name}.json"
 
 
 def newer(name: str, registry: Registry) -> list[str]:

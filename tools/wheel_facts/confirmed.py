@@ -28,6 +28,7 @@ from pathlib import Path
 from trainlint.programs.table import PROGRAMS
 from trainlint.releases import behaviour_spans
 from trainlint.rule import Rule, rules_of
+from trainlint.training.declarations import LIBRARIES
 from trainlint.training.limits import Limit, limits_of
 from wheel_facts.package import Package
 from wheel_facts.source import texts_of
@@ -63,13 +64,15 @@ def claims_of(program: str) -> dict[str, Finder]:
     """The claims about a program, each with the finder of its places."""
     own = Path(__file__).resolve().parents[2] / "linter" / "trainlint" / "programs" / program / "limits.txt"
     limits = [limit for some in limits_of(program).values() for limit in some] if own.exists() else []
-    facts = import_module(f"trainlint.programs.{program}.facts")
+    library = program in LIBRARIES
+    facts = import_module(f"trainlint.training.{program}" if library else f"trainlint.programs.{program}.facts")
+    rules = [f"trainlint.training.{program}_rules"] if library else PROGRAMS[program].rules
     kinds = [kind for kind in vars(facts).values() if isinstance(kind, type) and kind.__module__ == facts.__name__]
     spans = {name: text for kind in kinds if is_dataclass(kind) for name, text in behaviour_spans(kind).items()}
     return {
         **dict(limit_claims(limits)),
         **{f"fact {name}": nowhere for name, text in spans.items() if text.endswith("..")},
-        **dict(rule_claims(program, rules_of(PROGRAMS[program].rules))),
+        **dict(rule_claims(program, rules_of(rules))),
     }
 
 
@@ -90,7 +93,8 @@ def rule_claims(program: str, rules: Iterable[Rule]) -> Iterator[tuple[str, Find
     """The program's own rules, and those whose source names the program."""
     for rule in rules:
         source = " ".join(rule.documentation.rpartition("Source:")[2].split())
-        parts = [part for part in source.split(";") if PROGRAMS[program].title.lower() in part.lower()]
+        title = PROGRAMS[program].title if program in PROGRAMS else program
+        parts = [part for part in source.split(";") if title.lower() in part.lower()]
         own = f".programs.{program}." in rule.check.__module__
         if own or parts:
             yield f"rule {rule.code}", partial(named_in, source if own else ";".join(parts))

@@ -15,9 +15,9 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from trainlint.training.declarations import DISTRIBUTIONS
+from trainlint.training.declarations import DISTRIBUTIONS, LIBRARIES
 
-COMPANIONS = frozenset({*DISTRIBUTIONS.values(), "deepspeed", "peft", "torch", "torchtune"})
+COMPANIONS = frozenset({*DISTRIBUTIONS.values(), *LIBRARIES, "peft", "torch", "torchtune"})
 """The distributions whose mutual requirements are recorded."""
 
 MACHINE = {

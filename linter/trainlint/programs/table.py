@@ -16,6 +16,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Verdict:
+    """A program that gives verdicts on another program's files.
+
+    `releases` are the known ones, oldest first, that a target may name; without them the other program's target counts.
+    `usual` are those that count where nothing is stated.
+    """
+
+    title: str
+    releases: tuple[str, ...] = ()
+    usual: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Program:
     """One program: its names, its rules and the marker in the text of its files."""
 
@@ -43,8 +56,8 @@ class Program:
     """Text that shows that a file of this program is a template."""
     reads_commands: bool = False
     """It has subjects in other programs' documents: commands, or jobs that start it."""
-    verdicts: Mapping[str, str] = field(default_factory=dict)
-    """Other programs that give verdicts on its files, with their titles; they have no target of their own."""
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    """Other programs that give verdicts on its files."""
     parts: Mapping[str, str] = field(default_factory=dict)
     """By the second step of a field's path: what a verdict on it refers to, such as `this job`."""
     several_readers: bool = False
@@ -128,12 +141,16 @@ _TRANSFORMERS_RULES = tuple(
     f"trainlint.programs.transformers.rules.{module}"
     for module in ("words", "numbers", "pairs", "names", "first_step", "sharding", "deepspeed")
 )
+_DEEPSPEED_RULES = "trainlint.training.deepspeed_rules"
 _ARGUMENT_WORDS = ("_batch_size", "num_train_epochs", "lr_scheduler_type", "save_strategy", "fsdp")
 _ARGUMENTS = (
     r"\bper_(?:device|gpu)_(?:train|eval)_batch_size\b|\bnum_train_epochs\b|\blr_scheduler_type\b|\bsave_strategy\b"
     r"|(?m:^[\"']?fsdp[\"']?[ \t]*:)"
 )
 """Names that are almost always training arguments of transformers."""
+
+_SERVERS = ("1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36")
+"""API servers that were asked; Trainer 2.2 and later install from 1.32 on."""
 
 PROGRAMS: dict[str, Program] = {
     program.name: program
@@ -149,7 +166,10 @@ PROGRAMS: dict[str, Program] = {
             keys=frozenset({"apiVersion"}),
             strength=4,
             sure=True,
-            verdicts={"kubernetes": "Kubernetes", "torchrun": "torchrun"},
+            verdicts={
+                "kubernetes": Verdict("Kubernetes", _SERVERS, _SERVERS[2:]),
+                "torchrun": Verdict("torchrun"),
+            },
             parts={
                 **dict.fromkeys(("runtimeref", "trainer", "initializer"), "this job"),
                 **dict.fromkeys(("runtimepatches", "podspecoverrides", "podtemplateoverrides"), "this job"),
@@ -160,7 +180,12 @@ PROGRAMS: dict[str, Program] = {
             "accelerate",
             "Accelerate",
             _accelerate,
-            ("trainlint.programs.accelerate.rules", _FSDP_RULES),
+            (
+                "trainlint.programs.accelerate.rules",
+                "trainlint.programs.accelerate.deepspeed_rules",
+                _FSDP_RULES,
+                _DEEPSPEED_RULES,
+            ),
             ("distributed_type", "compute_environment"),
             r"(?m:^(?:[ \t{]*[\"']|-[ \t]+)?(?:distributed_type|compute_environment)[\"']?[ \t]*:)",
             "`distributed_type`, `compute_environment`",
@@ -241,13 +266,17 @@ PROGRAMS: dict[str, Program] = {
 }
 
 VERDICT_ONLY = {name: program.name for program in PROGRAMS.values() for name in program.verdicts}
-"""Programs that give verdicts on another program's files, with that program, whose target counts."""
+"""Programs that give verdicts on another program's files, with that program."""
+VERDICTS = {name: verdict for program in PROGRAMS.values() for name, verdict in program.verdicts.items()}
+"""The same programs, with what is known of them."""
+TARGETS = (*PROGRAMS, *(name for name, verdict in VERDICTS.items() if verdict.releases))
+"""The programs that a target may name."""
 
 
 def title(name: str) -> str:
     """The title of a program, or of one that only gives verdicts."""
     if name in VERDICT_ONLY:
-        return PROGRAMS[VERDICT_ONLY[name]].verdicts[name]
+        return PROGRAMS[VERDICT_ONLY[name]].verdicts[name].title
     return PROGRAMS[name].title if name in PROGRAMS else name
 
 

@@ -59,6 +59,11 @@ class Text:
         """The same text, of which some is not to be shown."""
         return Text(self.content, self._encoding, self._mark, hidden)
 
+    @property
+    def has_mark(self) -> bool:
+        """The bytes begin with a byte order mark."""
+        return bool(self._mark)
+
     def shown(self, start: int, end: int) -> str:
         """The characters from `start` to `end` as they may be shown."""
         return cut(self.content, start, end, self.hidden_within(start, end))

@@ -410,6 +410,7 @@ class Field:
             help=details.get("help", ""),
             severity=details.get("severity"),
             stage=details.get("stage"),
+            within=details.get("within") or "",
             program=details.get("program", ""),
             related=self.related + details.get("related", ()),
             fix=details.get("fix"),

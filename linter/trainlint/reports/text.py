@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from trainlint.findings import Finding, Severity, Span, Stage
 from trainlint.programs.table import PROGRAMS, VERDICT_ONLY, about, title
 from trainlint.reading.text import MASK, Stretch, Text
+from trainlint.releases import spans
 from trainlint.report import Report
 from trainlint.reports import RenderOptions, rule_page
 from trainlint.reports.escape import columns, visible, visible_cells, visible_path
@@ -84,7 +85,8 @@ def annotation(finding: Finding) -> str:
     if maker is None:
         said = f"{_release(finding.program, finding)} {verb} {thing}"
     else:
-        said = f"{title(finding.program)} {verb} what {_release(maker, finding)} makes of {thing}"
+        judge = " ".join([title(finding.program), " and ".join(span.words for span in spans(finding.within))])
+        said = f"{judge.rstrip()} {verb} what {_release(maker, finding)} makes of {thing}"
     said += _LATER.get(stage, "")
     return f"{said} ({finding.field})" if finding.field else said
 

@@ -62,11 +62,13 @@ _COMMANDS = (
 _READMES = (".md", ".markdown", ".rst", ".mdx", ".qmd")
 _CLUSTER = (
     "kustomization.yaml", "kustomization.yml", "chart.yaml", "helmfile.yaml", "trainjobs.yaml", "trainingruntimes.yaml",
-    "crd.yaml", "crds.yaml", ".sh", "makefile", "go.mod",
+    "crd.yaml", "crds.yaml", ".sh", "makefile", "go.mod", "kind.yaml", "kind.yml", "kind-config.yaml", "k3d.yaml",
 )  # fmt: skip
 """Files that say what a cluster runs; a cluster is the whole repository's, wherever they lie."""
 
 TRAINER = "kubeflow-trainer"
+SERVER = "kubernetes"
+"""The cluster's API server."""
 Listing: TypeAlias = Callable[[Sequence[str]], Iterable[Path]]
 """The files whose names end in one of some texts."""
 _SURE = frozenset((Form.LOCK, Form.REQUIREMENTS, Form.CONSTRAINTS, Form.PROJECT, Form.ENVIRONMENT, Form.VENDORED))
@@ -191,13 +193,13 @@ class Statements:
                 yield from self._followed(path, package, level)
 
     def _below(self, level: str, package: str) -> Iterator[Statement]:
-        """Copies of the source further in; of the Trainer, whatever says what the cluster runs."""
+        """Copies of the source further in; of the Trainer and the API server, whatever says what the cluster runs."""
         for path, home in self._sources(package):
             if _is_below(home, level):
                 yield from self._version(path, package, home)
         for path in self._files((".gitmodules",), level):
             yield from self._statements(path, package)
-        if package == TRAINER:
+        if package in (TRAINER, SERVER):
             for folder, paths in self._listed(_CLUSTER).items():
                 if folder == level or _is_below(folder, level):
                     for path in paths:

@@ -1,6 +1,7 @@
 """What each release of a trainer accepts, read from its released packages.
 
-Source: tools/wheel_facts, which writes `<program>.json` into the program's folder. Its format:
+Source: tools/wheel_facts, which writes `<program>.json` into the program's folder, and deepspeed.json, which several
+programs use, beside this file. Its format:
 
     {"source": "the modules read", "releases": ["0.27.2", ...], "run": [the releases that were also run],
      "dates": {release: the day it was made}, "values": {key: history}, "tables": {table: {name: history}}}
@@ -48,6 +49,8 @@ DISTRIBUTIONS = {
     "trl": "trl",
 }
 """The programs that are released as wheels, with the names of their distributions."""
+LIBRARIES = {"deepspeed": "deepspeed"}
+"""Packages without files of their own, whose settings stand in the files of programs, with their distributions."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,8 @@ class Spec:
     class: a model, which is a table of this file, or an enum, whose values are then in `choices`). `default` is None
     also where the release computes it (`computed`) or has none (`required`). `bounds` are pydantic's ge, gt, le, lt,
     min_length, max_length and pattern. `converted`: a validator may rewrite the value before its type is checked.
-    `extra` holds the attributes of single tables (`env`, `group`, `spellings`, `takes`, `sets`, `plugin`, `effect`).
+    `extra` holds the attributes of single tables (`env`, `group`, `spellings`, `takes`, `sets`, `new`, `plugin`,
+    `effect`).
     """
 
     name: str
@@ -214,5 +218,10 @@ def declarations(program: str) -> Declarations:
     """A program's releases; the file is read once."""
     import json
 
-    file = Path(__file__).parent.parent / "programs" / program / f"{program}.json"
-    return Declarations(program, json.loads(file.read_bytes()))
+    return Declarations(program, json.loads(facts_file(program).read_bytes()))
+
+
+def facts_file(program: str) -> Path:
+    """The file with a program's releases."""
+    here = Path(__file__).parent
+    return (here if program in LIBRARIES else here.parent / "programs" / program) / f"{program}.json"

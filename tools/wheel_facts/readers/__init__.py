@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wheel_facts.history import Release
 from wheel_facts.package import Package
-from wheel_facts.readers import accelerate, axolotl, llamafactory, soup, transformers, trl
+from wheel_facts.readers import accelerate, axolotl, deepspeed, llamafactory, soup, transformers, trl
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,13 @@ PROGRAMS: Mapping[str, Program] = {
         axolotl.read,
         ("AxolotlInputConfig",),
         r"utils/schemas/.+\.py|utils/config/.+\.py|utils/trainer\.py",
+    ),
+    "deepspeed": Program(
+        "deepspeed",
+        "deepspeed",
+        deepspeed.read,
+        ("DeepSpeedZeroConfig", "arguments:FusedAdam", "arguments:WarmupLR", "choices:optimizer"),
+        r"(runtime|launcher)/.+\.py",
     ),
     "llamafactory": Program(
         "llamafactory",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from trainlint.findings import Severity
-from trainlint.releases import ReleaseSpan, behaviour, during
+from trainlint.releases import ReleaseSpan, behaviour, during, within
 from trainlint.training.declarations import Declarations, declarations
 from trainlint.training.fsdp import PREFETCHES, STATE_DICT_TYPES, STRATEGIES, WRAP_POLICIES, FsdpFacts, Words
 
@@ -46,6 +46,31 @@ PARALLELISM: tuple[tuple[str, tuple[str, ...], str | None], ...] = (
 )
 """Keys of parallelism_config with their words, and the size that must be above 1 for the key to be checked."""
 
+GOES_WITH: Mapping[str, str] = {
+    "..0.34.2": "0.16.4",
+    "1.0.1..1.7.0": "0.16.9",
+    "1.8.1..1.11.0": "0.17.6",
+    "1.12.0..1.14.0": "0.18.9",
+    "1.15.0..": "0.19.8",
+}
+"""The release of DeepSpeed that goes with releases of accelerate, where the repository states none."""
+
+FILE_SETTINGS = (
+    "gradient_accumulation_steps",
+    "gradient_clipping",
+    "zero_stage",
+    "offload_optimizer_device",
+    "offload_param_device",
+    "offload_param_nvme_path",
+    "offload_optimizer_nvme_path",
+    "zero3_save_16bit_model",
+)
+"""Keys of deepspeed_config that may not stand beside deepspeed_config_file, nor may mixed_precision."""
+
+LAUNCHERS = ("pdsh", "standard", "openmpi", "mvapich", "mpich", "impi", "slurm", "nossh")
+"""Launchers of DeepSpeed on several machines; `standard` is torchrun."""
+MPI_LAUNCHERS = ("mvapich", "mpich", "impi")
+
 
 @dataclass(frozen=True)
 class AccelerateFacts:
@@ -74,6 +99,8 @@ class AccelerateFacts:
     """fsdp_offload_params is on for true alone, and off for anything else."""
     port_is_asked_for: bool = during("0.21.0..")
     """The launcher looks whether main_process_port is taken."""
+    port_is_asked_for_by_first: bool = during("0.27.2..")
+    """Only the first machine looks."""
     words_in_any_case: bool = during("0.34.2..")
     """Words of enumerations count in any case."""
     unknown_wrap_policy_refused: bool = during("0.34.2..")
@@ -110,6 +137,17 @@ class AccelerateFacts:
     """The size of sequence parallelism is not compared with the number of processes."""
     shard_dimension_required: bool = during("1.15.0..")
     """FSDP2 on a device mesh needs a dimension to shard over."""
+    deepspeed_mesh: bool = during("1.12.0..")
+    """parallelism_config is read under DeepSpeed, too."""
+    deepspeed_port_given: bool = during("1.7.0..")
+    """DeepSpeed's launcher gets port 29500 where main_process_port is absent; before, it gets the word None."""
+    nossh_is_a_flag: bool = during("1.6.0..")
+    """The launcher nossh is DeepSpeed's option --no_ssh; before, it is handed over as a launcher's name."""
+
+    @property
+    def deepspeed(self) -> str:
+        """The release of DeepSpeed that goes with this one."""
+        return next(name for span, name in GOES_WITH.items() if within(self.release, span))
 
     @cached_property
     def fsdp(self) -> FsdpFacts:

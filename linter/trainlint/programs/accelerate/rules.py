@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, some_of
+from trainlint.programs.accelerate.config import AccelerateConfig, Launch, ListedConfig, switch, truthy
 from trainlint.programs.accelerate.facts import (
     PARALLELISM,
     PREFIX,
@@ -13,12 +14,14 @@ from trainlint.programs.accelerate.facts import (
     AccelerateFacts,
     read_by,
 )
-from trainlint.programs.accelerate.program import AccelerateConfig, Launch, ListedConfig, fsdp_setup, switch, truthy
+from trainlint.programs.accelerate.program import fsdp_setup
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 
 _WORKERS = ("torchrun", "deepspeed", "single")
-"""The launchers that check precision and compilation before they start anything."""
+"""The launchers that check the precision before they start anything."""
+_COMPILING = ("torchrun", "single")
+"""The launchers that pass the settings of torch.compile on."""
 
 
 @rule("FS100", "accelerate-file-is-a-list", stage=Stage.LOAD)
@@ -317,7 +320,7 @@ def dynamo(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding
 
     Source: accelerate, utils.DynamoBackend and TorchDynamoPlugin.
     """
-    if config.launcher not in _WORKERS:
+    if config.launcher not in _COMPILING:
         return
     legacy = config.field.get("dynamo_backend")
     section = config.field.get("dynamo_config")
@@ -460,7 +463,7 @@ def unread_section_key(config: AccelerateConfig, facts: AccelerateFacts) -> Iter
 def _sections_in_use(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[tuple[str, str]]:
     if config.launcher == "torchrun" and "parallelism_config" in facts.sections:
         yield "parallelism_config", ""
-    if config.launcher in _WORKERS:
+    if config.launcher in _COMPILING:
         yield "dynamo_config", "dynamo_" if facts.dynamo_prefix_optional else ""
     if config.launcher == "deepspeed":
         yield "deepspeed_config", ""
@@ -599,19 +602,25 @@ def _repeated(mapping: Field, prefix: str) -> Iterator[Finding]:
         last[name] = entry
 
 
-@rule("FS121", "port-as-text", stage=Stage.RUN, severity=Severity.WARNING)
+@rule("FS121", "port-as-text", stage=Stage.START)
 def port_as_text(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """main_process_port is text.
 
-    Before it starts anything the first machine checks whether the port is free (since 0.21), which fails for text.
-    Digits are text when they are in quotes, or begin with 0 and contain an 8 or 9.
+    Before it starts anything the launcher asks whether the port is free (since 0.21, from 0.28 on only on the first
+    machine), which raises for text. Digits are text when they are in quotes, or begin with 0 and contain an 8 or 9.
 
-    Source: accelerate, utils.is_port_in_use.
+    Source: accelerate, utils.is_port_in_use and utils/launch.py.
     """
     field = config.field.get("main_process_port")
     asked = facts.port_is_asked_for and config.launcher in ("torchrun", "deepspeed")
-    if asked and field.text().known is not None:
-        yield field.finding(f'main_process_port "{field.written}" is text', help="write the number without quotes")
+    rank = config.number("machine_rank")
+    elsewhere = facts.port_is_asked_for_by_first and config.machines.above(1) and rank.known != 0 and rank.given
+    if asked and not elsewhere and field.text().known is not None:
+        yield field.finding(
+            f'main_process_port "{field.written}" is text',
+            help="write the number without quotes",
+            severity=Severity.ERROR if config.launcher == "deepspeed" else Severity.WARNING,
+        )
 
 
 @rule("FS122", "several-machines-without-address", stage=Stage.START)

@@ -13,6 +13,7 @@ from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
 from trainlint.programs.kubeflow.draft import NODE, TRAINER, Draft
 from trainlint.programs.kubeflow.facts.admission import INITIALIZERS
 from trainlint.programs.kubeflow.facts.release import ANCESTOR_LABEL, KubeflowFacts
+from trainlint.programs.kubeflow.facts.servers import used_within
 from trainlint.programs.kubeflow.name_syntax import Check
 from trainlint.programs.kubeflow.objects import GROUP, VERSION, Runtime, TrainJob
 from trainlint.reading.document import of_data
@@ -121,22 +122,29 @@ class Build:
     def finding(self, value: BuiltValue, message: str, **details: Unpack[Details]) -> Finding:
         """A finding on what is built: at the job's field that gave it, or where the job names its runtime.
 
-        Of a sample job, which is in no file, it is always the value's own place.
+        Of a sample job, which is in no file, it is always the value's own place. It holds in the servers that read the
+        field, unless the rule says in which.
         """
+        if details.get("within") is None:
+            details["within"] = used_within(value.place.field_path)
         if value.owner is Owner.JOB or self.sample:
             return value.place.finding(message, **details)
         return self.job.runtime_name.finding(
             f"{message} (runtime {self.runtime.name})",
             help=details.get("help", ""),
             severity=details.get("severity"),
+            stage=details.get("stage"),
+            within=details["within"],
             related=value.place.relate(value.place.field_path),
         )
 
-    def malformed(self, value: BuiltValue, check: Check, what: str, owner: str = "") -> Iterator[Finding]:
+    def malformed(
+        self, value: BuiltValue, check: Check, what: str, owner: str = "", *, within: str | None = None
+    ) -> Iterator[Finding]:
         """A finding if a text is here which breaks a syntax."""
         problem = "" if value.text is None else check(value.text)
         if problem:
-            yield self.finding(value, f'{what} "{value}"{owner and f" of {owner}"} {problem}')
+            yield self.finding(value, f'{what} "{value}"{owner and f" of {owner}"} {problem}', within=within)
 
 
 class BuiltJob(Build):

@@ -22,6 +22,7 @@ _KEY = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _HTTP_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 _OLD_ENV = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
+_LEADING_ZEROS = re.compile(r"(?<![\d:a-fA-F])0+(?=\d+(?:\.|$))(?=[\d.]*$)")
 _SYSCTL = re.compile(r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?([./][a-z0-9]([-_a-z0-9]*[a-z0-9])?)*")
 
 
@@ -121,14 +122,21 @@ def sysctl(text: str) -> str:
 
 
 def ip(text: str) -> str:
-    """An IP address."""
+    """An IP address; its numbers may have zeros in front."""
     import ipaddress
 
     try:
-        ipaddress.ip_address(text)
+        ipaddress.ip_address(_LEADING_ZEROS.sub("", text))
     except ValueError:
         return "must be an IP address"
     return ""
+
+
+def canonical_ip(text: str) -> str:
+    """An IP address in its usual spelling, as servers from 1.36 on want it."""
+    if _LEADING_ZEROS.search(text):
+        return "must not have zeros in front of a number"
+    return "must not be an IPv4 address in the form of IPv6" if re.match(r"(?i)::ffff:\d+\.", text) else ""
 
 
 def inner_path(text: str) -> str:

@@ -74,11 +74,16 @@ def _namesakes(job: TrainJob, surroundings: Surroundings) -> Views:
     ]
 
 
-def _as_is(runtime: Runtime, facts: KubeflowFacts) -> Views:
-    """The runtime by itself; nothing for a patch of kustomize."""
+def _as_is(runtime: Runtime, surroundings: Surroundings, facts: KubeflowFacts) -> Views:
+    """The runtime by itself; nothing for a patch of kustomize, and where a job of the same file shows what it does."""
     from trainlint.programs.kubeflow.build import RuntimeAsIs
 
-    return [] if runtime.partial else [RuntimeAsIs(runtime, facts)]
+    used = runtime.partial or any(
+        isinstance(subject, TrainJob) and subject.runtime_name.is_(runtime.name.known or "")
+        for document in surroundings.repository.documents_of(runtime.field.document.path)
+        for subject in _objects(Field.root(document, Dialect.KUBERNETES))
+    )
+    return [] if used else [RuntimeAsIs(runtime, facts)]
 
 
 def _jobs(job: TrainJob, surroundings: Surroundings, facts: KubeflowFacts) -> list[TrainJob]:
@@ -156,7 +161,7 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
         facts = self.facts(release)
         if isinstance(subject, Runtime):
             runtime = Runtime(subject.field, partial=_is_patch(subject, surroundings))
-            return [[runtime, Manifest(runtime, "TrainingRuntime", facts), *_as_is(runtime, facts)]]
+            return [[runtime, Manifest(runtime, "TrainingRuntime", facts), *_as_is(runtime, surroundings, facts)]]
         if not isinstance(subject, TrainJob):
             return [[subject]]
         jobs = (

@@ -255,13 +255,14 @@ def _started(
 def _profile(name: str, subject: ArgumentsFile, surroundings: Surroundings) -> Iterator[FsdpSetup]:
     """The setup of an accelerate config, named by its path or, if TRL ships it, by its name."""
     from trainlint.programs.accelerate import program as accelerate
+    from trainlint.programs.accelerate.config import AccelerateConfig
     from trainlint.programs.accelerate.facts import accelerate_facts
     from trainlint.repository.files import display_path
 
     if name in FSDP_PROFILES:
         data = {"distributed_type": "FSDP", "fsdp_config": FSDP_PROFILES[name]}
         document = of_data(f"{name}.yaml of TRL", data)
-        config = accelerate.AccelerateConfig(Field.root(document, Dialect.PYYAML))
+        config = AccelerateConfig(Field.root(document, Dialect.PYYAML))
         yield accelerate.fsdp_setup(config, accelerate_facts(declarations("accelerate").newest))
     holder = Path(subject.field.document.path).absolute().parent
     paths = {
@@ -269,7 +270,7 @@ def _profile(name: str, subject: ArgumentsFile, surroundings: Surroundings) -> I
         for base in (surroundings.repository.root, holder)
         if (file := surroundings.repository.find(base / name))
     }
-    for theirs in surroundings.subjects("accelerate", accelerate.AccelerateConfig):
+    for theirs in surroundings.subjects("accelerate", AccelerateConfig):
         if theirs.field.document.path in paths:
             setup = accelerate.setup_as_checked(theirs, surroundings)
             if setup is not None:

@@ -94,6 +94,7 @@ _LIKELY: dict[str, tuple[bytes, ...]] = {
         b"pip", b"uv ", b"uvx", b"conda", b"mamba", b"poetry", b"pdm", b"pixi", b"clone", b"image", b"registry",
         b"repository", b"chart", b"packages", b"kubeflow-trainer", b"repourl", b"ref=", b"releases/download",
         b"raw.githubusercontent", b"requirements", b"dependencies", b"customresourcedefinition", b"from:",
+        b"kubeversion", b"kubernetes-version",
     ),
     "code": (
         b"# /// script", b"pip_install", b"packages_to_install", b"pip_packages", b"python_packages",

@@ -15,7 +15,7 @@ from trainlint.reading.document import Scalar, of_text
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
 from trainlint.repository.shell import ShellText, Word, commands_of, name_of, script_of
-from trainlint.repository.statements import kubeflow
+from trainlint.repository.statements import kubeflow, kubernetes
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
 from trainlint.repository.statements.origins import images_in, of_address, of_ref, repository_of
 from trainlint.repository.statements.page import Page
@@ -58,6 +58,7 @@ _ALL = 1_000_000
 INSTALLS = re.compile(
     r"\b(?:pip3?(?:\.\d+)?|uv|uvx|pipx|conda|mamba|micromamba|poetry|pdm|pixi|pipenv|rye)\b[^\n]|\bgit\b[^\n]*\b(?:clone|submodule)\b"
     r"|kubeflow/(?:trainer|training-operator)|kubeflow-trainer|axolotl(?:ai)?/|winglian/|hiyouga/|huggingface[/-]|pytorch/pytorch"
+    r"|kindest/node|rancher/k3s|--kubernetes-version"
 )
 """A cheap test of text that may hold such a command."""
 
@@ -147,6 +148,7 @@ class Script:
         if head in _QUOTING:
             return
         self._references(words, texts)
+        self._servers(words, texts)
         for index, text in enumerate(texts):
             name = text.lstrip("@-+!%").rpartition("/")[2].lower()
             if name == "git":
@@ -452,6 +454,19 @@ class Script:
                 if value:
                     meaning = self._open(word) if OPEN in value else exact(value)
                     self._state(kubeflow.NAME, meaning, word, form)
+
+    def _servers(self, words: Sequence[Word], texts: Sequence[str]) -> None:
+        """The API server that minikube starts."""
+        if kubernetes.NAME not in self.page.packages:
+            return
+        for index, text in enumerate(texts):
+            option, equals, value = text.partition("=")
+            word = words[index]
+            if option == kubernetes.OPTION and not equals and index + 1 < len(texts):
+                value, word = texts[index + 1], words[index + 1]
+            meaning = kubernetes.of_version(value) if option == kubernetes.OPTION else None
+            if meaning is not None:
+                self._state(kubernetes.NAME, meaning, word, Form.MANIFEST if self.form is Form.COMMAND else self.form)
 
     def _open(self, word: Word) -> Meaning:
         """What something fills in later, as it is written."""

@@ -103,7 +103,7 @@ _IMAGE = re.compile(
     r"(?P<name>(?:axolotlai|winglian)/axolotl(?:-cloud|-cloud-term|-runpod)?(?:-uv)?"
     r"|hiyouga/llama-?factory|huggingface/(?:transformers-[\w-]{1,60}|accelerate|trl(?:-[\w-]{1,60})?)"
     r"|huggingface-pytorch-(?:trcomp-)?training[\w.-]{0,100}"
-    r"|pytorch/pytorch|(?:kubeflow/(?:trainer/)?)(?:trainer-controller-manager|[a-z]{2,30}-(?:trainer|initializer|runtime)))"
+    r"|pytorch/pytorch|kindest/node|rancher/k3s|(?:kubeflow/(?:trainer/)?)(?:trainer-controller-manager|[a-z]{2,30}-(?:trainer|initializer|runtime)))"
     r"(?![\w/-])(?::(?P<tag>[\w.${}:-]{1,200}))?(?P<digest>@sha256:[0-9a-f]{1,64})?"
 )
 """Images that hold a release of a package; the tags of Axolotl's `-base` images say nothing of Axolotl.
@@ -119,6 +119,7 @@ _IMAGE_PACKAGES = (
     ("trl", re.compile(r"huggingface/trl")),
     ("torch", re.compile(r"pytorch/pytorch$")),
     ("kubeflow-trainer", re.compile(r"kubeflow/")),
+    ("kubernetes", re.compile(r"kindest/node|rancher/k3s")),
 )
 _VERSION = r"v?(\d{1,4}(?:\.\d{1,6}){1,3}(?:[-.]?(?:a|b|rc|post|dev)[-.]?\d{1,9})?)"
 
@@ -161,6 +162,6 @@ def _of_image(package: str, name: str, tag: str, *, digest: bool) -> Meaning | N
     match = re.match(prefix + _VERSION + r"(?=-|$|\b)", tag)
     if match and not (package == "transformers" and "latest" in name):
         return exact(match[1])
-    if package == "torch" or (package == "kubeflow-trainer" and not tag and not digest):
+    if package in ("torch", "kubernetes") or (package == "kubeflow-trainer" and not tag and not digest):
         return None
     return Meaning(Kind.UNKNOWN, tag or "latest")

@@ -100,6 +100,12 @@ KNOWN = {
             forkable=False,
             others=("kubeflow/trainer", "kubeflow-trainer", "trainer.kubeflow.org", *_TRAINER_IMAGES),
         ),
+        Package(
+            "kubernetes",
+            (),
+            forkable=False,
+            others=("kindest/node", "rancher/k3s", "kubernetes-version", "kubeversion"),
+        ),
     )
 }
 """Source: the packages' own metadata and the history of their repositories' names. Others are known by name alone."""

@@ -11,7 +11,7 @@ from trainlint.reading.document import Document, Mapping, Node, Scalar, Sequence
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
 from trainlint.repository.shell import ShellText, exec_word
-from trainlint.repository.statements import kubeflow
+from trainlint.repository.statements import kubeflow, kubernetes
 from trainlint.repository.statements.commands import INSTALLS, Script
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
 from trainlint.repository.statements.origins import images_in, of_image
@@ -163,6 +163,11 @@ class _Reader:
                 yield self._state(*found, tag, Form.IMAGE)
         if kubeflow.NAME in self.page.packages:
             yield from self._chart(node)
+        servers = _value(node, "kubeVersion")
+        if servers is not None and kubernetes.NAME in self.page.packages:
+            meaning = kubernetes.of_chart(servers.value)
+            if meaning is not None:
+                yield self._state(kubernetes.NAME, meaning, servers, Form.MANIFEST)
 
     def _chart(self, node: Mapping) -> Iterator[Found]:
         """A Helm dependency, the chart itself, and what Argo CD, Flux and helmfile deploy."""

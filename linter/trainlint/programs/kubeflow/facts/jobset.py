@@ -13,6 +13,8 @@ COMPLETION_INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-ind
 COPIED_ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef")
 """The sources of variables that are copied from the env of a TrainJob's trainer or initializer; others get lost."""
 
+EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+"""The annotation that places each Job of a JobSet in a topology domain of its own."""
 FLUX_IMAGE = "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy"
 FLUX_MOUNTS = (
     ("flux-install", "/mnt/flux"),

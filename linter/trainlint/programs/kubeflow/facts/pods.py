@@ -53,11 +53,16 @@ POD_WORDS: Mapping[str, tuple[str, ...]] = {
     "volumes[].ephemeral.volumeClaimTemplate.spec.volumeMode": ("Block", "Filesystem"),
 }
 
+CLAIM_WORDS: Mapping[str, tuple[str, ...]] = {
+    "accessModes[]": _ACCESS_MODES,
+    "volumeMode": ("Block", "Filesystem"),
+}
+"""Words of a volume claim that JobSet creates."""
+
 CONTAINER_WORDS: Mapping[str, tuple[str, ...]] = {
     "imagePullPolicy": _PULL,
     "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
     "ports[].protocol": ("TCP", "UDP", "SCTP"),
-    "restartPolicy": ("Always", "OnFailure", "Never"),
     "restartPolicyRules[].action": ("Restart", "RestartAllContainers"),
     "restartPolicyRules[].exitCodes.operator": ("In", "NotIn"),
     "resizePolicy[].resourceName": ("cpu", "memory"),
@@ -71,6 +76,9 @@ CONTAINER_WORDS: Mapping[str, tuple[str, ...]] = {
     "lifecycle.postStart.httpGet.scheme": ("HTTP", "HTTPS"),
     "lifecycle.preStop.httpGet.scheme": ("HTTP", "HTTPS"),
 }
+
+RESTART_POLICIES = ("Always", "OnFailure", "Never")
+MAX_RESTART_RULES = 20
 
 JOB_RANGES: Mapping[str, tuple[int, int | None]] = {
     "activeDeadlineSeconds": (0, None),
@@ -149,6 +157,7 @@ POD_NAMES: Mapping[str, str] = {
 """Texts with a syntax, by the name of its check in name_syntax.py."""
 
 CONTAINER_NAMES: Mapping[str, str] = {
+    "resources.claims[].request": "label",
     "ports[].name": "port",
     "securityContext.windowsOptions.gmsaCredentialSpecName": "subdomain",
     "securityContext.seccompProfile.localhostProfile": "inner_path",
@@ -257,6 +266,11 @@ FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 POD_RESOURCES = ("cpu", "memory")
 """Resources that a whole pod can have, beside huge pages."""
+
+APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+"""The prefix of annotations that name a container's AppArmor profile."""
+APP_ARMOR_PROFILES = ("runtime/default", "unconfined")
+APP_ARMOR_LOCAL = "localhost/"
 
 HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 

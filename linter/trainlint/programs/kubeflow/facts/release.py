@@ -129,6 +129,15 @@ class KubeflowFacts:
     flux_shared_memory: bool
     """Flux mounts memory at /dev/shm."""
 
+    # what the controller does around it
+
+    needs_server_1_32: bool
+    """API servers up to 1.31 refuse the release's CRDs of runtimes and JobSets."""
+    ignores_managed_by: bool
+    """The controller makes the JobSet whoever is named in managedBy."""
+    runs_again_after_ttl: str
+    """Which jobs are trained anew when the JobSet's time to live ends: `all`, `failed`, or none."""
+
     def structure(self, kind: Kind) -> SchemaNode:
         """The root of a kind's CRD; ClusterTrainingRuntime has that of TrainingRuntime."""
         from trainlint.programs.kubeflow.facts.crds import schema
@@ -185,6 +194,9 @@ _2_0 = KubeflowFacts(
     init_ports_merged=False,
     flux_wraps_runtime_command=False,
     flux_shared_memory=False,
+    needs_server_1_32=False,
+    ignores_managed_by=True,
+    runs_again_after_ttl="",
 )
 _2_1 = replace(
     _2_0,
@@ -206,6 +218,7 @@ _2_1 = replace(
     node_job_follows_launcher=True,
     procs_from_gpus=True,
     rendezvous_for_auto=False,
+    runs_again_after_ttl="all",
 )
 _2_2 = replace(
     _2_1,
@@ -222,6 +235,8 @@ _2_2 = replace(
     runtime_procs=False,
     labels_on_spec=False,
     jax_needs_trainer_job=True,
+    needs_server_1_32=True,
+    runs_again_after_ttl="failed",
 )
 _2_3 = replace(
     _2_2,
@@ -242,6 +257,7 @@ _2_3 = replace(
     init_ports_merged=True,
     flux_wraps_runtime_command=True,
     flux_shared_memory=True,
+    ignores_managed_by=False,
 )
 
 RELEASES = {facts.release: facts for facts in (_2_0, _2_1, _2_2, _2_3)}

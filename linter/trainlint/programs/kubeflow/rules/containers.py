@@ -87,13 +87,18 @@ def container_name(job: BuiltJob) -> Iterator[Finding]:
 def env_name(job: Build) -> Iterator[Finding]:
     """The name of an environment variable is empty or has characters that every server refuses.
 
-    Servers from 1.32 on accept any printable ASCII but `=`; the rule `old-env-name` warns of what older ones refuse.
+    Servers from 1.32 on accept any printable ASCII but `=`; older ones accept letters, digits, underscores, dashes and
+    dots, with no digit first. The same holds for the prefix of an `envFrom`.
 
-    Source: Kubernetes 1.36, validation of Jobs.
+    Source: Kubernetes 1.30 to 1.36, validation of Jobs; gate RelaxedEnvironmentVariableValidation.
     """
     for container in job.containers:
-        for env in container.get("env").items():
-            yield from job.malformed(env.get("name"), names.env, "environment variable name")
+        named = [env.get("name") for env in container.get("env").items()]
+        for name in named:
+            yield from job.malformed(name, names.env, "environment variable name")
+        for name in (*named, *container.value.find("envFrom[].prefix")):
+            if name.text and not names.env(name.text):
+                yield from job.malformed(name, names.strict_env, "environment variable name", within="..1.31")
 
 
 @rule("TJ523", "env-source", stage=Stage.CREATE, program="kubernetes")
@@ -133,9 +138,14 @@ def _env_source(job: Build, env: BuiltValue, source: BuiltValue) -> Iterator[Fin
     for key in ("configMapKeyRef", "secretKeyRef"):
         yield from _key_ref(job, source.get(key), "name", names.subdomain)
         yield from _key_ref(job, source.get(key), "key", names.config_key)
+    if given == ["fileKeyRef"]:
+        yield job.finding(source, f"valueFrom of {env.name} has no source that the server knows", within="..1.34")
     yield from _key_ref(job, source.get("fileKeyRef"), "key", names.env)
     yield from _key_ref(job, source.get("fileKeyRef"), "volumeName", names.label)
-    yield from _key_ref(job, source.get("fileKeyRef"), "path", names.no_way_up)
+    file = source.get("fileKeyRef")
+    if file.given and file.get("path").empty:
+        yield job.finding(file.get("path"), f"the fileKeyRef of {env.name} has no path", within="1.35..")
+    yield from _key_ref(job, file, "path", names.no_way_up)
     yield from field_ref(job, source.get("fieldRef"), tables.ENV_FIELDS)
     yield from resource_ref(job, source.get("resourceFieldRef"))
 
@@ -378,7 +388,7 @@ def _is_standard(name: str) -> bool:
 
 @rule("TJ548", "resource-claim", stage=Stage.CREATE, program="kubernetes")
 def resource_claim(job: BuiltJob) -> Iterator[Finding]:
-    """A resource claim, a resize policy or a restart rule is invalid.
+    """A resource claim or a resize policy is invalid.
 
     A claim of the pod needs one of resourceClaimName and resourceClaimTemplateName, and its containers use claims of
     the pod. A container that restarts on a resize cannot be in a pod that is never restarted.
@@ -406,21 +416,48 @@ def resource_claim(job: BuiltJob) -> Iterator[Finding]:
                     )
     for container in job.containers:
         policies = container.get("resizePolicy").items()
-        never = container.pods.spec.get("restartPolicy").is_("Never") or not container.stays
+        never = container.pods.spec.get("restartPolicy").is_("Never")
         for policy in policies:
-            if policy.get("restartPolicy").is_("RestartContainer") and never:
+            if policy.get("restartPolicy").is_("RestartContainer") and (never or not container.stays):
                 yield job.finding(
                     policy.get("restartPolicy"),
                     f"{container} cannot have restartPolicy: RestartContainer in its resizePolicy",
+                    within="1.33.." if never else "1.36..",
                 )
         for name in repeated([policy.get("resourceName") for policy in policies]):
             yield job.finding(name, f"{container} has two resize policies for {name}")
+
+
+@rule("TJ550", "container-restart", stage=Stage.CREATE, program="kubernetes")
+def container_restart(job: BuiltJob) -> Iterator[Finding]:
+    """A container's restartPolicy or its restart rules are invalid, or the server takes neither.
+
+    Up to Kubernetes 1.33 only an init container has a restartPolicy, which is Always; 1.34 drops any other, and the
+    rules. Rules need a restartPolicy beside them; RestartAllContainers, and rules of an init container that is always
+    restarted, need 1.36.
+
+    Source: Kubernetes 1.30 to 1.36, validation of Jobs.
+    """
+    for container in job.containers:
         rules, restart = container.get("restartPolicyRules"), container.get("restartPolicy")
+        if restart.known_and_not_in(tables.RESTART_POLICIES):
+            wanted = one_of(tables.RESTART_POLICIES)
+            message = f'restartPolicy of {container} must be {wanted}, not "{restart}"'
+            hint = did_you_mean(str(restart), tables.RESTART_POLICIES)
+            yield job.finding(restart, message, help=hint, within="..1.33,1.35..")
+        elif restart.known is not None and not (container.init and restart.is_("Always")):
+            yield job.finding(restart, f"{container} cannot have restartPolicy: {restart}", within="..1.33")
         if rules.items() and restart.absent:
             yield job.finding(rules, f"restartPolicyRules of {container} need its restartPolicy")
+        if rules.items() and container.init and restart.is_("Always"):
+            yield job.finding(rules, f"{container} is always restarted and cannot have rules", within="1.35")
+        if len(rules.items()) > tables.MAX_RESTART_RULES:
+            yield job.finding(rules, f"{container} has more than {tables.MAX_RESTART_RULES} restart rules")
         for item in rules.items():
             if item.get("exitCodes").absent:
                 yield job.finding(item, f"a restart rule of {container} has no exitCodes")
+            if item.get("action").is_("RestartAllContainers"):
+                yield job.finding(item.get("action"), "action RestartAllContainers is unknown", within="1.35")
 
 
 # ports and probes
@@ -513,5 +550,7 @@ def _handler(job: Build, container: Container, owner: BuiltValue) -> Iterator[Fi
     if given[0] == "sleep":
         grace = container.pods.spec.get("terminationGracePeriodSeconds").number
         seconds = handler.get("seconds")
+        if seconds.is_(0):
+            yield job.finding(seconds, "a hook must sleep for a second or longer", within="..1.32")
         if seconds.number is not None and not 0 <= seconds.number <= (30 if grace is None else grace):
             yield job.finding(seconds, "a hook must not sleep longer than terminationGracePeriodSeconds")

@@ -10,8 +10,9 @@ from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.build import NAME_LIMIT, Build, BuiltJob
 from trainlint.programs.kubeflow.built_pods import Pods
 from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
-from trainlint.programs.kubeflow.facts.jobset import FAILURE_REASONS, TORCHRUN_WORDS
-from trainlint.programs.kubeflow.facts.pods import MAX_INT32, MAX_PODS
+from trainlint.programs.kubeflow.facts.jobset import EXCLUSIVE_TOPOLOGY, FAILURE_REASONS, TORCHRUN_WORDS
+from trainlint.programs.kubeflow.facts.pods import CLAIM_WORDS, MAX_INT32, MAX_PODS
+from trainlint.programs.kubeflow.rules.volumes import claim_problems
 from trainlint.rule import rule
 
 POD_SUFFIX = len("-abcde")
@@ -200,6 +201,8 @@ def jobset_policy(job: BuiltJob) -> Iterator[Finding]:
         yield job.finding(first, f"{job.jobs[0]} is the first job and cannot depend on another")
     for pods in job.jobs:
         count, replicas = pods.count.number or 0, pods.replicas.number or 0
+        if replicas < 0:
+            yield job.finding(pods.replicas, f"{pods} cannot have {replicas} replicas")
         if count * replicas > MAX_INT32:
             yield job.finding(
                 pods.replicas, f"{pods} has {replicas} replicas of {count} pods, more than {MAX_INT32} pods"
@@ -287,9 +290,9 @@ def volume_claim_policy(job: BuiltJob) -> Iterator[Finding]:
     """A volume claim of the runtime's JobSet cannot be used.
 
     A container must mount it, its name must differ from those of other claims and of the jobs' volumes, and its name
-    and the TrainJob's together have 63 characters at most.
+    and the TrainJob's together have 63 characters at most. It needs access modes and an amount of storage.
 
-    Source: JobSet 0.12, validation of JobSets.
+    Source: JobSet 0.11 and 0.12, validation of JobSets; Kubernetes 1.34, validation of claims.
     """
     mounted = {
         mount.name
@@ -317,6 +320,7 @@ def volume_claim_policy(job: BuiltJob) -> Iterator[Finding]:
                     help=f"shorten the job's name to {room} characters" if room > 0 else "shorten the claim's name",
                 )
             taken.add(name)
+            yield from _claim(job, name, template)
     for pods in job.jobs:
         for volume in pods.spec.get("volumes").items():
             if volume.name in taken:
@@ -325,6 +329,43 @@ def volume_claim_policy(job: BuiltJob) -> Iterator[Finding]:
                     f"volume {volume.name} of {pods} has the name of a volume claim",
                     help="rename one of them",
                 )
+
+
+def _claim(job: BuiltJob, name: str, template: BuiltValue) -> Iterator[Finding]:
+    """What the API server refuses of a claim that JobSet creates before the Jobs."""
+    spec = template.get("spec")
+    yield from claim_problems(job, f"the claim {name}", spec)
+    for path, words in CLAIM_WORDS.items():
+        for part in spec.find(path):
+            if part.known_and_not_in(words):
+                hint = did_you_mean(str(part), words) or f"write {one_of(words)}"
+                yield job.finding(part, f'{path.removesuffix("[]")} of the claim {name} cannot be "{part}"', help=hint)
+    for path in ("storageClassName", "volumeAttributesClassName"):
+        for part in spec.find(path):
+            if part.text:
+                yield from job.malformed(part, names.subdomain, path, f"the claim {name}")
+    for key, value in template.at("metadata", "labels").entries():
+        problem = names.key(key) or names.label_value(value.text or "")
+        if problem:
+            yield job.finding(value, f'label "{key}: {value}" of the claim {name} {problem}')
+
+
+@rule("TJ517", "exclusive-placement", stage=Stage.CREATE, program="kubernetes")
+def exclusive_placement(job: BuiltJob) -> Iterator[Finding]:
+    """The annotation for exclusive placement names a topology key that cannot be the key of a label.
+
+    JobSet makes an affinity of it, and every pod is refused. The annotation of a Job wins over that of the JobSet; on
+    the TrainJob's own metadata it does nothing.
+
+    Source: JobSet 0.8 to 0.12, webhook for pods.
+    """
+    shared = job.annotations.get(EXCLUSIVE_TOPOLOGY)
+    for pods in job.made:
+        own = (pods.value.at("template", "metadata"), pods.template.get("metadata"))
+        listed = [metadata.get("annotations").get(EXCLUSIVE_TOPOLOGY) for metadata in own]
+        for part in listed if any(part.given for part in listed) else [shared]:
+            if part.text:
+                yield from job.malformed(part, names.key, "topology key")
 
 
 # Jobs
@@ -394,7 +435,7 @@ def pod_failure_policy(job: BuiltJob) -> Iterator[Finding]:
                 yield job.finding(replacement, "a podFailurePolicy needs podReplacementPolicy: Failed")
         success = pods.job.get("successPolicy")
         if success.given and not success.get("rules").items() and not success.get("rules").unknown:
-            yield job.finding(success, f"the successPolicy of {pods} has no rules")
+            yield job.finding(success, f"the successPolicy of {pods} has no rules", within="")
         for item in success.get("rules").items():
             yield from _success_rule(job, pods, item)
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from trainlint.findings import Finding, Severity, Stage
-from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.build import Build, BuiltJob
 from trainlint.programs.kubeflow.built_pods import Pods
 from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
 from trainlint.programs.kubeflow.draft import NODE
+from trainlint.programs.kubeflow.facts import servers
 from trainlint.programs.kubeflow.facts.admission import INITIALIZERS
 from trainlint.programs.kubeflow.facts.jobset import ACCELERATORS, TRAINER_FIELDS
 from trainlint.programs.kubeflow.facts.release import KubeflowFacts
-from trainlint.programs.kubeflow.objects import Namesake
+from trainlint.programs.kubeflow.objects import Namesake, Runtime
 from trainlint.programs.kubeflow.quantities import whole
 from trainlint.rule import rule
 
@@ -287,23 +287,94 @@ def torchrun_alone(job: BuiltJob) -> Iterator[Finding]:
             )
 
 
-@rule("TJ611", "old-env-name", stage=Stage.CREATE, severity=Severity.WARNING, program="kubernetes")
-def old_env_name(job: Build) -> Iterator[Finding]:
-    """Servers up to Kubernetes 1.31 refuse the name of this environment variable.
+@rule("TJ615", "field-of-newer-server", stage=Stage.RUN, severity=Severity.WARNING, program="kubernetes")
+def field_of_newer_server(job: BuiltJob) -> Iterator[Finding]:
+    """The cluster's API server drops this field, and the job runs without it.
 
-    They accept letters, digits, underscores, dashes and dots, with no digit first; later ones accept any printable
-    ASCII but =.
+    Trainer and JobSet accept every field of Kubernetes 1.36. A server that does not know one, or has it behind a
+    feature gate that is off, drops it when the Job is created; nothing on the TrainJob says so. Name the server with
+    `--target kubernetes=1.31`; without that only fields are reported that no server uses.
 
-    Source: Kubernetes 1.36, feature gate RelaxedEnvironmentVariableValidation, on from 1.32.
+    Source: Kubernetes 1.30 to 1.36 with default feature gates.
     """
+    for pods in job.made:
+        for owner, fields in ((pods.job, servers.JOB_FIELDS), (pods.spec, servers.POD_FIELDS)):
+            yield from _dropped(job, owner, fields)
     for container in job.containers:
-        for env in container.get("env").items():
-            name = env.get("name")
-            if name.text and not names.env(name.text) and names.strict_env(name.text):
-                message = (
-                    f'servers up to Kubernetes 1.31 refuse the variable name "{name}": it {names.strict_env(name.text)}'
-                )
-                yield job.finding(name, message)
+        yield from _dropped(job, container.value, servers.CONTAINER_FIELDS)
+        restart = container.get("restartPolicy")
+        if restart.given and not (container.init and restart.is_("Always")):
+            yield job.finding(restart, f"restartPolicy of {container} is dropped", within="1.34")
+
+
+def _dropped(job: BuiltJob, owner: BuiltValue, fields: Mapping[str, servers.Used]) -> Iterator[Finding]:
+    for path, used in fields.items():
+        for part in owner.find(path):
+            name = path.replace("[]", "")
+            when = f"Kubernetes {used.since} is the first that uses {name}"
+            none = f"no Kubernetes up to {servers.NEWEST} uses {name} unless a feature gate is set"
+            message = f"{when if used.since else none}: {used.otherwise}"
+            yield job.finding(part, message, at_key=True, within=used.dropped)
+
+
+@rule("TJ616", "trainer-needs-newer-server", stage=Stage.CREATE, severity=Severity.WARNING, program="kubernetes")
+def trainer_needs_newer_server(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Finding]:
+    """This release of Kubeflow Trainer cannot be installed on the cluster's API server.
+
+    Up to Kubernetes 1.31 the server refuses the CRDs of runtimes and JobSets from Trainer 2.2 on, since a rule in them
+    does not compile there.
+
+    Source: Kubernetes 1.30 and 1.31 with the CRDs of Trainer 2.2.1 and 2.3.0.
+    """
+    if facts.needs_server_1_32:
+        yield runtime.field.get("apiVersion").finding(
+            f"Kubernetes up to 1.31 refuses the CRDs of Kubeflow Trainer {facts.release}",
+            help="update the cluster, or use Trainer 2.1",
+            within="..1.31",
+        )
+
+
+@rule("TJ617", "training-runs-again", stage=Stage.RUN, severity=Severity.WARNING)
+def training_runs_again(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
+    """The JobSet's ttlSecondsAfterFinished makes the training run again.
+
+    The controller makes a JobSet anew that its time to live has removed: Trainer 2.1 after every training, 2.2 and 2.3
+    after one that failed, each time the TTL ends.
+
+    Source: Kubeflow Trainer 2.0.1 to 2.3.0, run live with their JobSets.
+    """
+    ttl = job.jobset.get("ttlSecondsAfterFinished")
+    if ttl.given and facts.runs_again_after_ttl:
+        what = "a failed job" if facts.runs_again_after_ttl == "failed" else "a finished job"
+        yield job.finding(
+            ttl, f"{what} is trained anew each time ttlSecondsAfterFinished ends", help="remove ttlSecondsAfterFinished"
+        )
+
+
+@rule("TJ618", "managed-by-ignored", stage=Stage.RUN, severity=Severity.WARNING)
+def managed_by_ignored(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
+    """The controller of this release makes the JobSet although another manager is named.
+
+    From Trainer 2.3 on a TrainJob with managedBy: kueue.x-k8s.io/multikueue is left to the other cluster.
+
+    Source: Kubeflow Trainer 2.0.1 to 2.3.0, run live.
+    """
+    manager = job.spec.get("managedBy")
+    if facts.ignores_managed_by and manager.text and manager.text.startswith("kueue"):
+        message = f"Kubeflow Trainer {facts.release} runs the job here, too: it does not look at managedBy"
+        yield job.finding(manager, message, help="use Kubeflow Trainer 2.3, or remove managedBy")
+
+
+@rule("TJ619", "depends-on-itself", stage=Stage.RUN, severity=Severity.WARNING, program="kubernetes")
+def depends_on_itself(job: BuiltJob) -> Iterator[Finding]:
+    """A job of the JobSet waits for itself and never starts.
+
+    Source: JobSet 0.8 to 0.12, which accept it.
+    """
+    for pods in job.jobs[1:]:
+        for target in pods.value.find("dependsOn[].name"):
+            if target.is_(pods.name):
+                yield job.finding(target, f"{pods} depends on itself and never starts", help="name an earlier job")
 
 
 @rule("TJ612", "root-forbidden", stage=Stage.START, severity=Severity.WARNING, program="kubernetes")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from fractions import Fraction
 
 from trainlint.findings import Finding, Stage, did_you_mean, one_of, shortened
 from trainlint.programs.kubeflow import name_syntax as names
@@ -61,6 +62,89 @@ def _profiles(job: Build, context: BuiltValue) -> Iterator[Finding]:
             yield job.finding(path, "localhostProfile must be a name without white space around it")
 
 
+@rule("TJ551", "app-armor-annotation", stage=Stage.CREATE, program="kubernetes")
+def app_armor_annotation(job: BuiltJob) -> Iterator[Finding]:
+    """An annotation names an AppArmor profile that cannot be, or a container that the pod does not have.
+
+    The annotation is called container.apparmor.security.beta.kubernetes.io/CONTAINER; its value is runtime/default,
+    unconfined, or localhost/ and a name. appArmorProfile in a securityContext is the newer form.
+
+    Source: Kubernetes 1.30 to 1.36, validation of Jobs.
+    """
+    for pods in job.made:
+        known = [container.name for container in (*pods.containers, *pods.init_containers)]
+        for key, value in pods.template.at("metadata", "annotations").entries():
+            container, profile = key.removeprefix(tables.APP_ARMOR), value.text
+            if container == key or profile is None:
+                continue
+            if container not in known:
+                hint = did_you_mean(container, known)
+                yield job.finding(value, f'{pods} has no container "{container}"', help=hint, at_key=True)
+            if profile and profile not in tables.APP_ARMOR_PROFILES and not profile.startswith(tables.APP_ARMOR_LOCAL):
+                wanted = one_of((*tables.APP_ARMOR_PROFILES, f"{tables.APP_ARMOR_LOCAL}NAME"))
+                yield job.finding(value, f'"{profile}" is not an AppArmor profile', help=f"write {wanted}")
+
+
+@rule("TJ552", "pod-resources", stage=Stage.CREATE, program="kubernetes")
+def pod_resources(job: BuiltJob) -> Iterator[Finding]:
+    """The resources of a pod as a whole are less than its containers ask for.
+
+    A request of the pod covers those of its containers together, a limit that of each of them, and one of huge pages
+    those of all together. A container without a request asks for its limit.
+
+    Source: Kubernetes 1.34 to 1.36, validation of Jobs and pods.
+    """
+    for pods in job.made:
+        requests, limits = (pods.spec.at("resources", kind) for kind in ("requests", "limits"))
+        for name, request in requests.entries():
+            asked = _asked(pods, name, ("requests", "limits"))
+            if request.amount is not None and asked is not None and asked > request.amount:
+                yield job.finding(request, f"{pods} requests {request} of {name}, less than its containers together")
+        for name, limit in limits.entries():
+            if limit.amount is None:
+                continue
+            huge = name.startswith(tables.HUGEPAGES)
+            together = _asked(pods, name, ("limits",) if huge else ("requests", "limits"))
+            if together is not None and together > limit.amount and (huge or requests.get(name).absent):
+                yield job.finding(limit, f"the limit {limit} of {name} of {pods} is less than its containers ask for")
+            for container in (*pods.containers, *pods.init_containers) if not huge else ():
+                own = container.at("resources", "limits").get(name)
+                if own.amount is not None and own.amount > limit.amount:
+                    message = f"limit {own} of {name} of container {container.name} is above that of its pod, {limit}"
+                    yield job.finding(own, message, within="1.34..")
+
+
+def _asked(pods: Pods, name: str, kinds: tuple[str, ...]) -> Fraction | None:
+    """The amount of a resource that the containers of a pod need together; None where it is not known.
+
+    An init container runs beside the restarted ones before it, so the larger need of both phases counts.
+    """
+    beside, peak = Fraction(0), Fraction(0)
+    for container in pods.init_containers:
+        amount = _amount(container, name, kinds)
+        if amount is None:
+            return None
+        if container.get("restartPolicy").is_("Always"):
+            beside += amount
+            peak = max(peak, beside)
+        else:
+            peak = max(peak, beside + amount)
+    for container in pods.containers:
+        amount = _amount(container, name, kinds)
+        if amount is None:
+            return None
+        beside += amount
+    return max(beside, peak)
+
+
+def _amount(container: BuiltValue, name: str, kinds: tuple[str, ...]) -> Fraction | None:
+    for kind in kinds:
+        value = container.at("resources", kind).get(name)
+        if value.given:
+            return value.amount
+    return Fraction(0)
+
+
 @rule("TJ546", "pod-contradiction", stage=Stage.CREATE, program="kubernetes")
 def pod_contradiction(job: BuiltJob) -> Iterator[Finding]:
     """Two fields of a pod exclude each other, or a field cannot be set on the pods of a Job.
@@ -81,7 +165,11 @@ def pod_contradiction(job: BuiltJob) -> Iterator[Finding]:
         if spec.get("hostUsers").is_(False):
             for key in ("hostPID", "hostIPC", "hostNetwork"):
                 if spec.get(key).flag:
-                    yield job.finding(spec.get(key), f"{key} and hostUsers: false exclude each other")
+                    yield job.finding(spec.get(key), f"{key} and hostUsers: false exclude each other", within="1.33..")
+            for container in (*pods.containers, *pods.init_containers):
+                for part in container.find("volumeDevices"):
+                    message = f"volumeDevices of container {container.name} and hostUsers: false exclude each other"
+                    yield job.finding(part, message, within="1.34..")
         override = spec.get("hostnameOverride")
         if override.given:
             for key in ("hostNetwork", "setHostnameAsFQDN"):
@@ -138,6 +226,13 @@ def dns(job: BuiltJob) -> Iterator[Finding]:
             yield job.finding(servers, "dnsConfig can have three nameservers at most")
         if len(searches.items()) > 32 or len(" ".join(searches.texts() or [])) > 2048:
             yield job.finding(searches, "dnsConfig can have 32 searches of 2048 characters in all at most")
+        for part in searches.items():
+            if not names.search(part.text or "") and names.subdomain((part.text or "").removesuffix(".")):
+                message = f'search "{part}" must have only lower-case letters, digits and inner dashes and dots'
+                yield job.finding(part, message, within="..1.32")
+        for part in (*servers.items(), *pods.spec.find("hostAliases[].ip")):
+            if part.text and not names.ip(part.text):
+                yield from job.malformed(part, names.canonical_ip, "address", within="1.36..")
         for option in config.get("options").items():
             if option.get("name").empty:
                 yield job.finding(option, "an option of dnsConfig has no name")

@@ -106,9 +106,9 @@ def affinity(job: Build) -> Iterator[Finding]:
         if terms.content == []:
             yield job.finding(terms, "a required node affinity needs a term in nodeSelectorTerms")
         for term in terms.items():
-            yield from _node_term(job, term, checks_values=True)
+            yield from _node_term(job, term, "1.33..")
         for term in node.get(preferred).items():
-            yield from _node_term(job, term.get("preference"), checks_values=False)
+            yield from _node_term(job, term.get("preference"), None)
         for kind in ("podAffinity", "podAntiAffinity"):
             owner = pods.spec.at("affinity", kind)
             for term in owner.get(required).items():
@@ -117,9 +117,9 @@ def affinity(job: Build) -> Iterator[Finding]:
                 yield from _pod_term(job, term.get("podAffinityTerm"))
 
 
-def _node_term(job: Build, term: BuiltValue, *, checks_values: bool) -> Iterator[Finding]:
+def _node_term(job: Build, term: BuiltValue, values_within: str | None) -> Iterator[Finding]:
     for part in term.get("matchExpressions").items():
-        yield from _requirement(job, part, tables.NODE_OPERATORS, checks_values=checks_values)
+        yield from _requirement(job, part, tables.NODE_OPERATORS, values_within)
     for part in term.get("matchFields").items():
         key, values = part.get("key"), part.get("values")
         if part.get("operator").known_and_not_in(("In", "NotIn")):
@@ -132,7 +132,10 @@ def _node_term(job: Build, term: BuiltValue, *, checks_values: bool) -> Iterator
             yield from job.malformed(value, names.subdomain, "node name")
 
 
-def _requirement(job: Build, part: BuiltValue, operators: tuple[str, ...], *, checks_values: bool) -> Iterator[Finding]:
+def _requirement(
+    job: Build, part: BuiltValue, operators: tuple[str, ...], values_within: str | None = ""
+) -> Iterator[Finding]:
+    """What is wrong with a term; `values_within` are the releases that check its values, as a span; None if none do."""
     operator, values, key = part.get("operator"), part.get("values"), part.get("key")
     count = len(values.items())
     if operator.known_and_not_in(operators):
@@ -145,15 +148,15 @@ def _requirement(job: Build, part: BuiltValue, operators: tuple[str, ...], *, ch
     elif operator.is_("Gt", "Lt") and count != 1 and not values.unknown:
         yield job.finding(values, f"operator {operator} takes one value")
     yield from job.malformed(key, names.key, "key")
-    for value in values.items() if checks_values else ():
-        yield from job.malformed(value, names.label_value, "value")
+    for value in values.items() if values_within is not None else ():
+        yield from job.malformed(value, names.label_value, "value", within=values_within)
 
 
 def _label_selector(job: Build, selector: BuiltValue) -> Iterator[Finding]:
     """What is wrong with a selector of labels."""
     yield from _labels(job, "selector", selector.get("matchLabels"))
     for part in selector.get("matchExpressions").items():
-        yield from _requirement(job, part, tables.SELECTOR_OPERATORS, checks_values=True)
+        yield from _requirement(job, part, tables.SELECTOR_OPERATORS)
 
 
 def _pod_term(job: Build, term: BuiltValue) -> Iterator[Finding]:
@@ -207,6 +210,12 @@ def topology_spread(job: BuiltJob) -> Iterator[Finding]:
                 yield job.finding(key, f"topologyKey {key} has two constraints with whenUnsatisfiable: {action}")
             yield from _label_selector(job, part.get("labelSelector"))
             yield from _label_keys(job, part)
+            selector = part.get("labelSelector")
+            selected = {key for key, _ in selector.get("matchLabels").entries()}
+            selected |= {item.get("key").text or "" for item in selector.get("matchExpressions").items()}
+            for item in part.get("matchLabelKeys").items():
+                if item.text in selected:
+                    yield job.finding(item, f"{item} is in both matchLabelKeys and labelSelector", within="..1.33")
 
 
 @rule("TJ537", "scheduling-gate", stage=Stage.CREATE, program="kubernetes")

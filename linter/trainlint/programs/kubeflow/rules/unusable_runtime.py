@@ -14,13 +14,14 @@ from trainlint.rule import rule, rules_of
 _MODULES = tuple(module.__name__ for module in (jobset, containers, volumes, scheduling, pods))
 
 
-@rule("TJ590", "unusable-runtime", stage=Stage.RUN, severity=Severity.WARNING)
+@rule("TJ590", "unusable-runtime", stage=Stage.CREATE, severity=Severity.WARNING, program="kubernetes")
 def unusable_runtime(runtime: RuntimeAsIs, facts: KubeflowFacts) -> Iterator[Finding]:
     """No job can start with this runtime as it is.
 
     Admission accepts any runtime that its structure allows; what is wrong with its Jobs and pods shows when a TrainJob
     uses it, and then only in the events of a JobSet or Job. Each rule on what a job becomes runs here on a job that
-    adds only an image; a job's patches may fix what is found, such as a missing volume.
+    adds only an image; a job's patches may fix what is found, such as a missing volume. Where a job of the same file
+    uses the runtime, what is wrong is said of that job.
 
     Source: the rules TJ501 to TJ549, which name theirs.
     """

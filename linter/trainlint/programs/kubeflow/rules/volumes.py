@@ -191,17 +191,22 @@ def _file(job: Build, volume: BuiltValue, path: BuiltValue) -> Iterator[Finding]
 
 
 def _claim(job: Build, volume: BuiltValue, spec: BuiltValue) -> Iterator[Finding]:
+    yield from claim_problems(job, f"the claim of volume {volume.name}", spec)
+
+
+def claim_problems(job: Build, what: str, spec: BuiltValue) -> Iterator[Finding]:
+    """What is wrong with the spec of a volume claim, beside words and names that the tables of pods check."""
     if spec.absent or spec.unknown:
         return
     modes, storage = spec.get("accessModes"), spec.at("resources", "requests", "storage")
     if modes.empty:
-        yield job.finding(modes, f"the claim of volume {volume.name} has no accessModes")
+        yield job.finding(modes, f"{what} has no accessModes")
     elif len(modes.items()) > 1 and "ReadWriteOncePod" in (modes.texts() or []):
         yield job.finding(modes, "ReadWriteOncePod and other accessModes exclude each other")
     if storage.absent:
-        yield job.finding(storage, f"the claim of volume {volume.name} requests no storage")
+        yield job.finding(storage, f"{what} requests no storage")
     elif storage.amount is not None and storage.amount <= 0:
-        yield job.finding(storage, f"the claim of volume {volume.name} must request more than {storage} of storage")
+        yield job.finding(storage, f"{what} must request more than {storage} of storage")
 
 
 @rule("TJ532", "volume-name", stage=Stage.CREATE, program="kubernetes")
