@@ -141,8 +141,8 @@ class Arguments:
         return self.is_refused(key) or self.is_dropped(key)
 
     def raises_on_kind(self, name: str) -> Stage | None:
-        """When it surely raises that a number is of a wrong kind: numpy is given the seed when the trainer is made."""
-        return Stage.START if name == "seed" else None
+        """When it surely raises that an integer is a float: numpy is given the seed, the data loader the batch size."""
+        return {"seed": Stage.START, "per_device_train_batch_size": Stage.TRAIN}.get(name)
 
     def refused(
         self,

@@ -189,9 +189,15 @@ _DTYPES: Mapping[str, str] = {
 """The scripts that load the model in the given dtype, with their releases."""
 
 ATTENTIONS = frozenset(
-    "eager sdpa flash_attention_2 flash_attention_3 flex_attention eager_paged sdpa_paged paged_attention".split()
+    """
+    eager sdpa flash_attention_2 flash_attention_3 flash_attention_4 flex_attention eager_paged sdpa_paged
+    paged_attention
+    """.split()
 )
-"""The words of attn_implementation in transformers up to 4.53; a slash makes it the name of a kernel."""
+"""The words of attn_implementation in any release of transformers; a slash makes it the name of a kernel.
+
+Later releases also take `paged|WORD`.
+"""
 
 
 def losses(trainer: str, release: str) -> tuple[str, ...]:

@@ -106,8 +106,10 @@ class TrlArguments(Arguments):
         return key not in ("env", "config") and (shared or how is Unknowns.DROPPED)
 
     def raises_on_kind(self, name: str) -> Stage | None:
-        """As in transformers; PEFT makes its matrices with the rank, and the loss is computed with beta."""
+        """As in transformers; PEFT makes its matrices with the rank, and losses are computed with beta."""
         if name == "lora_r" and self.data("scripted") and self.data("use_peft") is True:
+            return Stage.START
+        if name == "gradient_accumulation_steps" and self.is_sure and self.trainer in ("grpo", "rloo"):
             return Stage.START
         if name == "beta" and self.is_sure and self.trainer in ("dpo", "kto", "cpo", "orpo"):
             return Stage.TRAIN

@@ -94,7 +94,8 @@ def trainer_without_data(arguments: TrlArguments) -> Iterator[Finding]:
 
     Up to 0.17 `dataset_name` is a required argument; since 0.22 the scripts raise ValueError without `dataset_name` and
     `datasets`. Each item of `datasets` is made into a DatasetConfig: without `path`, or with a key that it does not
-    have, that raises TypeError while the file is read.
+    have, that raises TypeError while the file is read. Streamed data has no length, so `max_steps` must say how long to
+    train.
 
     Source: TRL 0.8 to 1.16, ScriptArguments, DatasetMixtureConfig.__post_init__ and scripts/*.py.
     """
@@ -106,6 +107,7 @@ def trainer_without_data(arguments: TrlArguments) -> Iterator[Finding]:
             yield arguments.refused(arguments.field, message, help="add dataset_name", stage=Stage.LOAD)
         elif within(release, "0.22.2.."):
             yield arguments.refused(arguments.field, message, help="add dataset_name, or datasets")
+    yield from _limits(arguments, "data")
     known = declarations("trl").keys("DatasetConfig", release)
     for item in arguments.own("datasets").items() if known else ():
         for entry in item.entries():
@@ -123,7 +125,8 @@ def text_for_mapping(arguments: TrlArguments) -> Iterator[Finding]:
     """An argument is text where a mapping or numbers are needed.
 
     TrlParser converts text with the type of the argument: `dict` of a text raises ValueError, and so does a number of
-    one that is none. A later release also accepts JSON for arguments such as `model_init_kwargs`.
+    one that is none. Later releases take JSON for arguments such as `model_init_kwargs`; another text raises when the
+    model is loaded.
 
     Write the keys below it, or a list of numbers.
 
@@ -134,9 +137,10 @@ def text_for_mapping(arguments: TrlArguments) -> Iterator[Finding]:
         if text is None or not arguments.facts.converts or not arguments.whole:
             continue
         kinds = [kind for kind in argument.types if kind != "None"]
-        if len(kinds) == 1 and kinds[0].startswith("dict") and text:
-            message = f"{name} must be a mapping, not a text"
-            yield arguments.refused(arguments.get(name), message, help="write its keys below it")
+        used = name == "model_init_kwargs" and arguments.is_sure and not text.startswith("{")
+        if text and ((len(kinds) == 1 and kinds[0].startswith("dict")) or used):
+            message, stage = f"{name} must be a mapping, not a text", Stage.START if len(kinds) > 1 else Stage.LOAD
+            yield arguments.refused(arguments.get(name), message, help="write its keys below it", stage=stage)
         elif kinds in (["list[float]"], ["list[int]"]) and not _is_number(text):
             message = f"{name} must be a list of numbers, not a text"
             yield arguments.refused(arguments.get(name), message, help="write a list of numbers")
@@ -154,8 +158,8 @@ def model_loading(arguments: TrlArguments) -> Iterator[Finding]:
     """A script of TRL cannot load the model as the file says.
 
     `dtype` (`torch_dtype` up to 0.26) is looked up in torch, since 0.29 among four words: `bf16` raises. An unknown
-    `attn_implementation` raises in transformers up to 4.53 (later releases may find a kernel of that name). The model
-    cannot be in 4 and in 8 bits at once. A LoRA rank must be above 0, and PEFT has six task types.
+    `attn_implementation` raises in transformers; a slash makes it the name of a kernel. The model cannot be in 4 and in
+    8 bits at once. A LoRA rank must be above 0, and PEFT has six task types.
 
     Source: TRL 0.8 to 1.16, ModelConfig, scripts/*.py, trainer/utils.py; transformers, PreTrainedModel.from_pretrained;
     peft, LoraConfig.
@@ -172,10 +176,9 @@ def model_loading(arguments: TrlArguments) -> Iterator[Finding]:
         help = hint if hint.startswith("did") else f"write {hint or one_of(_LOADED_DTYPES)}"
         yield arguments.refused(dtype, f"{name} cannot be {dtype}", help=help)
     attention = arguments.own("attn_implementation").text()
-    if attention.known_and(lambda word: word not in ATTENTIONS and "/" not in word):
+    if attention.known_and(lambda word: word not in ATTENTIONS and not {*"/|"} & {*word}):
         hint = did_you_mean(str(attention), ATTENTIONS) or f"write {one_of(sorted(ATTENTIONS))}"
-        say = arguments.refused if within(arguments.facts.release, "..4.53.3") else arguments.warned
-        yield say(attention, f"transformers has no attn_implementation {attention}", help=hint)
+        yield arguments.refused(attention, f"transformers has no attn_implementation {attention}", help=hint)
 
 
 _LOADED_DTYPES = ("auto", "bfloat16", "float16", "float32")
@@ -225,6 +228,8 @@ def unknown_loss(arguments: TrlArguments) -> Iterator[Finding]:
     if field.is_sequence and not listed:
         message = f"{_NAMES.get(trainer, trainer)} takes one loss, not a list"
         yield arguments.told(field, message, help="write one word", at_key=True)
+    if field.is_sequence and listed and not field.items():
+        yield arguments.told(field, "DPO needs a loss", help="remove loss_type, or name one", at_key=True)
     for item in field.items() if field.is_sequence and listed else [field]:
         text = item.text()
         if text.known_and_not_in(words):
