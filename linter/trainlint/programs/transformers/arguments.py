@@ -20,6 +20,7 @@ from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Known, Unknown, Value, WrongType
 from trainlint.repository.python_code import OwnReader
 from trainlint.training.declarations import declarations
+from trainlint.training.deepspeed import BrokenConfig
 
 T = TypeVar("T")
 
@@ -95,7 +96,7 @@ class Arguments:
         config: FsdpConfig | None = None,
         deepspeed: Field | None = None,
         reader: OwnReader | None = None,
-        trouble: str = "",
+        trouble: BrokenConfig | None = None,
     ) -> None:
         self.field = file.field
         self.reader = reader or OwnReader()
@@ -141,8 +142,9 @@ class Arguments:
         return self.is_refused(key) or self.is_dropped(key)
 
     def raises_on_kind(self, name: str) -> Stage | None:
-        """When it surely raises that an integer is a float: numpy is given the seed, the data loader the batch size."""
-        return {"seed": Stage.START, "per_device_train_batch_size": Stage.TRAIN}.get(name)
+        """When it surely raises that a number is of a wrong kind: in numpy, in the data loader, in the optimizer."""
+        stages = {"seed": Stage.START, "per_device_train_batch_size": Stage.TRAIN, "learning_rate": Stage.TRAIN}
+        return stages.get(name)
 
     def refused(
         self,

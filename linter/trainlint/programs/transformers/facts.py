@@ -65,6 +65,25 @@ COMPILE_BACKENDS = frozenset(
 ACCUMULATION_SETTINGS = frozenset({"num_steps", "adjust_scheduler", "sync_with_dataloader", "sync_each_batch"})
 """The fields of accelerate's GradientAccumulationPlugin."""
 
+PLATEAU_SETTINGS = frozenset("mode factor patience threshold threshold_mode cooldown min_lr eps verbose".split())
+"""What torch's ReduceLROnPlateau takes; `verbose` went with torch 2.7."""
+
+FILLED = frozenset(
+    """
+    train_micro_batch_size_per_gpu train_batch_size gradient_accumulation_steps gradient_clipping fp16.enabled
+    bf16.enabled optimizer.params.lr optimizer.params.betas optimizer.params.eps optimizer.params.weight_decay
+    scheduler.params.warmup_min_lr scheduler.params.warmup_max_lr scheduler.params.warmup_num_steps
+    scheduler.params.total_num_steps zero_optimization.stage zero_optimization.reduce_bucket_size
+    zero_optimization.stage3_prefetch_bucket_size zero_optimization.stage3_param_persistence_threshold
+    zero_optimization.stage3_gather_16bit_weights_on_model_save zero_optimization.offload_optimizer.device
+    zero_optimization.offload_optimizer.nvme_path zero_optimization.offload_param.device
+    zero_optimization.offload_param.nvme_path
+    """.split()
+)
+"""The settings of a DeepSpeed config whose "auto" the Trainer or accelerate fills in."""
+
+FILLED_OF_AMP = frozenset({"amp.enabled", "amp.opt_level"})
+
 TORCH_DTYPES = frozenset(
     "float float16 float32 float64 bfloat16 half double float8_e4m3fn float8_e5m2 int8 uint8 int16 int32 int64".split()
 )

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlint.reading.document import Document, Scalar, Unparsable, documents
-from trainlint.reading.scalars import Dialect
-from trainlint.reading.text import Text, Undecodable
+from trainlint.reading.document import Scalar, Unparsable, documents
+from trainlint.reading.text import Text
 from trainlint.reading.values import Field
+from trainlint.training.deepspeed import JSON, BrokenConfig, named_config
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings
@@ -21,33 +21,36 @@ def is_object_text(field: Field) -> bool:
 
 
 def mapping_of(field: Field, surroundings: Surroundings) -> Field | None:
+    """A setting as a mapping: itself, its JSON text, or the content of the file that it names; None for others."""
+    found = _read(field, surroundings)
+    return found if isinstance(found, Field) else None
+
+
+def trouble_of(field: Field, surroundings: Surroundings) -> BrokenConfig | None:
+    """Why the JSON in a setting, or in the file that it names, holds no object; None where it does, or is not there."""
+    found = _read(field, surroundings)
+    if isinstance(found, Field) and not found.is_mapping and found.use is None:
+        return BrokenConfig(found, "it holds no object")
+    return found if isinstance(found, BrokenConfig) else None
+
+
+def _read(field: Field, surroundings: Surroundings) -> Field | BrokenConfig | None:
     if field.is_mapping:
         return field
     text = field.text().known
     if text is None or field.use is not None:
         return None
-    return object_text(field, text) if text.startswith("{") else _json_file(field, text, surroundings)
-
-
-def trouble_of(field: Field, surroundings: Surroundings) -> str:
-    """Why the JSON in a field, or in the file that it names, is no object; empty where it is, or is not there."""
-    text = field.text().known
-    if text is None or field.use is not None:
-        return ""
-    if not text.startswith("{"):
-        script = _json_script(field, text, surroundings)
-        text = script.text.content if script is not None else "{}"
-    try:
-        data: object = json.loads(text)
-    except json.JSONDecodeError as error:
-        return f"is not valid JSON (line {error.lineno}, column {error.colno})"
-    except RecursionError:
-        return ""
-    return "" if isinstance(data, dict) else "does not hold an object"
-
-
-_JSON = Dialect.OMEGACONF
-"""A reader that reads JSON's numbers as numbers, also `1e-5`."""
+    if text.startswith("{"):
+        try:
+            json.loads(text)
+        except json.JSONDecodeError as error:
+            return BrokenConfig(field, f"{error.msg.lower()} at character {error.pos + 1}")
+        except RecursionError:
+            return None
+        return object_text(field, text)
+    holder = Path(field.document.path).absolute().parent
+    bases = (surroundings.repository.root, holder)
+    return named_config(text, bases, surroundings.repository) if text.endswith(".json") else None
 
 
 def object_text(field: Field, text: str) -> Field | None:
@@ -63,26 +66,4 @@ def object_text(field: Field, text: str) -> Field | None:
         inner = next(documents(field.document.path, Text(" " * start + text)))
     except (StopIteration, Unparsable):
         return None
-    return Field(field.document, _JSON, inner.root, field.path, entry=field.entry, parent=field.parent)
-
-
-def _json_script(field: Field, name: str, surroundings: Surroundings) -> Document | None:
-    """A JSON file, named relative to the workspace or to the file that names it."""
-    holder = Path(field.document.path).absolute().parent
-    for base in (surroundings.repository.root, holder):
-        file = base / name
-        if name.endswith(".json") and not Path(name).is_absolute() and surroundings.repository.find(file):
-            try:
-                return surroundings.repository.script(file)
-            except (OSError, Undecodable):
-                return None
-    return None
-
-
-def _json_file(field: Field, name: str, surroundings: Surroundings) -> Field | None:
-    """The object in a JSON file."""
-    script = _json_script(field, name, surroundings)
-    try:
-        return Field.root(next(documents(script.path, script.text)), _JSON) if script is not None else None
-    except (StopIteration, Unparsable):
-        return None
+    return Field(field.document, JSON, inner.root, field.path, entry=field.entry, parent=field.parent)

@@ -186,7 +186,7 @@ _REWARDS: Mapping[str, tuple[str, ...]] = {
 _DTYPES: Mapping[str, str] = {
     "sft": "..", "dpo": "..", "grpo": "0.26.2..", "rloo": "1.5.1..", "reward": "1.5.1..", "kto": "1.8.0..",
 }  # fmt: skip
-"""The scripts that load the model in the given dtype, with their releases."""
+"""The scripts that load the model as `dtype` and `attn_implementation` say, with their releases."""
 
 ATTENTIONS = frozenset(
     """
@@ -211,7 +211,7 @@ def rewards(release: str) -> tuple[str, ...]:
 
 
 def loads_dtype(trainer: str, release: str) -> bool:
-    """The trainer's script loads the model in the dtype that the file gives."""
+    """The trainer's script loads the model in the dtype, and with the attention, that the file gives."""
     return trainer in _DTYPES and within(release, _DTYPES[trainer])
 
 

@@ -171,7 +171,9 @@ def model_loading(arguments: TrlArguments) -> Iterator[Finding]:
     words = _LOADED_DTYPES if within(release, "0.29.1..") else {*TORCH_DTYPES, "auto"}
     name = next((name for name in ("dtype", "torch_dtype") if not arguments.own(name).is_absent), "")
     dtype = arguments.get(name).text()
-    if loads_dtype(start.trainer, release) and dtype.known_and_not_in(words) and name not in start.given:
+    if not loads_dtype(start.trainer, release):
+        return
+    if dtype.known_and_not_in(words) and name not in start.given:
         hint = _DTYPE_WORDS.get(str(dtype)) or did_you_mean(str(dtype), words)
         help = hint if hint.startswith("did") else f"write {hint or one_of(_LOADED_DTYPES)}"
         yield arguments.refused(dtype, f"{name} cannot be {dtype}", help=help)
@@ -297,7 +299,7 @@ def _prompt_length(arguments: TrlArguments) -> Iterator[Finding]:
     if isinstance(length, int) and isinstance(of_prompt, int) and of_prompt >= length:
         name = "max_prompt_length" if arguments.has("max_prompt_length") else "max_length"
         message = f"max_prompt_length {of_prompt} must be below max_length {length}"
-        help = "lower max_prompt_length" if prompt is not None else "raise max_length"
+        help = "lower max_prompt_length"
         if name == "max_length":
             help = f"add for example max_prompt_length: {max(length // 2, 1)}"
         yield arguments.told(arguments.get(name), message, help=help)

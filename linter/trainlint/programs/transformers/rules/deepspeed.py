@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trainlint.findings import Finding, Stage
 from trainlint.programs.transformers.arguments import Arguments
+from trainlint.programs.transformers.facts import FILLED, FILLED_OF_AMP
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 
@@ -147,30 +148,17 @@ def deepspeed_form(arguments: Arguments) -> Iterator[Finding]:
     if given.is_sequence or given.number().known or given.boolean().is_(True):
         message = "deepspeed must name a file or hold a mapping"
         yield arguments.refused(given, message, help="write the name of a JSON file", at_key=given.is_sequence)
-    elif arguments.trouble:
-        yield arguments.refused(given, f"the DeepSpeed config {arguments.trouble}", help="write one JSON object")
+    elif arguments.trouble is not None:
+        related = given.relate("this file uses it")
+        message = f"the DeepSpeed config cannot be read: {arguments.trouble.reason}"
+        yield arguments.refused(arguments.trouble.field, message, help="write one JSON object", related=related)
     elif config is not None and config.is_mapping and config.get("zero_optimization").node is None:
         message = "the DeepSpeed config has no zero_optimization"
         help = "add zero_optimization with a stage, such as 2"
         yield arguments.refused(given, message, help=help, at_key=True)
 
 
-_FILLED = frozenset(
-    """
-    train_micro_batch_size_per_gpu train_batch_size gradient_accumulation_steps gradient_clipping fp16.enabled
-    bf16.enabled optimizer.params.lr optimizer.params.betas optimizer.params.eps optimizer.params.weight_decay
-    scheduler.params.warmup_min_lr scheduler.params.warmup_max_lr scheduler.params.warmup_num_steps
-    scheduler.params.total_num_steps zero_optimization.stage zero_optimization.reduce_bucket_size
-    zero_optimization.stage3_prefetch_bucket_size zero_optimization.stage3_param_persistence_threshold
-    zero_optimization.stage3_gather_16bit_weights_on_model_save zero_optimization.offload_optimizer.device
-    zero_optimization.offload_optimizer.nvme_path zero_optimization.offload_param.device
-    zero_optimization.offload_param.nvme_path
-    """.split()
-)
-_AMP = frozenset({"amp.enabled", "amp.opt_level"})
-
-
-@rule("FS226", "deepspeed-auto", stage=Stage.PREPARE)
+@rule("FS226", "deepspeed-auto-not-filled", stage=Stage.PREPARE)
 def deepspeed_auto(arguments: Arguments) -> Iterator[Finding]:
     """The DeepSpeed config has an "auto" that nobody fills in.
 
@@ -184,7 +172,7 @@ def deepspeed_auto(arguments: Arguments) -> Iterator[Finding]:
     """
     if arguments.deepspeed is None:
         return
-    filled = _FILLED | (_AMP if arguments.facts.fills_amp else frozenset())
+    filled = FILLED | (FILLED_OF_AMP if arguments.facts.fills_amp else frozenset())
     for path, place in _autos(arguments.deepspeed, ""):
         if path not in filled:
             related = arguments.get("deepspeed").relate("this file uses it")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from trainlint.findings import Finding, Stage, did_you_mean, one_of
 from trainlint.programs.transformers.arguments import Arguments
+from trainlint.programs.transformers.facts import PLATEAU_SETTINGS
 from trainlint.programs.transformers.rules.words import shown
 from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.reading.values import Field
@@ -18,8 +19,6 @@ from trainlint.training.declarations import Spec
 
 _MIN_LR = ("cosine_with_min_lr", "cosine_warmup_with_min_lr")
 _SHAPES = ("linear", "cosine", "1-sqrt")
-_PLATEAU = frozenset("mode factor patience threshold threshold_mode cooldown min_lr eps verbose".split())
-"""What torch's ReduceLROnPlateau takes; `verbose` went with torch 2.7."""
 _WORDS = {"warmup_type": _SHAPES, "decay_type": _SHAPES, "mode": ("min", "max"), "threshold_mode": ("rel", "abs")}
 _NO_NUMBERS = frozenset({*_WORDS, "verbose"})
 
@@ -55,7 +54,7 @@ def scheduler_settings(arguments: Arguments) -> Iterator[Finding]:
         return
     at = config if config.node is not None and not config.is_null else word.field
     given = {entry.name: entry for entry in config.entries()}
-    takes = _PLATEAU if spec.extra.get("open") else frozenset(_listed(spec, "takes"))
+    takes = PLATEAU_SETTINGS if spec.extra.get("open") else frozenset(_listed(spec, "takes"))
     for name, entry in given.items():
         if name not in takes and word.known != "greedy":
             hint = did_you_mean(name, takes) or (f"write {one_of(sorted(takes))}" if takes else "remove it")
