@@ -21,6 +21,8 @@ _MIN_LR = ("cosine_with_min_lr", "cosine_warmup_with_min_lr")
 _SHAPES = ("linear", "cosine", "1-sqrt")
 _WORDS = {"warmup_type": _SHAPES, "decay_type": _SHAPES, "mode": ("min", "max"), "threshold_mode": ("rel", "abs")}
 _NO_NUMBERS = frozenset({*_WORDS, "verbose"})
+_CONVERTED = ("num_cycles",)
+"""Numbers that most schedulers convert from text."""
 
 
 @rule("FS219", "scheduler-settings", stage=Stage.TRAIN)
@@ -60,7 +62,7 @@ def scheduler_settings(arguments: Arguments) -> Iterator[Finding]:
             hint = did_you_mean(name, takes) or (f"write {one_of(sorted(takes))}" if takes else "remove it")
             yield arguments.refused(entry, f"{word} has no setting {name}", help=hint, at_key=True)
         else:
-            yield from _setting(arguments, entry)
+            yield from _setting(arguments, entry, str(word))
     for name in _listed(spec, "needs"):
         if name not in given:
             message = f"{word} needs {name} in lr_scheduler_kwargs"
@@ -81,9 +83,12 @@ def _listed(spec: Spec, key: str) -> list[str]:
     return [str(name) for name in value] if isinstance(value, list) else []
 
 
-def _setting(arguments: Arguments, entry: Field) -> Iterator[Finding]:
+def _setting(arguments: Arguments, entry: Field, scheduler: str) -> Iterator[Finding]:
     """A setting of a wrong kind: text for a number, or an unknown word."""
     text = entry.text().known
+    converted = entry.name in _CONVERTED and scheduler != "cosine_warmup_with_min_lr"
+    if converted and text is not None and _as_number(text) is not None:
+        return
     words = _WORDS.get(entry.name)
     if words and entry.text().known_and_not_in(words):
         hint = did_you_mean(entry.written, words) or f"write {one_of(words)}"
@@ -161,11 +166,12 @@ def optimizer_settings(arguments: Arguments) -> Iterator[Finding]:
 
 @rule("FS221", "step-numbers", stage=Stage.TRAIN)
 def step_numbers(arguments: Arguments) -> Iterator[Finding]:
-    """A number of batches, steps or workers is too small for the first step.
+    """A number of batches, steps or workers, or the seed, is too small for the first step.
 
     The data loader takes a batch size of 1 or more and no negative number of workers; `dataloader_persistent_workers`
     needs workers. `gradient_accumulation_steps: 0` and, up to 4.49, `torch_empty_cache_steps: 0` divide by zero. Since
-    5.0 a null `max_grad_norm` raises TypeError: 0 turns clipping off.
+    5.3 a null `max_grad_norm` raises TypeError: 0 turns clipping off. numpy takes no negative seed, which raises when
+    the trainer is made.
 
     Source: transformers 4.31 to 5.24, Trainer.get_train_dataloader and training loop; torch.utils.data.DataLoader.
     """
@@ -187,6 +193,10 @@ def step_numbers(arguments: Arguments) -> Iterator[Finding]:
     if none and persistent.node is not None and arguments.switch("dataloader_persistent_workers").is_(True):
         message = "dataloader_persistent_workers needs worker processes"
         yield arguments.refused(persistent, message, help="set dataloader_num_workers above 0, or remove it")
+    seed = arguments.number("seed")
+    if seed.known_and(lambda number: number < 0 or number >= 2**32):
+        help = "write 0 or more"
+        yield arguments.refused(seed, "seed must be at least 0 and below 2**32", help=help, stage=Stage.START)
     cache = arguments.own("torch_empty_cache_steps")
     if cache.number().is_(0) and not arguments.facts.empty_cache_steps_checked:
         yield arguments.refused(
