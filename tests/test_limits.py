@@ -94,7 +94,8 @@ def test_every_limit_has_a_case(program: str) -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_condition_names_settings(program: str) -> None:
     """A misspelt name would never hold."""
-    facts = [declarations(name) for name in (program, *(["transformers"] if program in ("llamafactory", "trl") else []))]
+    inherited = ["transformers"] if program in ("llamafactory", "trl") else []
+    facts = [declarations(name) for name in (program, *inherited)]
     declared = {key for known in facts for one in known.tables for key in known.keys_of_any(one)}
     used = {
         name
