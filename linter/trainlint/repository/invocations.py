@@ -9,10 +9,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import dropwhile
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from trainlint.budget import BUDGET
@@ -48,7 +49,7 @@ class Command(NamedTuple):
     starts: tuple[tuple[str, ...], ...]
     marker: str
     bare: Collection[str] = frozenset()
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = MappingProxyType({})
     dashes_as_underscores: bool = False
     ends_at_script: bool = False
 
