@@ -29,9 +29,16 @@ COMPUTED = {
     },
     "llamafactory": {"evaluates", "zero3", "image_pixels_swapped", "video_pixels_swapped", "transformers_4_53"},
     "soup": set(DERIVED),
+    "trl": {
+        *("trainer", "scripted", "evaluates", "streams", "zero3", "other_losses"),
+        *("losses.exo_pair", "losses.aot", "losses.aot_unpaired"),
+    },
 }
 """Names in conditions for which the program's `data` computes a value."""
-UNDECLARED = {"inference", "bnb_config_kwargs", "gradient_checkpointing_kwargs", "lora_exclude_modules"}
+UNDECLARED = {
+    *("inference", "bnb_config_kwargs", "gradient_checkpointing_kwargs", "lora_exclude_modules"),
+    *("model_init_kwargs", "liger_kernel_config", "dataset_kwargs"),
+}
 """Settings of Axolotl that no model declares, and mappings that take any key."""
 
 
@@ -93,7 +100,8 @@ def test_every_limit_has_a_case(program: str) -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_condition_names_settings(program: str) -> None:
     """A misspelt name would never hold."""
-    facts = [declarations(name) for name in (program, *(["transformers"] if program == "llamafactory" else []))]
+    inherited = ["transformers"] if program in ("llamafactory", "trl") else []
+    facts = [declarations(name) for name in (program, *inherited)]
     declared = {key for known in facts for one in known.tables for key in known.keys_of_any(one)}
     used = {
         name

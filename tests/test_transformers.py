@@ -10,8 +10,10 @@ from trainlint.catalogue import parse_target
 from trainlint.engine import lint
 from trainlint.findings import Finding, Severity
 from trainlint.programs.table import PROGRAMS
+from trainlint.programs.transformers.arguments import Arguments, ArgumentsFile, arguments_in
 from trainlint.programs.transformers.facts import SwitchForm, transformers_facts
-from trainlint.programs.transformers.program import Arguments, ArgumentsFile, FsdpConfig, arguments_in, fsdp_setup
+from trainlint.programs.transformers.fsdp import FsdpConfig
+from trainlint.programs.transformers.setup import fsdp_setup
 from trainlint.reading.document import documents
 from trainlint.reading.text import Text
 from trainlint.recognise import recognised

@@ -24,6 +24,7 @@ from trainlint.programs.table import PROGRAMS
 from trainlint.reading.document import documents
 from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.reading.text import Text
+from trainlint.repository.files import display_path
 from trainlint.settings import Settings
 from trainlint.training.declarations import declarations
 from trainlint.training.limits import Limit, ReadFile, Term, limits_of, terms_of
@@ -52,13 +53,22 @@ class Origin:
 
     `base` has the settings of all cases; `needs` those that a section, a setting or one of its values requires.
     `samples` are values of settings that accept no plain value, `makes` the settings from which the program derives a
-    name.
+    name. Where `commands` has a command for the value of `chosen`, a script passes it the file; the terms in `told`
+    follow from that.
     """
 
     base: Values
     needs: Mapping[str, Values] = field(default_factory=dict)
     samples: Mapping[str, Sequence[object]] = field(default_factory=dict)
     makes: Mapping[str, Sequence[Values]] = field(default_factory=dict)
+    chosen: str = ""
+    commands: Mapping[str, str] = field(default_factory=dict)
+    told: frozenset[str] = frozenset()
+
+    def run(self, limit: Limit) -> str:
+        """The command that a script passes the file to; empty where none does."""
+        words = [word for term in terms_of(limit.when) if self.chosen in term.names for word in term.operand.split(",")]
+        return self.commands.get(words[0] if words else "", "")
 
 
 ATTENTIONS: Sequence[Values] = [
@@ -358,6 +368,61 @@ ORIGINS: Mapping[str, Origin] = {
             ],
         },
     ),
+    "trl": Origin(
+        base={
+            "model_name_or_path": "acme/tiny-lm",
+            "dataset_name": "acme/notes",
+            "output_dir": "out",
+            "per_device_train_batch_size": 8,
+        },
+        needs={
+            "zero3": {"deepspeed": {"zero_optimization": {"stage": 3}}},
+            "evaluates": {"eval_strategy": "epoch"},
+            "use_liger_kernel": {"bf16": True},
+            "generation": {"reward_model_name_or_path": "acme/judge"},
+        },
+        samples={
+            "model_init_kwargs": [{"use_cache": False}],
+            "ref_model_init_kwargs": [{"use_cache": False}],
+            "model_init_kwargs.num_labels": [2],
+            "lora_task_type": ["CAUSAL"],
+            "packing_strategy": ["greedy"],
+            "f_divergence_type": ["js_divergence", "chi_squared"],
+            "truncation_mode": ["keep_middle"],
+            "loss_type": ["sigmoid", "kto", "ipo", "apo_zero_unpaired", "aot"],
+            "vllm_mode": ["remote"],
+            "vllm_importance_sampling_mode": ["token_truncate", "sequence_mask"],
+            "importance_sampling_level": ["sequence", "word"],
+            "multi_objective_aggregation": ["sum"],
+            "scale_rewards": ["std"],
+            "train_sampling_strategy": ["random"],
+            "ref_adapter_name": ["reference"],
+            "log_completions_hub_repo": ["acme/completions"],
+            "max_length": [256],
+            "max_seq_length": [256],
+            "delta": [4.0],
+            "off_policy_mask_threshold": [0.5],
+            "generation_batch_size": [16],
+            "steps_per_generation": [2],
+            "num_generations": [8],
+        },
+        makes={
+            "zero3": [{"deepspeed": {"zero_optimization": {"stage": 3}}}, {"deepspeed": ABSENT}],
+            "evaluates": [{"eval_strategy": "epoch"}, {"eval_strategy": ABSENT}],
+            "streams": [{"dataset_streaming": True}, {"dataset_streaming": False}],
+            "other_losses": [{"loss_type": "nca_pair"}, {"loss_type": "sigmoid"}],
+            **{
+                f"losses.{word}": [{"loss_type": word}, {"loss_type": "sigmoid"}]
+                for word in ("exo_pair", "aot", "aot_unpaired")
+            },
+        },
+        chosen="trainer",
+        commands={
+            "": "trl sft",
+            **{word: f"trl {word}" for word in ("sft", "dpo", "kto", "grpo", "rloo", "reward")},
+        },
+        told=frozenset({"trainer", "scripted"}),
+    ),
 }
 PLAIN = (True, 2, 0.5, "notes", ["notes"], {"notes": 1}, False, 0, 1)
 """Values for a setting without declared words; values that other rules refuse are skipped."""
@@ -461,7 +526,9 @@ def differing(term: Term, program: str) -> Iterator[Values]:
 
 def candidates(limit: Limit, program: str) -> Iterator[Values]:
     """Settings with which a limit may hold, the simplest first."""
-    options = [list(itertools.islice(satisfying(term, program), 24)) for term in terms_of(limit.when)]
+    told = ORIGINS[program].told
+    terms = [term for term in terms_of(limit.when) if not told.issuperset(term.names)]
+    options = [list(itertools.islice(satisfying(term, program), 24)) for term in terms]
     picks = sorted(itertools.product(*(range(len(option)) for option in options)), key=sum)
     for pick in picks[:MOST]:
         settings: dict[str, object] = {}
@@ -543,11 +610,13 @@ class Found:
     expected: Expected | None = None
     instead: Sequence[str] = ()
     also: Sequence[str] = ()
+    run: str = ""
 
     def document(self, program: str) -> str:
         """The case as text."""
         lines = ["---", f"# target: {program}={','.join(self.refused)}"]
         lines += [f"# silent: {program}={release}" for release in self.silent]
+        lines += [f"# run: {self.run}"] if self.run else []
         lines += [f"# base: no {key}" for key in self.draft.left_out]
         for number, line in enumerate(self.draft.lines, 1):
             if self.expected is None or number != self.expected.line:
@@ -569,22 +638,34 @@ class Section:
         self.order = declarations(program).names
         self._name = name
         self._module = PROGRAMS[program].load()
-        self._surroundings = Workspace(folder, Settings()).surroundings
+        self._folder = folder
+        self._workspaces: dict[str, Workspace] = {}
 
-    def holding(self, text: str, release: str) -> list[Limit]:
+    def _workspace(self, run: str) -> tuple[str, Workspace]:
+        """The path of the file in a repository whose script passes it to a command, and that repository."""
+        folder = self._folder / (run.replace(" ", "-") or "alone")
+        if run not in self._workspaces:
+            folder.mkdir(exist_ok=True)
+            (folder / "case.yaml").touch()
+            (folder / "run.sh").write_text(f"{run} --config case.yaml\n" if run else "", encoding="utf-8")
+            self._workspaces[run] = Workspace(folder, Settings())
+        return display_path(folder / "case.yaml"), self._workspaces[run]
+
+    def holding(self, text: str, release: str, run: str) -> list[Limit]:
         """The limits that hold for a file as a release reads it, also those that this release does not check."""
-        (document,) = documents("case.yaml", Text(text))
+        path, workspace = self._workspace(run)
+        (document,) = documents(path, Text(text))
         found: list[Limit] = []
-        for subject in self._module.recognise(document):
-            (views, *_) = self._module.alternatives(subject, self._surroundings, release)
+        for subject in self._module.adopt(document) if run else self._module.recognise(document):
+            (views, *_) = self._module.alternatives(subject, workspace.surroundings, release)
             for view in (view for view in views if isinstance(view, ReadFile)):
                 converted = getattr(view, "converted", view)
                 found += [limit for limit in self.limits if limit.holds(converted if limit.converted else view)]
         return found
 
-    def refusing(self, text: str, release: str) -> list[Limit]:
+    def refusing(self, text: str, release: str, run: str) -> list[Limit]:
         """The limits that hold for a file and that the release checks."""
-        return [limit for limit in self.holding(text, release) if limit.applies_to(release, self.order)]
+        return [limit for limit in self.holding(text, release, run) if limit.applies_to(release, self.order)]
 
     def settings(self, values: Values, limit: Limit) -> Values:
         """Settings with the other settings that they need."""
@@ -608,24 +689,27 @@ class Section:
     def _held(self, limit: Limit, values: Values) -> Found | None:
         """Settings for which only this limit is checked and holds, at both ends of its span."""
         draft = drafted(self.settings(values, limit), self.program)
-        refused = [release for release in self.order if limit in self.refusing(draft.text, release)]
+        run = ORIGINS[self.program].run(limit)
+        refused = [release for release in self.order if limit in self.refusing(draft.text, release, run)]
         if not refused:
             return None
         first, last = limit.since or refused[0], limit.until or refused[-1]
-        if any(self.refusing(draft.text, release) != [limit] for release in (first, last)):
+        if any(self.refusing(draft.text, release, run) != [limit] for release in (first, last)):
             return None
         before = self.order.index(first) - 1 if limit.since else -1
         after = self.order.index(last) + 1 if limit.until else -1
         beside = [self.order[index] for index in (before, after) if 0 <= index < len(self.order)]
-        if any(limit not in self.holding(draft.text, release) for release in beside):
+        if any(limit not in self.holding(draft.text, release, run) for release in beside):
             return None
-        twins = [Found(draft, [release]) for release in beside if self.refusing(draft.text, release)]
-        silent = [release for release in beside if not self.refusing(draft.text, release)]
-        return Found(draft, list(dict.fromkeys([first, last])), silent, twins)
+        refusing = [release for release in beside if self.refusing(draft.text, release, run)]
+        twins = [Found(draft, [release], run=run) for release in refusing]
+        silent = [release for release in beside if release not in refusing]
+        return Found(draft, list(dict.fromkeys([first, last])), silent, twins, run=run)
 
     def _judged(self, found: Found) -> Found | None:
         """A case with the finding of the rule, which must be the same in all its releases."""
-        ends = [Trial(found.draft.text, (f"{self.program}={release}",)) for release in found.refused]
+        targets = [f"{self.program}={release}" for release in found.refused]
+        ends = [Trial(found.draft.text, (target,), run=found.run) for target in targets]
         findings = outcomes(ends)
         ours = [f for of_one in findings for f in of_one if any(says(f.message, limit) for limit in self.limits)]
         if len({(f.rule, said(f)) for f in ours}) != 1 or len(ours) != len(ends):
@@ -644,7 +728,8 @@ class Section:
     def _instead(self, limit: Limit, found: Found) -> Iterator[str]:
         """For each term of the condition a line with which the rule finds nothing."""
         release = found.refused[-1]
-        for term in terms_of(limit.when):
+        told = ORIGINS[self.program].told
+        for term in (term for term in terms_of(limit.when) if not told.issuperset(term.names)):
             lines: dict[str, Draft] = {}
             for change in differing(term, self.program):
                 kept = {
@@ -654,13 +739,15 @@ class Section:
                 }
                 keep = [key_of(line) for line in found.draft.lines if key_of(line) in ORIGINS[self.program].base]
                 draft = drafted({**kept, **change}, self.program, keep)
-                if self.refusing(draft.text, release) or limit in self.holding(draft.text, release):
+                held = self.holding(draft.text, release, found.run)
+                if limit in held or any(other.applies_to(release, self.order) for other in held):
                     continue
                 changed = _changed(found.draft, draft)
                 if len(changed) == 1:
                     lines.setdefault(changed[0], draft)
             tried = list(itertools.islice(lines.items(), 8))
-            findings = outcomes([Trial(draft.text, (f"{self.program}={release}",)) for _, draft in tried])
+            target = (f"{self.program}={release}",)
+            findings = outcomes([Trial(draft.text, target, run=found.run) for _, draft in tried])
             silent = [
                 (line, len(of_one))
                 for (line, _), of_one in zip(tried, findings, strict=True)
@@ -691,7 +778,7 @@ def by_hand(sections: Iterable[Section]) -> set[Limit]:
         messages = [expected.message for expected in trial.expected]
         for section in sections:
             if section.program == program:
-                holding = section.refusing(trial.text, release)
+                holding = section.refusing(trial.text, release, trial.run)
                 done.update(limit for limit in holding if any(says(text, limit) for text in messages))
     return done
 

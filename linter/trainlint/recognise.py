@@ -3,8 +3,8 @@
 Each program claims a document that looks like a file of its own. A claim is dropped where the document has a key of
 another program or of another tool, is the log of a run, or is composed by Hydra. Of the remaining claims the strongest
 wins (a program's own words, then a combination of keys that only it has, then names that it shares); where two are
-equally strong, nobody owns the document. A document without a claim belongs to the program to which a command of the
-repository passes it. Settings for a file win over all that.
+equally strong, nobody owns the document. A document without a claim, or with one of a program that shares its files,
+belongs to the program to which a command of the repository passes it. Settings for a file win over all that.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ class Recogniser:
         reason = run_log(source.path, document)
         if reason:
             claims = [claim._replace(lost=reason) if claim.subject.owns_document else claim for claim in claims]
-        elif not any(claim.subject.owns_document for claim in claims):
-            claims.extend(self._named(document, programs))
+        elif all(claim.program.several_readers for claim in claims if claim.subject.owns_document):
+            claims = self._as_named(claims, list(self._named(document, programs)))
         for claim in claims:
             yield from [claim] if claim.lost or not claim.subject.owns_document else self._by_code(claim, document)
 
@@ -143,6 +143,13 @@ class Recogniser:
                     yield Claim(rival, subject, evidence)
                 return
         yield claim._replace(lost=claim.program.load().against(claim.subject, self.repository))
+
+    def _as_named(self, claims: list[Claim], named: list[Claim]) -> list[Claim]:
+        """The claims with those of commands, which win over the claim of a program that shares its files."""
+        if not named or any(claim.program is named[0].program for claim in claims):
+            return claims
+        reason = named[0].evidence
+        return [claim._replace(lost=reason) if claim.subject.owns_document else claim for claim in claims] + named
 
     def _named(self, document: Document, programs: Iterable[Program]) -> Iterator[Claim]:
         """The claims of programs to which a command in the repository passes this document."""

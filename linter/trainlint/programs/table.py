@@ -162,7 +162,10 @@ _TORCHTUNE_MODULES = (
 _FSDP_RULES = "trainlint.training.fsdp_rules"
 _ACCELERATE_KEYS = r"(?m:^(?:[ \t{]*[\"']|-[ \t]+)?(?:distributed_type|compute_environment)[\"']?[ \t]*:)"
 _DEEPSPEED_RULES = "trainlint.training.deepspeed_rules"
-_TRANSFORMERS_RULES = "trainlint.programs.transformers.rules"
+_TRANSFORMERS_RULES = tuple(
+    f"trainlint.programs.transformers.rules.{module}"
+    for module in ("words", "numbers", "pairs", "names", "first_step", "sharding", "deepspeed")
+)
 _LAUNCHED_RULES = "trainlint.programs.transformers.launched_rules"
 _ARGUMENT_WORDS = ("_batch_size", "num_train_epochs", "lr_scheduler_type", "save_strategy", "fsdp")
 _ARGUMENTS = (
@@ -261,7 +264,7 @@ PROGRAMS: dict[str, Program] = {
             "llamafactory",
             "LLaMA-Factory",
             _llamafactory,
-            ("trainlint.programs.llamafactory.rules", _TRANSFORMERS_RULES, _LAUNCHED_RULES, _FSDP_RULES),
+            ("trainlint.programs.llamafactory.rules", *_TRANSFORMERS_RULES, _LAUNCHED_RULES, _FSDP_RULES),
             ("model_name_or_path", "finetuning_type"),
             r"\b(model_name_or_path|finetuning_type)[\"']?\s*:",
             "`model_name_or_path`, with `finetuning_type`, `stage` or `template`",
@@ -277,7 +280,7 @@ PROGRAMS: dict[str, Program] = {
             "trl",
             "TRL",
             _trl,
-            (_TRANSFORMERS_RULES, "trainlint.programs.trl.rules", _LAUNCHED_RULES, _FSDP_RULES),
+            (*_TRANSFORMERS_RULES, "trainlint.programs.trl.rules", _LAUNCHED_RULES, _FSDP_RULES),
             _ARGUMENT_WORDS,
             _ARGUMENTS,
             "names of training arguments, with a model and a dataset or with names that only TRL has",
@@ -289,7 +292,7 @@ PROGRAMS: dict[str, Program] = {
             "transformers",
             "Transformers",
             _transformers,
-            (_TRANSFORMERS_RULES, _LAUNCHED_RULES, _FSDP_RULES),
+            (*_TRANSFORMERS_RULES, _LAUNCHED_RULES, _FSDP_RULES),
             _ARGUMENT_WORDS,
             _ARGUMENTS,
             "names of training arguments",

@@ -47,6 +47,8 @@ class Module:
     """What one parsed Python file tells."""
 
     classes: tuple[Class, ...]
+    calls: frozenset[tuple[str, frozenset[str]]]
+    """The methods that are called on parsers (`parse_…`), each with the names of its keyword arguments."""
     parsed: frozenset[str]
     """The classes that are passed to an argument parser."""
     options: frozenset[str]
@@ -124,6 +126,11 @@ class PythonCode:
     def holds_text(self, word: str) -> bool:
         """A Python file contains this word in quotes."""
         return any(quote + word.encode() + quote in data for _, data in self._texts for quote in (b'"', b"'"))
+
+    def module(self, path: Path) -> Module | None:
+        """What one file of the repository tells; None if it is not one of its Python files."""
+        wanted = os.path.abspath(path)
+        return next((self._module(file) for file, _ in self._texts if os.path.abspath(file) == wanted), None)
 
     def names_file(self, path: str) -> bool:
         """A Python file contains this file's name."""
@@ -247,7 +254,12 @@ class OwnReader:
 
 def own_reader(repository: Repository, path: str) -> OwnReader:
     """What the repository's own code does with a file; its Python files are read on first use."""
-    return OwnReader(repository.once("python code", lambda: PythonCode(repository)), path)
+    return OwnReader(python_code(repository), path)
+
+
+def python_code(repository: Repository) -> PythonCode:
+    """The Python files of a repository, which are read on first use."""
+    return repository.once("python code", lambda: PythonCode(repository))
 
 
 def parse(data: bytes) -> Module | None:
@@ -263,6 +275,7 @@ def parse(data: bytes) -> Module | None:
     read: set[str] = set()
     parsers: set[str] = set()
     filled: set[str] = set()
+    calls: set[tuple[str, frozenset[str]]] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             classes.append(Class(node.name, tuple(_last(base) for base in node.bases), _fields(node)))
@@ -270,6 +283,8 @@ def parse(data: bytes) -> Module | None:
             name = _last(node.func)
             if name[:1].isupper() and any(keyword.arg is None for keyword in node.keywords):
                 filled.add(name)
+            if name.startswith("parse_"):
+                calls.add((name, frozenset(keyword.arg or "" for keyword in node.keywords)))
             if name in _OPTION_CALLS:
                 options.update(_flag(text) for text in _texts_of(node.args) if text.startswith("-") or "_" in text)
             elif _is_parser(name):
@@ -284,7 +299,8 @@ def parse(data: bytes) -> Module | None:
         elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             stored.update(key for target in targets for key in _stored(target))
-    return Module(tuple(classes), *map(frozenset, (parsed, options, stored, read, parsers, filled)))
+    texts = map(frozenset, (parsed, options, stored, read, parsers, filled))
+    return Module(tuple(classes), frozenset(calls), *texts)
 
 
 def _nearest(path: str, found: Sequence[T], file_of: Callable[[T], Path]) -> list[T]:

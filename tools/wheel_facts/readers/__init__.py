@@ -67,13 +67,13 @@ PROGRAMS: Mapping[str, Program] = {
         "transformers",
         transformers.read,
         ("TrainingArguments", "fsdp_config"),
-        r"(training_args|trainer)\w*\.py|hf_argparser\.py|integrations/.+\.py",
+        r"(training_args|trainer|optimization)\w*\.py|hf_argparser\.py|integrations/.+\.py",
     ),
     "trl": Program(
         "trl",
         "trl",
         trl.read,
         ("ModelConfig", "(SFT)?ScriptArguments"),
-        r"(commands|scripts|cli)/.+\.py|trainer/\w+config\.py",
+        r"(commands|scripts|cli|generation)/.+\.py|trainer/\w+(config|trainer)\.py|data_utils\.py",
     ),
 }

@@ -19,25 +19,23 @@ from trainlint.programs.llamafactory.facts import (
     argument_facts,
     facts_of,
 )
+from trainlint.programs.transformers.arguments import Arguments, ArgumentsFile
 from trainlint.programs.transformers.program import (
-    Arguments,
-    ArgumentsFile,
     deepspeed_config,
     fsdp_config,
-    fsdp_setup,
-    json_file,
     launched_arguments,
     launches,
     release_below,
-    training,
     views,
 )
+from trainlint.programs.transformers.setup import fsdp_setup, training
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Field, Value
 from trainlint.repository.invocations import Command, Invocation, invocations_naming
 from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import Spec
+from trainlint.training.deepspeed import named_config
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
 from trainlint.training.limits import Data, data_of, is_true
 
@@ -223,8 +221,8 @@ def _dataset_info(subject: LlamaFactoryFile, surroundings: Surroundings) -> Fiel
     root = Path(surroundings.repository.root).absolute()
     folders = [root, *(f for f in Path(subject.field.document.path).absolute().parents if root in f.parents)]
     name = f"{named.rstrip('/')}/dataset_info.json"
-    found = [json_file(subject.field, name, surroundings, [folder]) for folder in folders]
-    infos = [info for info in found if info is not None]
+    found = [named_config(name, [folder], surroundings.repository) for folder in folders]
+    infos = [info for info in found if isinstance(info, Field)]
     return infos[0] if len(infos) == 1 else None
 
 
