@@ -17,6 +17,7 @@ from trainlint.training.declarations import Spec
 
 # the scheduler
 
+_SQRT = "inverse_sqrt"
 _MIN_LR = ("cosine_with_min_lr", "cosine_warmup_with_min_lr")
 _SHAPES = ("linear", "cosine", "1-sqrt")
 _WORDS = {"warmup_type": _SHAPES, "decay_type": _SHAPES, "mode": ("min", "max"), "threshold_mode": ("rel", "abs")}
@@ -40,15 +41,9 @@ def scheduler_settings(arguments: Arguments) -> Iterator[Finding]:
     """
     word, config = arguments.word("lr_scheduler_type"), arguments.get("lr_scheduler_kwargs")
     spec = arguments.facts.schedulers.get(word.known or "")
-    has_argument = "lr_scheduler_kwargs" in arguments.facts.fields
     own = arguments.deepspeed is not None and arguments.deepspeed.get("scheduler").node is not None
-    if (
-        spec is None
-        or own
-        or config.is_unknown
-        or not has_argument
-        or word.known in ("constant", "constant_with_warmup")
-    ):
+    ignored = word.is_("constant", "constant_with_warmup", "" if arguments.facts.inverse_sqrt_has_settings else _SQRT)
+    if spec is None or own or ignored or config.is_unknown or "lr_scheduler_kwargs" not in arguments.facts.fields:
         return
     config = arguments.mapping("lr_scheduler_kwargs") or config
     if config.node is not None and not config.is_mapping and not config.is_null and shown(config) != "empty":
