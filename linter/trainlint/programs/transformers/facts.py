@@ -252,6 +252,8 @@ class ArgumentFacts:
     """Loading on one process needs sync_module_states."""
     sharded_save_only_model_refused: bool = during("4.50.3..")
     """save_only_model does not work with a sharded state dict."""
+    inverse_sqrt_has_settings: bool = during("5.4.0..")
+    """get_scheduler passes lr_scheduler_kwargs to inverse_sqrt too."""
     clipping_compared: bool = during("5.3.0..")
     """max_grad_norm is compared with 0 in each step, also where it is null."""
     accumulation_settings_checked: bool = during("4.40.2..4.45.2,5.2.0..")

@@ -17,6 +17,7 @@ from trainlint.training.declarations import Spec
 
 # the scheduler
 
+_SQRT = "inverse_sqrt"
 _MIN_LR = ("cosine_with_min_lr", "cosine_warmup_with_min_lr")
 _SHAPES = ("linear", "cosine", "1-sqrt")
 _WORDS = {"warmup_type": _SHAPES, "decay_type": _SHAPES, "mode": ("min", "max"), "threshold_mode": ("rel", "abs")}
@@ -32,22 +33,17 @@ def scheduler_settings(arguments: Arguments) -> Iterator[Finding]:
     The scheduler is made in train(), from a function that takes only its own settings: an unknown one raises TypeError,
     and so does a missing `num_decay_steps` of warmup_stable_decay (up to 4.48 also `num_stable_steps`).
     cosine_with_min_lr needs `min_lr` or `min_lr_rate`, not both; `lr_end` of polynomial must be below the learning
-    rate. A number with an exponent that PyYAML reads as text (`min_lr: 1e-6`) raises TypeError. constant and
-    constant_with_warmup ignore the settings. Where the DeepSpeed config has a scheduler, that one is used.
+    rate. A number with an exponent that PyYAML reads as text (`min_lr: 1e-6`) raises TypeError. constant,
+    constant_with_warmup and, up to 5.3, inverse_sqrt ignore the settings. Where the DeepSpeed config has a scheduler,
+    that one is used.
 
     Source: transformers 4.36 to 5.24, optimization.get_scheduler and the functions that it calls; torch.
     """
     word, config = arguments.word("lr_scheduler_type"), arguments.get("lr_scheduler_kwargs")
     spec = arguments.facts.schedulers.get(word.known or "")
-    has_argument = "lr_scheduler_kwargs" in arguments.facts.fields
     own = arguments.deepspeed is not None and arguments.deepspeed.get("scheduler").node is not None
-    if (
-        spec is None
-        or own
-        or config.is_unknown
-        or not has_argument
-        or word.known in ("constant", "constant_with_warmup")
-    ):
+    ignored = word.is_("constant", "constant_with_warmup", "" if arguments.facts.inverse_sqrt_has_settings else _SQRT)
+    if spec is None or own or ignored or config.is_unknown or "lr_scheduler_kwargs" not in arguments.facts.fields:
         return
     config = arguments.mapping("lr_scheduler_kwargs") or config
     if config.node is not None and not config.is_mapping and not config.is_null and shown(config) != "empty":
@@ -129,9 +125,9 @@ _CHECKED_RATE = ("adamw_torch", "sgd", "adagrad", "rmsprop", "adamw_hf")
 def optimizer_settings(arguments: Arguments) -> Iterator[Finding]:
     """A number of the optimizer is out of range, or `optim_args` cannot be read.
 
-    The optimizer is made in train(): torch raises ValueError for a negative learning rate, and AdamW for betas outside
-    0 to 1 (1 is refused) and a negative epsilon. `optim_args` is split at commas and each part at its equals sign.
-    Where the DeepSpeed config has an optimizer, that one is used.
+    The optimizer is made in train(): torch raises ValueError for a negative learning rate, TypeError for a null, and
+    AdamW for betas outside 0 to 1 (1 is refused) and a negative epsilon. `optim_args` is split at commas and each part
+    at its equals sign. Where the DeepSpeed config has an optimizer, that one is used.
 
     Source: transformers 4.31 to 5.24, Trainer.get_optimizer_cls_and_kwargs; torch.optim.
     """
@@ -140,6 +136,8 @@ def optimizer_settings(arguments: Arguments) -> Iterator[Finding]:
     if arguments.deepspeed is not None and arguments.deepspeed.get("optimizer").node is not None:
         return
     rate = arguments.number("learning_rate")
+    if optimizer.startswith(_CHECKED_RATE) and rate.field.is_null and arguments.has("learning_rate"):
+        yield arguments.refused(rate, "learning_rate cannot be null", help="remove it, or write a number")
     if optimizer.startswith(_CHECKED_RATE) and rate.known_and(lambda number: number < 0):
         yield arguments.refused(rate, "learning_rate must not be negative", help="write for example 2.0e-5")
     for name in ("adam_beta1", "adam_beta2") if optimizer.startswith("adamw_torch") else ():
