@@ -121,7 +121,7 @@ def processes_and_gpus(job: BuiltJob) -> Iterator[Finding]:
 
     Two processes cannot share a GPU with NCCL; with MPI it takes one process per GPU to use all of them. From 2.1 on an
     MPI runtime's own `numProcPerNode: 1` counts as not set: the controller starts as many processes as there are GPUs,
-    which is told where the runtime has both.
+    which is told where one file has both.
 
     Source: Kubeflow Trainer 2.0 and later, torch and MPI plugins.
     """
@@ -136,7 +136,7 @@ def processes_and_gpus(job: BuiltJob) -> Iterator[Finding]:
     part, count = devices
     own = job.runtime.ml_policy.at("mpi", "numProcPerNode")
     if mpi and processes.made and count > 1 and own.integer().is_(1) and not job.runtime.shipped:
-        if part.owner is Owner.JOB:
+        if part.owner is Owner.JOB and own.document.path != part.place.document.path:
             return  # The job asks for the GPUs, and gets a process for each.
         yield job.finding(
             part,
