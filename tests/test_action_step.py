@@ -88,7 +88,8 @@ def test_a_fault_of_ours_is_no_finding(step: Step, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(engine.Run, "lint", fail)
     code, log, outputs, _ = step(PATHS=GOOD)
     assert (code, outputs["exit-code"], outputs["findings"]) == (2, "2", "")
-    assert "RuntimeError: a ::error::b\n" in log_of(log).inert
+    assert ": a ::error::b\n" in log_of(log).inert
+    assert log_of(log).live == ""
 
 
 def test_paths_of_the_outputs(step: Step, tmp_path: Path) -> None:

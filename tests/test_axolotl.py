@@ -10,6 +10,7 @@ from surroundings import owners
 from trainlint.catalogue import parse_target
 from trainlint.engine import lint
 from trainlint.findings import Finding
+from trainlint.programs.axolotl.facts import UNDECLARED_KEYS
 from trainlint.programs.axolotl.program import PROGRAM, AxolotlConfig, fsdp_setup
 from trainlint.reading.document import documents
 from trainlint.reading.text import Text
@@ -97,7 +98,7 @@ def test_last_spelling_counts(tmp_path: Path) -> None:
     reading = config("fsdp_config:\n  offload_params: true\n  fsdp_offload_params: false\n")
     assert reading.data("fsdp_config.offload_params") is False
     rules = [f.rule for f in found(tmp_path, "fsdp_config:\n  fsdp_state_dict_type: SHARDED\n")]
-    assert sorted(rules) == ["FS401", "FS407"]
+    assert rules == ["FS401"]
 
 
 def test_prefix_is_fixed(tmp_path: Path) -> None:
@@ -126,18 +127,21 @@ def test_releases_differ(tmp_path: Path) -> None:
     assert said == {"0.12.2": ["FS412"], "0.13.2": [], "0.21.0": ["FS412"]}
 
 
-DERIVED = {"attention", "packing_attention", "staged_nf4", "inference"}
+PLUGINS = {name.rpartition(".")[2] for name in declarations("axolotl").keys_of_any("plugins")}
+DERIVED = {"attention", "packing_attention", "staged_nf4", "inference", "own_lora_kernels", *PLUGINS}
 
 
 def is_setting(name: str) -> bool:
     """Some release has the setting; of a section whose keys it knows, also the key."""
     known = declarations("axolotl")
     section, _, key = name.partition(".")
-    if section not in {*known.keys_of_any("AxolotlInputConfig"), *known.keys_of_any("plugin_args"), "fsdp"}:
-        return section == "fsdp_version"
-    kinds = {k for r in RELEASES if (f := known.fields("AxolotlInputConfig", r).get(section)) for k in f.types}
+    plugins = [spec for release in RELEASES for spec in known.fields("plugins", release).values()]
+    tables = ["AxolotlInputConfig", *{str(spec.extra["args"]) for spec in plugins if "args" in spec.extra}]
+    if section not in {"fsdp"}.union(*(known.keys_of_any(table) for table in tables)):
+        return section in ("fsdp_version", *UNDECLARED_KEYS)
+    kinds = {k for r in RELEASES for t in tables if (f := known.fields(t, r).get(section)) for k in f.types}
     keys = {key for kind in kinds if kind in known.tables for key in known.keys_of_any(kind)}
-    return not key or not keys or key in keys or f"fsdp_{key}" in keys
+    return not key or not keys or key in keys or f"fsdp_{key}" in keys or key.removeprefix("fsdp_") in keys
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.when)

@@ -159,7 +159,7 @@ def test_another_group_is_not_ours(tmp_path: Path) -> None:
 
 def test_trouble_stops_one_file_only(tmp_path: Path) -> None:
     write(tmp_path, a=job() + "---\n" + job().replace("spec:", "spec: ["), b=job())
-    (tmp_path / "c.yaml").write_bytes(b"# trainer.kubeflow.org\n\xff\n")
+    (tmp_path / "c.yaml").write_bytes(b"apiVersion: trainer.kubeflow.org/v1alpha1\n\xff\n")
     (tmp_path / "d.yaml").write_bytes(b"\xff [\n")
     report = lint([tmp_path])
     assert found(report) == [
@@ -274,7 +274,7 @@ def test_a_fault_of_ours_is_one_finding_and_all_else_is_checked(
         ("b.yaml", 6, "TT102"),
     ]
     (fault,) = (finding for finding in report.findings if finding.rule == "TL004")
-    assert re.fullmatch(r"internal error in T[TJ]\d+: KeyError at test_engine\.py:\d+", fault.message)
+    assert re.fullmatch(r"internal error in T[JT]\d+: KeyError at test_engine\.py:\d+", fault.message)
     assert (fault.document, fault.level) == (1, Severity.ERROR)
 
 

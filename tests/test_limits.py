@@ -12,6 +12,7 @@ import pytest
 
 from limit_cases import ORIGINS
 from trainlint.programs import table
+from trainlint.programs.soup.program import DERIVED
 from trainlint.training.declarations import declarations
 from trainlint.training.limits import Limit, ReadFile, limits_of, terms_of
 from trials import Case, Expected, Trial, outcomes, read_cases, said
@@ -21,11 +22,23 @@ FILES = sorted(FIXTURES.glob("*/limits*.yaml"))
 CASES = [case for path in FILES for case in read_cases(path)]
 PROGRAMS = sorted(path.parent.name for path in Path(table.__file__).parent.glob("*/limits.txt"))
 COMPUTED = {
-    "axolotl": {"attention", "packing_attention", "staged_nf4", "fsdp_config.version"},
+    "axolotl": {
+        *("attention", "packing_attention", "staged_nf4", "own_lora_kernels"),
+        *(f"fsdp_config.fsdp_{name}" for name in ("version", "offload_params", "state_dict_type")),
+        *(name.rpartition(".")[2] for name in declarations("axolotl").keys_of_any("plugins")),
+    },
     "llamafactory": {"evaluates", "zero3", "image_pixels_swapped", "video_pixels_swapped", "transformers_4_53"},
+    "soup": set(DERIVED),
+    "trl": {
+        *("trainer", "scripted", "evaluates", "streams", "zero3", "other_losses"),
+        *("losses.exo_pair", "losses.aot", "losses.aot_unpaired"),
+    },
 }
 """Names in conditions for which the program's `data` computes a value."""
-UNDECLARED = {"inference", "bnb_config_kwargs", "gradient_checkpointing_kwargs"}
+UNDECLARED = {
+    *("inference", "bnb_config_kwargs", "gradient_checkpointing_kwargs", "lora_exclude_modules"),
+    *("model_init_kwargs", "liger_kernel_config", "dataset_kwargs"),
+}
 """Settings of Axolotl that no model declares, and mappings that take any key."""
 
 
@@ -87,7 +100,8 @@ def test_every_limit_has_a_case(program: str) -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_condition_names_settings(program: str) -> None:
     """A misspelt name would never hold."""
-    facts = [declarations(name) for name in (program, *(["transformers"] if program == "llamafactory" else []))]
+    inherited = ["transformers"] if program in ("llamafactory", "trl") else []
+    facts = [declarations(name) for name in (program, *inherited)]
     declared = {key for known in facts for one in known.tables for key in known.keys_of_any(one)}
     used = {
         name

@@ -13,7 +13,7 @@ from trainlint.findings import Finding
 from trainlint.programs.llamafactory import facts as tables
 from trainlint.programs.llamafactory.facts import argument_facts
 from trainlint.programs.llamafactory.program import PROGRAM, LlamaFactoryConfig, LlamaFactoryFile
-from trainlint.programs.transformers.program import Arguments
+from trainlint.programs.transformers.arguments import Arguments
 from trainlint.reading.document import documents
 from trainlint.reading.text import Text
 from trainlint.settings import Overrides

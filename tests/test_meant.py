@@ -80,3 +80,94 @@ def test_a_dependant_bounds_what_it_stands_on(tmp_path: Path) -> None:
     assert found.how is How.RANGE
     assert "4.57.1" in found.versions
     assert not {"5.7.0", "4.49.0"} & set(found.versions)
+
+
+def test_a_sibling_bounds_nothing(tmp_path: Path) -> None:
+    """A copy of LLaMA-Factory beside a project that states its own range is another project's."""
+    files = {
+        "LLaMA-Factory/src/llamafactory/extras/env.py": 'VERSION = "0.9.2"\n',
+        "a/setup.py": "from setuptools import setup\nsetup(install_requires=['accelerate>=0.34.0'])\n",
+    }
+    known = known_releases("accelerate")
+    meant(tmp_path, files, known)
+    repository = Repository(tmp_path, Excluder((), tmp_path), lambda _: ())
+    inside = target(repository, str(tmp_path / "a" / "configs" / "x.yaml"), known)
+    assert inside.versions[-1] == known.names[-1]
+    outside = target(repository, str(tmp_path / "configs" / "x.yaml"), known)
+    assert outside.versions[-1] == "1.2.1"
+
+
+def test_a_development_version_bounds_nothing_alone(tmp_path: Path) -> None:
+    """The releases around it differ in what they require; the project's own range counts."""
+    files = {
+        "src/llamafactory/extras/env.py": 'VERSION = "0.9.1.dev0"\n',
+        "requirements.txt": "accelerate>=0.30.1,<=0.34.2\n",
+    }
+    assert meant(tmp_path, files, known_releases("accelerate")).versions[0] == "0.30.1"
+
+
+@pytest.mark.parametrize(
+    ("files", "versions", "maybe_older"),
+    [
+        ({"a.sh": "docker run axolotlai/axolotl:main-20250520-py3.11\n"}, ("0.9.2", "0.10.0"), False),
+        ({"a.sh": "docker run winglian/axolotl:main-20241202\n"}, (), False),
+        (
+            {"README.md": "```\npip install git+https://github.com/axolotl-ai-cloud/axolotl@0a1b2c3d\n```\n"},
+            known_releases("axolotl").names,
+            True,
+        ),
+        (
+            {"README.md": "```\npip install git+https://github.com/axolotl-ai-cloud/axolotl\n```\n"},
+            known_releases("axolotl").names,
+            False,
+        ),
+        (
+            {
+                "README.md": "```\npip install git+https://github.com/axolotl-ai-cloud/axolotl@0a1b2c3d\n"
+                "pip install torch==2.1.2\n```\n"
+            },
+            (),
+            False,
+        ),
+        ({"requirements.txt": "axolotl\ntransformers==4.36.2\n"}, (), False),
+        ({"requirements.txt": "transformers==4.36.2\n"}, known_releases("axolotl").recent, False),
+        ({"requirements.txt": "axolotl==0.9.2\ntorch==2.1.2\n"}, ("0.9.2",), False),
+        (
+            {"Dockerfile": "FROM axolotlai/axolotl:main-py3.11\n", "requirements.txt": "torch==2.1.2\n"},
+            known_releases("axolotl").names,
+            False,
+        ),
+    ],
+)
+def test_older_than_all(tmp_path: Path, files: dict[str, str], versions: tuple[str, ...], maybe_older: bool) -> None:
+    """The day of an image, and what an old package beside it shows; a commit alone may be of any time."""
+    found = meant(tmp_path, files, known_releases("axolotl"))
+    assert (found.versions, found.maybe_older) == (versions, maybe_older)
+
+
+def test_what_replaces_is_not_bounded(tmp_path: Path) -> None:
+    """TRL from its main branch, installed behind the project, brings the transformers that it needs."""
+    files = {
+        "requirements.txt": "trl==0.17.0\ntransformers==4.51.3\n",
+        "setup.sh": "pip install -r requirements.txt\npip install git+https://github.com/huggingface/trl\n",
+    }
+    known = known_releases("trl")
+    assert meant(tmp_path, files, known).versions == known.names
+
+
+@pytest.mark.parametrize(
+    ("comment", "versions"),
+    [
+        ("# for the image `axolotlai/axolotl:0.12.2-py3.11`", ("0.12.2",)),
+        ("# winglian/axolotl:main-20241202", ()),
+        ("base: 1  # pip install axolotl==0.12.2", None),
+        ("# pip install axolotl==0.9.2", ("0.9.2",)),
+        ("# axolotl 0.9.2", None),
+    ],
+)
+def test_a_comment_of_the_file(tmp_path: Path, comment: str, versions: tuple[str, ...] | None) -> None:
+    """A line of comment names an image or an install command; anything else states more."""
+    known = known_releases("axolotl")
+    found = meant(tmp_path, {"a.yaml": f"{comment}\nbase_model: x\n"}, known)
+    assert found.versions == (known.recent if versions is None else versions)
+    assert meant(tmp_path, {"requirements.txt": "axolotl==0.10.0\n"}, known).versions == ("0.10.0",)

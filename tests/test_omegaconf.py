@@ -131,7 +131,7 @@ def test_keys_of_overrides() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        "x: " + "[" * 200 + "]" * 200 + "\n",
+        "x: " + "[" * 90 + "]" * 90 + "\n",
         "a0: x\n" + "".join(f"a{n}: ${{a{n - 1}}}${{a{n - 1}}}\n" for n in range(1, 30)) + "x: ${a29}\n",
         "a0: 1\n" + "".join(f"a{n}: ${{a{n - 1}}}\n" for n in range(1, 1000)) + "x: ${a999}\n",
         "x: " + "${" * 300 + "a" + "}" * 300 + "\na: a\n",

@@ -14,6 +14,7 @@ from trainlint.releases import (
     during,
     names_within,
     spans,
+    speaking_for,
     within,
     words_within,
 )
@@ -46,6 +47,25 @@ def test_words() -> None:
         "until 1.12.0",
     ]
     assert spans("1.6.0..") == (ReleaseSpan("1.6.0"),)
+
+
+@pytest.mark.parametrize(
+    ("version", "releases"),
+    [
+        ("1.2.0", ("1.2.0",)),
+        ("1.2", ("1.2.0",)),
+        ("1.1.5", ("1.1.0",)),
+        ("1.2.0rc1", ("1.2.0",)),
+        ("1.2.0.dev0", ("1.1.0", "1.2.0")),
+        ("1.2.1.dev0", ("1.2.0",)),
+        ("1.1.0.dev0", ()),
+        ("1.0", ()),
+        ("1.4.0.dev0", ("1.2.0",)),
+    ],
+)
+def test_speaking_for(version: str, releases: tuple[str, ...]) -> None:
+    """A development version lies between the release that it names and the one before."""
+    assert speaking_for("x", ("1.1.0", "1.2.0"), version).releases == releases
 
 
 def test_tables() -> None:

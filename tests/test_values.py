@@ -53,7 +53,7 @@ def test_no_test_on_what_is_not_known_holds(content: str) -> None:
     [
         ("2", "integer", 2), ("2.0", "integer", 2), ("2.5", "integer", None), ("true", "integer", None),
         ("2", "number", 2.0), ("2.5", "number", 2.5), ("true", "number", None), ("x", "number", None),
-        ("9" * 400, "number", math.inf), ("-" + "9" * 400, "number", -math.inf),
+        (".inf", "number", math.inf), ("-.inf", "number", -math.inf),
         ("x", "text", "x"), ("2", "text", None), ("true", "boolean", True), ("1", "boolean", None),
         ("2", "scalar", 2), ("x", "scalar", "x"), ("false", "scalar", False),
         ("[a]", "scalar", None), ("{a: b}", "text", None), ("a", "texts", None), ("{a: b}", "texts", None),

@@ -24,6 +24,7 @@ from trainlint.programs.table import PROGRAMS
 from trainlint.reading.document import documents
 from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.reading.text import Text
+from trainlint.repository.files import display_path
 from trainlint.settings import Settings
 from trainlint.training.declarations import declarations
 from trainlint.training.limits import Limit, ReadFile, Term, limits_of, terms_of
@@ -52,21 +53,29 @@ class Origin:
 
     `base` has the settings of all cases; `needs` those that a section, a setting or one of its values requires.
     `samples` are values of settings that accept no plain value, `makes` the settings from which the program derives a
-    name. Up to the release `old`, settings below the keys of `spelled` begin with its values instead.
+    name. Where `commands` has a command for the value of `chosen`, a script passes it the file; the terms in `told`
+    follow from that.
     """
 
     base: Values
     needs: Mapping[str, Values] = field(default_factory=dict)
     samples: Mapping[str, Sequence[object]] = field(default_factory=dict)
     makes: Mapping[str, Sequence[Values]] = field(default_factory=dict)
-    old: str = ""
-    spelled: Mapping[str, str] = field(default_factory=dict)
+    chosen: str = ""
+    commands: Mapping[str, str] = field(default_factory=dict)
+    told: frozenset[str] = frozenset()
+
+    def run(self, limit: Limit) -> str:
+        """The command that a script passes the file to; empty where none does."""
+        words = [word for term in terms_of(limit.when) if self.chosen in term.names for word in term.operand.split(",")]
+        return self.commands.get(words[0] if words else "", "")
 
 
 ATTENTIONS: Sequence[Values] = [
     {"attn_implementation": word, "flash_attention": ABSENT}
     for word in ("eager", "flash_attention_2", "flex_attention")
 ]
+PLUGINS = sorted(declarations("axolotl").keys_of_any("plugins"), key=len, reverse=True)
 ORIGINS: Mapping[str, Origin] = {
     "axolotl": Origin(
         base={
@@ -84,7 +93,15 @@ ORIGINS: Mapping[str, Origin] = {
             "load_in_8bit": {"adapter": "lora"},
             "load_in_4bit": {"adapter": "qlora"},
             "adapter=qlora": {"load_in_4bit": True},
-            "adapter=mixlora": {"lora_r": 8, "lora_alpha": 16},
+            "adapter=mixlora": {
+                "lora_r": 8,
+                "lora_alpha": 16,
+                "plugins": ["axolotl.integrations.mixlora.MixLoraPlugin"],
+            },
+            "adapter=multilora": {"plugins": ["acme.adapters.Plugin"]},
+            "expert_parallel_size": {"fsdp_config.state_dict_type": "FULL_STATE_DICT", "fsdp_version": 2},
+            "nvfp4_merge_aware": {"use_sonicmoe": True, "adapter": "lora"},
+            "coreweave": {"coreweave": {}},
             "optimizer=polora": {"adapter": "lora"},
             "optimizer=q_galore_adamw8bit": {"fsdp_config.use_orig_params": True, "fsdp_version": 2},
             "ple_cpu_offload": {"adapter": "lora", "load_in_8bit": True},
@@ -135,6 +152,7 @@ ORIGINS: Mapping[str, Origin] = {
             "fp8_config": [{"recipe": "tensorwise"}],
             "added_tokens_overrides": [{"128000": "<note>"}],
             "attn_implementation": ["eager"],
+            "expert_backend": ["scattermoe", "sonicmoe"],
             "torch_compile_options": [{"shape_padding": True}],
         },
         makes={
@@ -157,9 +175,12 @@ ORIGINS: Mapping[str, Origin] = {
             ],
             "attention": ATTENTIONS,
             "packing_attention": ATTENTIONS,
+            "own_lora_kernels": [
+                {"adapter": "lora", "lora_dropout": 0},
+                {"adapter": "lora", "lora_dropout": 0, "load_in_8bit": True},
+            ],
+            **{name.rpartition(".")[2]: [{"plugins": [f"axolotl.integrations.{name}"]}] for name in PLUGINS},
         },
-        old="0.11.0",
-        spelled={"fsdp_config.": "fsdp_config.fsdp_"},
     ),
     "llamafactory": Origin(
         base={
@@ -195,15 +216,212 @@ ORIGINS: Mapping[str, Origin] = {
         needs={
             "training.stream_layers": {"training.batch_size": 1},
             "task=distill": {"training.teacher_model": "acme/teacher"},
+            "task=classifier": {"training.num_labels": 2},
+            "task=reranker": {"training.num_labels": 2},
+            "task=unlearn": {"training.unlearn_method": "npo", "data.forget_set": "forget.jsonl"},
+            "task=online_dpo": {"training.reward_model": "acme/judge"},
+            "task=tts": {"modality": "audio_out", "training.tts_family": "orpheus"},
+            "task=preference": {"training.preference_loss": "simpo"},
+            "task=moe_lora_routing": {"training.mole_task_adapters": ["a", "b"]},
             "relora": {"training.quantization": "none"},
             "training.use_galore": {"training.quantization": "none"},
             "training.lora.r": {"training.quantization": "none"},
+            "training.lora.r=0": {"training.quantization": "none"},
             "training.lisa_enabled": {"training.quantization": "none"},
             "training.unfrozen_parameters": {"training.quantization": "none"},
             "training.train_router_only": {"training.moe_lora": True},
             "training.moe_expert_quant": {"training.moe_lora": True},
-            "training.expand_layers": {"training.freeze_trainable_layers": 2},
+            "training.expand_layers": {
+                "training.freeze_trainable_layers": 2,
+                "training.quantization": "none",
+                "training.lora.r": 0,
+            },
+            "training.freeze_trainable_layers": {
+                "training.expand_layers": 2,
+                "training.quantization": "none",
+                "training.lora.r": 0,
+            },
+            "training.reward_hack_mitigation": {"training.reward_hack_detector": "info_rm", "task": "grpo"},
+            "training.reward_hack_mitigation=kl_control": {"training.reward_hack_detector": "info_rm", "task": "grpo"},
+            "training.reward_hack_rollback": {
+                "training.reward_hack_detector": "info_rm",
+                "training.rl_checkpoint_save_every_steps": 10,
+                "task": "grpo",
+            },
+            "training.uld_strategy=topk_align": {"training.uld_top_k": 4},
+            "training.minillm_enabled": {
+                "training.minillm_on_policy": True,
+                "training.teacher_model": "acme/teacher",
+                "task": "distill",
+            },
+            "training.fp8_attention": {"training.quantization_aware": "fp8"},
+            "training.echo_trap_enabled": {"task": "grpo"},
+            "training.fast_lora": {"training.lora.dropout": 0},
+            "training.lora.target_parameters": {"training.lora.dropout": 0},
+            "training.grace_codebook": {"training.grace_codebook_size": 4, "training.grace_codebook_dim": 4},
+            "training.dpo_beta_schedule": {"training.dpo_beta_end": 0.5, "task": "dpo"},
+            "training.dpo_beta_end": {"training.dpo_beta_schedule": "linear", "task": "dpo"},
+            "training.dpo_ref_regen_epochs": {"task": "dpo"},
+            "data.new_special_tokens": {"data.new_special_tokens": ["note"]},
+            "training.lora.init_strategy=pissa": {"training.quantization": "none"},
+            "training.quantization_aware=quest": {
+                "training.quantization": "none",
+                "training.lora.r": 0,
+                "training.batch_size": 2,
+            },
+            **{
+                f"training.{name}": {"task": "grpo"}
+                for name in ("long_context_grpo", "grpo_variant", "mask_truncated_completions", "prm_reward")
+            },
+            "training.rollout_backend": {"task": "grpo", "training.rollout_func": "notes:reply"},
+            "training.vision_grpo": {"task": "grpo", "modality": "vision", "base": "acme/llava"},
+            "training.label_names": {"task": "classifier", "training.num_labels": 2},
+            "training.mole_top_k": {"task": "moe_lora_routing", "training.mole_task_adapters": ["a", "b"]},
+            "training.uld_strategy": {"task": "distill", "training.teacher_model": "acme/teacher"},
+            "training.citation_faithful": {"data.format": "raft"},
+            "training.curriculum_dynamic": {"training.curriculum": True},
+            "training.unsloth_bnb_4bit": {"backend": "unsloth"},
+            "data.format=pre_tokenized": {"data.tokenized_path": "cache"},
+            "data.interleave": {"data.train": ["a.jsonl", "b.jsonl"]},
+            "training.use_longlora": {"base": "acme/llama-3"},
+            "judge_rank": {"task": "grpo", "training.grpo_judge": "ollama://m", "training.grpo_judge_max_calls": 9},
         },
+        samples={
+            "base": ["acme/small-lm"],
+            "training.reward_fn": ["judge_rank", "verifiable", "accuracy,format", "accuracy"],
+            "training.grpo_judge": ["ollama://model"],
+            "training.preference_loss_weights": [{"simpo": 0.5, "orpo": 0.5}],
+            "training.mole_task_adapters": [["a", "b"]],
+            "training.lora.rank_pattern": [{"q_proj": 8}],
+            "training.lora.alpha_pattern": [{"q_proj": 8}],
+            "training.lora.target_parameters": [["experts.gate"]],
+            "training.rollout_func": ["notes:reply"],
+            "data.prompt_strategy": ["notes:prompt"],
+            "data.interleave": ["concat"],
+            "data.train": [["a.jsonl", "b.jsonl"], ["a.jsonl", "acme/notes"], ["s3://acme/a.json", "s3://acme/b.json"]],
+            "training.optimizer": ["adamw_torch", "sgd"],
+            "training.tts_emotion": ["happy"],
+            "training.label_names": [["yes"]],
+            "training.mole_top_k": [3],
+            "training.eval_steps": [5],
+            "training.stream_buffers": [4],
+            "training.stream_read_ahead": [4],
+            "training.stream_loss_chunk": [64],
+            "training.expand_layers": [2],
+            "data.image_min_pixels": [512],
+            "training.freeze_trainable_layers": [2],
+            "training.reward_hack_kl_gain": [2.0],
+        },
+        makes={
+            "longlora_model": [{"base": "acme/llama-3"}, {"base": "acme/tiny-lm"}],
+            "vision_model": [{"base": "acme/llava"}, {"base": "acme/tiny-lm"}],
+            "kimi": [{"base": "moonshotai/Kimi-K2-Base"}, {"base": "acme/tiny-lm"}],
+            "unknown_template": [{"data.chat_template": "notes"}, {"data.chat_template": "chatml"}],
+            "judge_rank": [{"training.reward_fn": "judge_rank"}, {"training.reward_fn": "accuracy"}],
+            "reward_needs_domain": [{"training.reward_fn": "verifiable"}, {"training.reward_fn": "accuracy"}],
+            "several_rewards": [{"training.reward_fn": "accuracy,format"}, {"training.reward_fn": "accuracy"}],
+            "main_preference": [{"training.preference_loss": "dpo"}, {"training.preference_loss": "simpo"}],
+            "frozen_reference": [{"training.preference_loss": "dpo"}, {"training.preference_loss": "simpo"}],
+            "lora_changed": [{"training.lora.alpha": 32}, {"training.lora.alpha": 16}],
+            "lora_variant": [{"training.lora.use_vera": True}],
+            "head_targets": [
+                {"training.lora.target_modules": ["lm_head"]},
+                {"training.lora.target_modules": ["q_proj"]},
+            ],
+            "written_quantization": [{"training.quantization": word} for word in ("gptq", "8bit", "none", "4bit")],
+            "expanded_differently": [
+                {"training.freeze_trainable_layers": 3, "training.expand_layers": 2},
+                {"training.freeze_trainable_layers": 2, "training.expand_layers": 2},
+            ],
+            "beta_bounds_swapped": [{"training.reward_hack_beta_floor": 2.0}, {"training.reward_hack_beta_floor": 0.1}],
+            "bands_swapped": [{"training.reward_hack_release_band": 0.5}, {"training.reward_hack_release_band": 0.2}],
+            "labels_miscounted": [{"training.label_names": ["yes"]}, {"training.label_names": ["yes", "no"]}],
+            "adapters_exceeded": [{"training.mole_top_k": 3}, {"training.mole_top_k": 2}],
+            "pixels_swapped": [
+                {"data.image_min_pixels": 512, "data.image_max_pixels": 256},
+                {"data.image_min_pixels": 128, "data.image_max_pixels": 256},
+            ],
+            "curriculum_overfull": [
+                {
+                    "training.curriculum": True,
+                    "training.curriculum_dynamic": True,
+                    "training.curriculum_dynamic_floor": 0.5,
+                },
+                {"training.curriculum_dynamic_floor": 0.05},
+            ],
+            "several_sources": [{"data.train": ["a.jsonl", "b.jsonl"]}, {"data.train": "notes.jsonl"}],
+            "mixed_sources": [{"data.train": ["a.jsonl", "acme/notes"]}, {"data.train": ["a.jsonl", "b.jsonl"]}],
+            "hub_sources": [{"data.train": ["acme/words", "acme/notes"]}, {"data.train": ["a.jsonl", "b.jsonl"]}],
+            "remote_sources": [
+                {"data.train": ["a.jsonl", "s3://acme/b.jsonl"]},
+                {"data.train": ["a.jsonl", "b.jsonl"]},
+            ],
+            "nothing_held_out": [{"data.val_split": 0}, {"data.val_split": 0.1}],
+            "signals_changed": [{"training.reward_hack_signals": ["repetition"]}],
+            "detector_signalled": [
+                {"training.reward_hack_signals": ["repetition"]},
+                {"training.reward_hack_signals": ["info_rm"]},
+            ],
+            "foreign_signal": [
+                {"training.reward_hack_signals": ["info_rm", "notes"]},
+                {"training.reward_hack_signals": ["info_rm", "repetition"]},
+            ],
+        },
+    ),
+    "trl": Origin(
+        base={
+            "model_name_or_path": "acme/tiny-lm",
+            "dataset_name": "acme/notes",
+            "output_dir": "out",
+            "per_device_train_batch_size": 8,
+        },
+        needs={
+            "zero3": {"deepspeed": {"zero_optimization": {"stage": 3}}},
+            "evaluates": {"eval_strategy": "epoch"},
+            "use_liger_kernel": {"bf16": True},
+            "generation": {"reward_model_name_or_path": "acme/judge"},
+        },
+        samples={
+            "model_init_kwargs": [{"use_cache": False}],
+            "ref_model_init_kwargs": [{"use_cache": False}],
+            "model_init_kwargs.num_labels": [2],
+            "lora_task_type": ["CAUSAL"],
+            "packing_strategy": ["greedy"],
+            "f_divergence_type": ["js_divergence", "chi_squared"],
+            "truncation_mode": ["keep_middle"],
+            "loss_type": ["sigmoid", "kto", "ipo", "apo_zero_unpaired", "aot"],
+            "vllm_mode": ["remote"],
+            "vllm_importance_sampling_mode": ["token_truncate", "sequence_mask"],
+            "importance_sampling_level": ["sequence", "word"],
+            "multi_objective_aggregation": ["sum"],
+            "scale_rewards": ["std"],
+            "train_sampling_strategy": ["random"],
+            "ref_adapter_name": ["reference"],
+            "log_completions_hub_repo": ["acme/completions"],
+            "max_length": [256],
+            "max_seq_length": [256],
+            "delta": [4.0],
+            "off_policy_mask_threshold": [0.5],
+            "generation_batch_size": [16],
+            "steps_per_generation": [2],
+            "num_generations": [8],
+        },
+        makes={
+            "zero3": [{"deepspeed": {"zero_optimization": {"stage": 3}}}, {"deepspeed": ABSENT}],
+            "evaluates": [{"eval_strategy": "epoch"}, {"eval_strategy": ABSENT}],
+            "streams": [{"dataset_streaming": True}, {"dataset_streaming": False}],
+            "other_losses": [{"loss_type": "nca_pair"}, {"loss_type": "sigmoid"}],
+            **{
+                f"losses.{word}": [{"loss_type": word}, {"loss_type": "sigmoid"}]
+                for word in ("exo_pair", "aot", "aot_unpaired")
+            },
+        },
+        chosen="trainer",
+        commands={
+            "": "trl sft",
+            **{word: f"trl {word}" for word in ("sft", "dpo", "kto", "grpo", "rloo", "reward")},
+        },
+        told=frozenset({"trainer", "scripted"}),
     ),
 }
 PLAIN = (True, 2, 0.5, "notes", ["notes"], {"notes": 1}, False, 0, 1)
@@ -276,8 +494,14 @@ def _made(term: Term, program: str) -> list[Values]:
     return [settings for name in term.names for settings in ORIGINS[program].makes.get(name, ())]
 
 
+def _of_settings(term: Term) -> Term:
+    """A term with the settings that its names are about."""
+    return replace(term, names=tuple(name.removeprefix("changed.") for name in term.names))
+
+
 def satisfying(term: Term, program: str) -> Iterator[Values]:
     """Settings with which a term of a condition may hold."""
+    term = _of_settings(term)
     yield from _made(term, program)
     if term.operator.startswith("#"):
         count = int(term.operand) + (1 if term.operator == "#>" else -1)
@@ -292,6 +516,7 @@ def satisfying(term: Term, program: str) -> Iterator[Values]:
 
 def differing(term: Term, program: str) -> Iterator[Values]:
     """Settings, each of which may be enough for a term to hold no longer."""
+    term = _of_settings(term)
     made = _made(term, program)
     yield from [*made, *({name: ABSENT} for settings in made for name in settings)]
     for truth in (term.negated, not term.negated):
@@ -301,7 +526,9 @@ def differing(term: Term, program: str) -> Iterator[Values]:
 
 def candidates(limit: Limit, program: str) -> Iterator[Values]:
     """Settings with which a limit may hold, the simplest first."""
-    options = [list(itertools.islice(satisfying(term, program), 24)) for term in terms_of(limit.when)]
+    told = ORIGINS[program].told
+    terms = [term for term in terms_of(limit.when) if not told.issuperset(term.names)]
+    options = [list(itertools.islice(satisfying(term, program), 24)) for term in terms]
     picks = sorted(itertools.product(*(range(len(option)) for option in options)), key=sum)
     for pick in picks[:MOST]:
         settings: dict[str, object] = {}
@@ -383,11 +610,13 @@ class Found:
     expected: Expected | None = None
     instead: Sequence[str] = ()
     also: Sequence[str] = ()
+    run: str = ""
 
     def document(self, program: str) -> str:
         """The case as text."""
         lines = ["---", f"# target: {program}={','.join(self.refused)}"]
         lines += [f"# silent: {program}={release}" for release in self.silent]
+        lines += [f"# run: {self.run}"] if self.run else []
         lines += [f"# base: no {key}" for key in self.draft.left_out]
         for number, line in enumerate(self.draft.lines, 1):
             if self.expected is None or number != self.expected.line:
@@ -409,39 +638,41 @@ class Section:
         self.order = declarations(program).names
         self._name = name
         self._module = PROGRAMS[program].load()
-        self._surroundings = Workspace(folder, Settings()).surroundings
+        self._folder = folder
+        self._workspaces: dict[str, Workspace] = {}
 
-    def holding(self, text: str, release: str) -> list[Limit]:
+    def _workspace(self, run: str) -> tuple[str, Workspace]:
+        """The path of the file in a repository whose script passes it to a command, and that repository."""
+        folder = self._folder / (run.replace(" ", "-") or "alone")
+        if run not in self._workspaces:
+            folder.mkdir(exist_ok=True)
+            (folder / "case.yaml").touch()
+            (folder / "run.sh").write_text(f"{run} --config case.yaml\n" if run else "", encoding="utf-8")
+            self._workspaces[run] = Workspace(folder, Settings())
+        return display_path(folder / "case.yaml"), self._workspaces[run]
+
+    def holding(self, text: str, release: str, run: str) -> list[Limit]:
         """The limits that hold for a file as a release reads it, also those that this release does not check."""
-        (document,) = documents("case.yaml", Text(text))
+        path, workspace = self._workspace(run)
+        (document,) = documents(path, Text(text))
         found: list[Limit] = []
-        for subject in self._module.recognise(document):
-            (views, *_) = self._module.alternatives(subject, self._surroundings, release)
+        for subject in self._module.adopt(document) if run else self._module.recognise(document):
+            (views, *_) = self._module.alternatives(subject, workspace.surroundings, release)
             for view in (view for view in views if isinstance(view, ReadFile)):
                 converted = getattr(view, "converted", view)
                 found += [limit for limit in self.limits if limit.holds(converted if limit.converted else view)]
         return found
 
-    def refusing(self, text: str, release: str) -> list[Limit]:
+    def refusing(self, text: str, release: str, run: str) -> list[Limit]:
         """The limits that hold for a file and that the release checks."""
-        return [limit for limit in self.holding(text, release) if limit.applies_to(release, self.order)]
+        return [limit for limit in self.holding(text, release, run) if limit.applies_to(release, self.order)]
 
     def settings(self, values: Values, limit: Limit) -> Values:
         """Settings with the other settings that they need."""
         origin = ORIGINS[self.program]
         given = {name: value for name, value in values.items() if value is not ABSENT}
         needed = [self._name, *given, *(f"{name}={flow(value)}" for name, value in given.items())]
-        found = {name: value for key in needed for name, value in origin.needs.get(key, {}).items()} | dict(values)
-        return self.spelled(found, limit)
-
-    def spelled(self, values: Values, limit: Limit) -> Values:
-        """Settings as the releases of the limit spell them."""
-        origin = ORIGINS[self.program]
-        if not origin.old or not limit.until or self.order.index(limit.until) > self.order.index(origin.old):
-            return values
-        for section, spelled in origin.spelled.items():
-            values = {name.replace(section, spelled): value for name, value in values.items()}
-        return values
+        return {name: value for key in needed for name, value in origin.needs.get(key, {}).items()} | dict(values)
 
     def case(self, limit: Limit) -> Found | None:
         """The case with the fewest findings of other rules; None if there is no case."""
@@ -458,27 +689,29 @@ class Section:
     def _held(self, limit: Limit, values: Values) -> Found | None:
         """Settings for which only this limit is checked and holds, at both ends of its span."""
         draft = drafted(self.settings(values, limit), self.program)
-        refused = [release for release in self.order if limit in self.refusing(draft.text, release)]
+        run = ORIGINS[self.program].run(limit)
+        refused = [release for release in self.order if limit in self.refusing(draft.text, release, run)]
         if not refused:
             return None
         first, last = limit.since or refused[0], limit.until or refused[-1]
-        if any(self.refusing(draft.text, release) != [limit] for release in (first, last)):
+        if any(self.refusing(draft.text, release, run) != [limit] for release in (first, last)):
             return None
         before = self.order.index(first) - 1 if limit.since else -1
         after = self.order.index(last) + 1 if limit.until else -1
         beside = [self.order[index] for index in (before, after) if 0 <= index < len(self.order)]
-        if any(limit not in self.holding(draft.text, release) for release in beside):
+        if any(limit not in self.holding(draft.text, release, run) for release in beside):
             return None
-        twins = [Found(draft, [release]) for release in beside if self.refusing(draft.text, release)]
-        silent = [release for release in beside if not self.refusing(draft.text, release)]
-        return Found(draft, list(dict.fromkeys([first, last])), silent, twins)
+        refusing = [release for release in beside if self.refusing(draft.text, release, run)]
+        twins = [Found(draft, [release], run=run) for release in refusing]
+        silent = [release for release in beside if release not in refusing]
+        return Found(draft, list(dict.fromkeys([first, last])), silent, twins, run=run)
 
     def _judged(self, found: Found) -> Found | None:
         """A case with the finding of the rule, which must be the same in all its releases."""
-        ends = [Trial(found.draft.text, (f"{self.program}={release}",)) for release in found.refused]
+        targets = [f"{self.program}={release}" for release in found.refused]
+        ends = [Trial(found.draft.text, (target,), run=found.run) for target in targets]
         findings = outcomes(ends)
-        messages = {limit.message for limit in self.limits}
-        ours = [f for of_one in findings for f in of_one if any(f.message.startswith(text) for text in messages)]
+        ours = [f for of_one in findings for f in of_one if any(says(f.message, limit) for limit in self.limits)]
         if len({(f.rule, said(f)) for f in ours}) != 1 or len(ours) != len(ends):
             return None
         expected = said(ours[0])
@@ -495,10 +728,10 @@ class Section:
     def _instead(self, limit: Limit, found: Found) -> Iterator[str]:
         """For each term of the condition a line with which the rule finds nothing."""
         release = found.refused[-1]
-        for term in terms_of(limit.when):
+        told = ORIGINS[self.program].told
+        for term in (term for term in terms_of(limit.when) if not told.issuperset(term.names)):
             lines: dict[str, Draft] = {}
             for change in differing(term, self.program):
-                change = self.spelled(change, limit)
                 kept = {
                     name: value
                     for name, value in found.draft.settings.items()
@@ -506,13 +739,15 @@ class Section:
                 }
                 keep = [key_of(line) for line in found.draft.lines if key_of(line) in ORIGINS[self.program].base]
                 draft = drafted({**kept, **change}, self.program, keep)
-                if self.refusing(draft.text, release) or limit in self.holding(draft.text, release):
+                held = self.holding(draft.text, release, found.run)
+                if limit in held or any(other.applies_to(release, self.order) for other in held):
                     continue
                 changed = _changed(found.draft, draft)
                 if len(changed) == 1:
                     lines.setdefault(changed[0], draft)
             tried = list(itertools.islice(lines.items(), 8))
-            findings = outcomes([Trial(draft.text, (f"{self.program}={release}",)) for _, draft in tried])
+            target = (f"{self.program}={release}",)
+            findings = outcomes([Trial(draft.text, target, run=found.run) for _, draft in tried])
             silent = [
                 (line, len(of_one))
                 for (line, _), of_one in zip(tried, findings, strict=True)
@@ -528,6 +763,11 @@ def _changed(before: Draft, after: Draft) -> list[str]:
     return [new.get(key, f"no {key}") for key in {**old, **new} if old.get(key) != new.get(key)]
 
 
+def says(text: str, limit: Limit) -> bool:
+    """A message is that of a limit, for one of its settings."""
+    return re.match(re.escape(limit.message).replace(r"\{\}", r"[\w.]+"), text) is not None
+
+
 def by_hand(sections: Iterable[Section]) -> set[Limit]:
     """The limits that have a handwritten case."""
     done: set[Limit] = set()
@@ -538,8 +778,8 @@ def by_hand(sections: Iterable[Section]) -> set[Limit]:
         messages = [expected.message for expected in trial.expected]
         for section in sections:
             if section.program == program:
-                holding = section.refusing(trial.text, release)
-                done.update(limit for limit in holding if any(text.startswith(limit.message) for text in messages))
+                holding = section.refusing(trial.text, release, trial.run)
+                done.update(limit for limit in holding if any(says(text, limit) for text in messages))
     return done
 
 

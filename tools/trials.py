@@ -17,7 +17,8 @@ Such a file has several YAML documents: first the settings that all cases share,
 With each target the rule has exactly the finding of the line marked `expect` (code, columns), with the severity,
 message and help below it; of two marks on one line the first finding comes first. The rule finds nothing with a
 `silent` target, nor with the last target if the line in `instead` replaces that with the same key (`no KEY`: removes
-it). `# base: no KEY` removes a shared setting.
+it). `# base: no KEY` removes a shared setting. `# run: trl sft` is the command that a script of the repository passes
+the file to, as its `--config`.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class Trial:
     targets: tuple[str, ...]
     expected: tuple[Expected, ...] = ()
     instead: str = ""
+    run: str = ""
 
 
 @dataclass
@@ -69,6 +71,7 @@ class Case:
     silent: list[str] = field(default_factory=list)
     instead: list[str] = field(default_factory=list)
     expected: list[Expected] = field(default_factory=list)
+    run: str = ""
 
     @property
     def rule(self) -> str:
@@ -85,15 +88,16 @@ class Case:
         targets = [one for listed in self.targets for one in _each_version(listed)]
         text = file_of(self.settings, self.base, self.left_out)
         for target in targets:
-            yield Trial(text, target, tuple(sorted(self.expected)))
+            yield Trial(text, target, tuple(sorted(self.expected)), run=self.run)
         for target in (one for listed in self.silent for one in _each_version(listed)):
-            yield Trial(text, target)
+            yield Trial(text, target, run=self.run)
         for line in self.instead:
             key = key_of(line.removeprefix("no "))
             keys = [key_of(setting) for setting in self.settings]
             at = keys.index(key) if key in keys else len(keys)
             settings = [*self.settings[:at], *([] if line.startswith("no ") else [line]), *self.settings[at + 1 :]]
-            yield Trial(file_of(settings, self.base, [*self.left_out, key]), targets[-1], instead=line)
+            text = file_of(settings, self.base, [*self.left_out, key])
+            yield Trial(text, targets[-1], instead=line, run=self.run)
 
 
 def file_of(settings: Sequence[str], base: Sequence[str], left_out: Sequence[str]) -> str:
@@ -115,7 +119,7 @@ def _each_version(listed: str) -> Iterator[tuple[str, ...]]:
         yield (f"{program}={version}", *others)
 
 
-_COMMENT = re.compile(r"# (target|silent|instead|base: no|help|error|warning|note):? (.+)")
+_COMMENT = re.compile(r"# (target|silent|instead|base: no|run|help|error|warning|note):? (.+)")
 _MARK = re.compile(r" +# expect: (.+)$")
 _PLACE = re.compile(r"([A-Z]{2}\d{3}) (\d+)-(\d+)")
 
@@ -154,6 +158,9 @@ def _read_line(case: Case, line: str) -> None:
     if what in lists:
         lists[what].append(text)
         return
+    if what == "run":
+        case.run = text
+        return
     unsaid = [index for index, expected in enumerate(case.expected) if not expected.message]
     index = (unsaid[0] if unsaid else len(case.expected)) - (what == "help")
     if not 0 <= index < len(case.expected):
@@ -175,6 +182,9 @@ def outcomes(trials: Sequence[Trial], rule: str = "") -> list[tuple[Finding, ...
         with tempfile.TemporaryDirectory() as folder:
             for index in indexes:
                 Path(folder, f"{index}.yaml").write_text(trials[index].text, encoding="utf-8")
+                if trials[index].run:
+                    script = f"{trials[index].run} --config {index}.yaml\n"
+                    Path(folder, f"{index}.sh").write_text(script, encoding="utf-8")
             overrides = Overrides(targets=targets, select=(rule,) if rule else (), isolated=True)
             report = lint([Path(folder)], overrides)
         if report.crashed:

@@ -30,11 +30,12 @@ from trainlint.repository.discover import (
     workspace_of,
 )
 from trainlint.repository.files import Repository, Shared, Source, display_path
+from trainlint.repository.generated import Generated
 from trainlint.rule import Rule, rules_of, selected
 from trainlint.settings import Overrides, Settings, SettingsError, read_settings
 from trainlint.suppressions import Suppressed
 from trainlint.targets import How, Target
-from trainlint.weighing import chosen, differing, meant, within
+from trainlint.weighing import chosen, differing, meant, within, without_consequences
 
 if TYPE_CHECKING:
     from trainlint.own_rules import Excess, Fault
@@ -148,6 +149,8 @@ class Run:
         self._roots: dict[Path, Path] = {}
         self._targets: dict[str, Target] = {}
         self._notices: dict[str, None] = {}
+        self._generated = Generated()
+        self._left_alone: set[str] = set()
         self._parsed = 0
         self._recognised = 0
 
@@ -158,7 +161,7 @@ class Run:
         discovered = 0
         for candidate, source in self._sources(paths, stdin):
             discovered += 1
-            if source.text is None:
+            if source.text is None or self._is_generated(candidate, source):
                 continue
             by_path: dict[str, list[Finding]] = {source.path: []}
             for finding in self._findings(candidate, source):
@@ -174,6 +177,10 @@ class Run:
                     if reported:
                         texts[path] = text
                         findings.extend(reported)
+        if self._left_alone:
+            count = len(self._left_alone)
+            files, them = ("file is", "it") if count == 1 else ("files are", "them")
+            self._notice(f"{count} {files} not checked: .gitattributes marks {them} as generated")
         for workspace in self._workspaces.values():
             for fault in workspace.faults.found:
                 path = fault.span.path
@@ -208,6 +215,9 @@ class Run:
 
         for candidate, source in self._sources(paths, None):
             if not source.marks:
+                continue
+            if self._is_generated(candidate, source):
+                yield ShownFile(source.path, (), (), "a .gitattributes file marks it as generated")
                 continue
             workspace = self._workspace(candidate.workspace)
             claims = workspace.recogniser.claims(source)
@@ -271,6 +281,14 @@ class Run:
                     found.append(Candidate(file, root, root, path))
         return found
 
+    def _is_generated(self, candidate: Candidate, source: Source) -> bool:
+        """The file could be a program's and is marked as generated; settings that name its program win."""
+        settings = self._workspace(candidate.workspace).settings
+        if not source.marks or settings.program_of(source.path) or candidate.file not in self._generated:
+            return False
+        self._left_alone.add(source.path)
+        return True
+
     def _limit(self, candidates: Sequence[Candidate]) -> None:
         """A named file outside any workspace is read together with its own folder only, not with folders below."""
         walked = {candidate.workspace for candidate in candidates if not candidate.named}
@@ -297,7 +315,9 @@ class Run:
         subjects = workspace.recogniser.subjects(source)
         self._recognised += bool(subjects)
         verdicts = (self._guarded(workspace, *owned) for owned in subjects)
-        for finding in chain(_trouble(workspace, source), *verdicts):
+        found = list(chain(_trouble(workspace, source), *verdicts))
+        covers = {rule.code for program, _ in subjects for rule in rules_of(program.rules) if rule.covers}
+        for finding in without_consequences(found, covers, source.text):
             if not stages or finding.stage in stages:
                 yield finding
 
@@ -342,7 +362,10 @@ class Run:
         else:
             ordinary = frozenset(rule.code for rule in rules if rule.ordinary_elsewhere)
             unknown = target.how is How.UNKNOWN
-            found = list(meant(target.versions, judge, all_must_agree=unknown, ordinary_elsewhere=ordinary))
+            older = target.maybe_older
+            found = list(
+                meant(target.versions, judge, all_must_agree=unknown, maybe_older=older, ordinary_elsewhere=ordinary)
+            )
         at = "" if target.how is How.NOT_STATED else target.origin
         for finding in found:
             kept = self._within(workspace, subject, finding)
@@ -371,6 +394,10 @@ class Run:
             versions = dict.fromkeys([*known.versions, *target.versions])
             how = known.how if known.how is target.how else How.STATED
             self._targets[program.name] = Target(tuple(versions), ", ".join(origins), how)
+        if not target.versions:
+            self._notice(
+                f"{program.title} is older than all known releases by {target.origin}: its files are not checked"
+            )
         if target.how is How.NOT_STATED:
             first, last = minor(target.versions[0]), minor(target.versions[-1])
             self._notice(

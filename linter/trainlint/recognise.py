@@ -3,8 +3,8 @@
 Each program claims a document that looks like a file of its own. A claim is dropped where the document has a key of
 another program or of another tool, is the log of a run, or is composed by Hydra. Of the remaining claims the strongest
 wins (a program's own words, then a combination of keys that only it has, then names that it shares); where two are
-equally strong, nobody owns the document. A document without a claim belongs to the program to which a command of the
-repository passes it. Settings for a file win over all that.
+equally strong, nobody owns the document. A document without a claim, or with one of a program that shares its files,
+belongs to the program to which a command of the repository passes it. Settings for a file win over all that.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ STRANGERS: dict[str, tuple[Sign, ...]] = {
         Sign(frozenset({"model", "dataset"}), unless=frozenset({"model_name_or_path"})),
     ),
     "example scripts of accelerate": (Sign(frozenset({"checkpointing_steps"})), Sign(frozenset({"with_tracking"}))),
+    "verifiers": (Sign(frozenset({"async_generation_timeout"})), Sign(frozenset({"num_batches_ahead"}))),
     "Hydra": (Sign(frozenset({"hydra"})),),
     "other trainers": (Sign(frozenset({"trainer_type"})),),
 }
@@ -125,9 +126,30 @@ class Recogniser:
         reason = run_log(source.path, document)
         if reason:
             claims = [claim._replace(lost=reason) if claim.subject.owns_document else claim for claim in claims]
-        elif not any(claim.subject.owns_document for claim in claims):
-            claims.extend(self._named(document, programs))
-        yield from claims
+        elif all(claim.program.several_readers for claim in claims if claim.subject.owns_document):
+            claims = self._as_named(claims, list(self._named(document, programs)))
+        for claim in claims:
+            yield from [claim] if claim.lost or not claim.subject.owns_document else self._by_code(claim, document)
+
+    def _by_code(self, claim: Claim, document: Document) -> Iterator[Claim]:
+        """A claim, that of the rival to which the repository's code hands the document, or a lost one."""
+        rival = PROGRAMS.get(claim.program.rival)
+        if rival is not None and claim.subject.field.node is document.root:
+            module = rival.load()
+            evidence = module.reader_in_code(document, self.repository)
+            if evidence:
+                yield claim._replace(lost=evidence)
+                for subject in module.adopt(document):
+                    yield Claim(rival, subject, evidence)
+                return
+        yield claim._replace(lost=claim.program.load().against(claim.subject, self.repository))
+
+    def _as_named(self, claims: list[Claim], named: list[Claim]) -> list[Claim]:
+        """The claims with those of commands, which win over the claim of a program that shares its files."""
+        if not named or any(claim.program is named[0].program for claim in claims):
+            return claims
+        reason = named[0].evidence
+        return [claim._replace(lost=reason) if claim.subject.owns_document else claim for claim in claims] + named
 
     def _named(self, document: Document, programs: Iterable[Program]) -> Iterator[Claim]:
         """The claims of programs to which a command in the repository passes this document."""

@@ -7,11 +7,14 @@ one end, `..` for all releases, `0.76.1` for one release, and several spans join
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
+
+_OLDEST = "the oldest release that is known"
 
 
 class InForce(NamedTuple):
@@ -115,8 +118,14 @@ def speaking_for(program: str, names: Iterable[str], version: str) -> InForce:
     if not asked:
         return InForce((), version, f"{version} is not a version of {program}: its release is not checked")
     same = [name for name in known if name[: len(asked)] == asked]
-    if same:
+    if same and not re.search(r"[.-]?dev\d*$", version):
         return InForce((known[max(same)],), known[max(same)])
+    if same:
+        # A development version is what became of the release before, on its way to the one that it names.
+        before = [name for name in known if name < min(same)]
+        if before:
+            return InForce((known[max(before)], known[min(same)]), version)
+        return InForce((), version, f"{program} {version} is older than {known[min(known)]}, {_OLDEST}")
     near = [name for name in known if name[:2] == asked[:2]]
     below = max((name for name in near or known if name < asked), default=None)
     above = min((name for name in near or known if name > asked), default=None)
@@ -125,7 +134,7 @@ def speaking_for(program: str, names: Iterable[str], version: str) -> InForce:
         notice = f"{program} {version} is newer than {newest}, the newest release that is known"
         return InForce((newest,), newest, notice)
     if below is None and not near:
-        notice = f"{program} {version} is older than {known[min(known)]}, the oldest release that is known"
+        notice = f"{program} {version} is older than {known[min(known)]}, {_OLDEST}"
         return InForce((), version, notice)
     speaking = tuple(known[name] for name in (below, above) if name is not None)
     return InForce(speaking, speaking[0] if len(speaking) == 1 else version)

@@ -31,6 +31,8 @@ class Rule:
     program: str | None
     ordinary_elsewhere: bool = False
     """Releases without the finding accept the setting as an ordinary one, for example a key that they have."""
+    covers: bool = False
+    """The program does not read the place of a finding: what other rules say of it and of what is in it follows."""
 
     @cached_property
     def _parameters(self) -> list[type]:
@@ -80,6 +82,7 @@ def rule(
     severity: Severity = Severity.ERROR,
     program: str | None = None,
     ordinary_elsewhere: bool = False,
+    covers: bool = False,
 ) -> Callable[[Check], Check]:
     """Register a function as a rule.
 
@@ -92,7 +95,7 @@ def rule(
         taken = [other.code for other in _REGISTRY.values() if code == other.code or name == other.name]
         if taken:
             raise ValueError(f"{code} {name}: code or name is taken by {taken[0]}")
-        _REGISTRY[code] = Rule(code, name, check, severity, stage, program, ordinary_elsewhere)
+        _REGISTRY[code] = Rule(code, name, check, severity, stage, program, ordinary_elsewhere, covers)
         return check
 
     return register

@@ -89,6 +89,8 @@ def _claim(owned: Owned) -> str:
 
 def _release(target: Target) -> str:
     versions = target.versions
+    if not versions:
+        return f"release older than all known ones, by {target.origin}; not checked"
     span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
     if target.how is How.CHOSEN:
         return f"release {', '.join(versions)}, chosen by {target.origin}"
@@ -97,5 +99,5 @@ def _release(target: Target) -> str:
     if target.how is How.RANGE:
         return f"release {span}, the range in {target.origin}"
     if target.how is How.UNKNOWN:
-        return f"release unknown: {target.origin} names a commit, a branch or a copy; checked for {span}"
+        return f"release unknown: {target.origin} does not tell which; checked for {span}"
     return f"release not stated; checked for {span}"

@@ -33,12 +33,14 @@ class Target(NamedTuple):
     """The releases of a program that a file may be for, oldest first, and how they are known.
 
     `versions` are as chosen or stated where somebody names them, else known releases. `origin` is `default`, `option`,
-    or the places of settings and statements (`pyproject.toml`, `requirements.txt:3`).
+    or the places of settings and statements (`pyproject.toml`, `requirements.txt:3`). There are no versions if the
+    repository shows that the release is older than all known ones; with `maybe_older` it may be.
     """
 
     versions: tuple[str, ...]
     origin: str = "default"
     how: How = How.CHOSEN
+    maybe_older: bool = False
 
     @property
     def newest(self) -> Target:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from trainlint.findings import Finding, Severity, Span
+from trainlint.findings import Finding, Severity, Span, Stage
 from trainlint.releases import within as in_span
 from trainlint.targets import How
+
+if TYPE_CHECKING:
+    from trainlint.reading.text import Text
 
 Place = tuple[str, Span]
 """A rule and the place of its finding; findings of two releases with the same place are one."""
@@ -30,6 +34,7 @@ def meant(
     judge: Callable[[str, frozenset[str] | None], list[Finding]],
     *,
     all_must_agree: bool,
+    maybe_older: bool = False,
     ordinary_elsewhere: frozenset[str],
 ) -> Iterator[Finding]:
     """The findings of the newest of these releases, one of which is in use; weaker where the others lack them.
@@ -37,25 +42,33 @@ def meant(
     `judge` gives the findings of a release, or only those of the rules whose codes it gets. An error stays an error if
     every release refuses. If only some do, it becomes a warning that names them, or is dropped: for rules that are
     `ordinary_elsewhere`, because the other releases accept the setting as an ordinary one, and if `all_must_agree`.
+    With `maybe_older`, one that is not known may be in use: nothing is an error then.
     """
     if not releases:
         return
     newest = judge(releases[-1], None)
     if not newest:
         return
-    fired = frozenset(finding.rule for finding in newest)
-    others = {release: _levels(judge(release, fired)) for release in releases[-2::-1]}
-    for finding in newest:
+    dropped = {finding.rule for finding in newest if all_must_agree or finding.rule in ordinary_elsewhere}
+    left = newest
+    others: dict[str, dict[Place, Severity]] = {}
+    # The oldest release differs most from the newest: what it lacks need not be looked for in the others.
+    for release in dict.fromkeys((*releases[:1], *releases[-2:0:-1])):
+        if release == releases[-1] or not left:
+            continue
+        others[release] = _levels(judge(release, frozenset(finding.rule for finding in left)))
+        left = [f for f in left if f.rule not in dropped or (f.rule, f.span) in others[release]]
+    for finding in left:
         place = (finding.rule, finding.span)
         agreeing = [release for release in releases[:-1] if place in others[release]] + [releases[-1]]
         levels = [finding.level, *(others[release][place] for release in agreeing[:-1])]
         level = min(levels, key=lambda one: one.rank)
         if len(agreeing) < len(releases):
-            if all_must_agree or finding.rule in ordinary_elsewhere:
-                continue
             finding = _weakened(replace(finding, severity=level))
         else:
             finding = replace(finding, severity=level)
+        if maybe_older:
+            finding = _weakened(finding)
         yield replace(finding, program_versions=tuple(agreeing), releases=_words(agreeing, releases))
 
 
@@ -64,6 +77,53 @@ def differing(verdicts: Sequence[tuple[str, list[Finding]]]) -> Iterator[Finding
     for finding in chosen(verdicts):
         alone = len(finding.program_versions) < len(verdicts)
         yield _weakened(finding) if alone else finding
+
+
+def without_consequences(findings: Sequence[Finding], covers: Collection[str], text: Text | None) -> Iterator[Finding]:
+    """The findings of one file, which holds `text`, without those that follow from an error among them.
+
+    An error hides what shows at a later stage at the same place. An error of the rules in `covers` says that the
+    program does not read a place at all, and hides whatever other rules say of it and of what is in it.
+    """
+    order = {stage: number for number, stage in enumerate(Stage)}
+    causes: dict[tuple[str, int, str], list[Finding]] = {}
+    for finding in findings:
+        if finding.level is Severity.ERROR and finding.yaml_path:
+            causes.setdefault((finding.path, finding.document, finding.yaml_path), []).append(finding)
+    for finding in findings:
+        hidden = any(
+            cause.rule != finding.rule
+            and (cause.rule in covers or order[_stage(cause)] < order[_stage(finding)])
+            and (cause.rule in covers if inside else _same_entry(cause.span, finding.span, text))
+            for inside, place in _places(finding.yaml_path)
+            for cause in causes.get((finding.path, finding.document, place), ())
+        )
+        if not hidden:
+            yield finding
+
+
+def _stage(finding: Finding) -> Stage:
+    return finding.stage or Stage.RUN
+
+
+def _places(path: str) -> Iterator[tuple[bool, str]]:
+    """A path, and those of the mappings and lists that it is in."""
+    yield False, path
+    while path:
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+        if path:
+            yield True, path
+
+
+def _same_entry(one: Span, other: Span, text: Text | None) -> bool:
+    """Two spans are the same, or the key and the value of one entry; a script in a value has many places."""
+    first, second = sorted((one, other))
+    if first == second:
+        return True
+    if text is None or first.end_line != second.line:
+        return False
+    between = text.line(second.line)[first.end_column - 1 : second.column - 1]
+    return ":" in between and not between.strip("'\": \t")
 
 
 def within(finding: Finding, releases: Sequence[str], how: How) -> Finding | None:

@@ -199,7 +199,7 @@ def test_a_long_script_is_cut(tmp_path: Path) -> None:
 
 
 def test_honest_large_files_are_whole() -> None:
-    jobs = each(1000, f"---\n{CLEAN}  # a job of a sweep\n")
+    jobs = each(1000, f"---\n{CLEAN}")
     config = AXOLOTL + "plugins:\n" + "- a.b.Plugin\n" * 15_000
     assert len(config) > 200_000 - 10_000
     assert len(list(documents("jobs.yaml", Text(jobs)))) == 1000

@@ -60,7 +60,7 @@ def uses() -> dict[Use, str]:
                 mode = node.func.attr if node.func.attr in ("match", "fullmatch", "search") else "all"
                 found.setdefault((text, given.flags & ~re.UNICODE, mode), f"{path.relative_to(PACKAGE)}:{node.lineno}")
     commands = {reader.command.marker for program in PROGRAMS.values() for reader in program.load().readers}
-    sure = {program.sure for program in PROGRAMS.values() if isinstance(program.sure, str)}
+    sure = {pattern for program in PROGRAMS.values() if isinstance(program.sure, tuple) for pattern in program.sure}
     markers = {*commands, *sure, *(program.marker for program in PROGRAMS.values())}
     found.update({(pattern, 0, "search"): f"marker {pattern[:20]}" for pattern in markers})
     found.update({(pattern, 0, "fullmatch"): f"CRD {pattern[:20]}" for pattern in _crd_patterns()})

@@ -76,6 +76,10 @@ class Scope:
                     return [*first, *second]
                 if isinstance(first, str) and isinstance(second, str):
                     return first + second
+            case ast.BinOp(op=ast.Pow() | ast.Sub() as operation, left=left, right=right):
+                first, second = self.literal(module, left), self.literal(module, right)
+                if isinstance(first, int) and isinstance(second, int) and second >= 0:
+                    return first - second if isinstance(operation, ast.Sub) else int(first**second)
             case ast.Call(func=ast.Name(id="frozenset" | "set" | "tuple" | "list"), args=[argument]):
                 return self.literal(module, argument)
             case ast.Name(id=name):

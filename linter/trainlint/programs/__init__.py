@@ -73,6 +73,14 @@ class ProgramModule(Generic[S, F]):
         """A document that is known to be this program's file, whatever it looks like."""
         return self.recognise(document)
 
+    def reader_in_code(self, document: Document, repository: Repository) -> str:
+        """The repository's code that hands such a document to this program, in words; empty where it does not tell."""
+        return ""
+
+    def against(self, subject: S, repository: Repository) -> str:
+        """The reason why the repository's code does not hand a subject to this program; empty if there is none."""
+        return ""
+
     def alternatives(self, subject: S, surroundings: Surroundings, release: str) -> Iterable[Views]:
         """The views that the rules look at, with those from other files, which `surroundings` gives.
 

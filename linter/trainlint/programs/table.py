@@ -49,8 +49,8 @@ class Program:
     """Top-level keys that show that a file belongs to this program."""
     strength: int = 0
     """The strength of its claim to a document, compared with other programs; see recognise.py."""
-    sure: bool | str = False
-    """The marker, or this narrower one, shows that a broken file belongs to this program."""
+    sure: bool | tuple[str, ...] = False
+    """The marker, or narrower ones of which each must match, shows that a broken file belongs to this program."""
     templates: tuple[str, ...] = ("{{", "{%", "${")
     """Text that shows that a file of this program is a template."""
     reads_commands: bool = False
@@ -59,6 +59,8 @@ class Program:
     """Other programs that give verdicts on its files."""
     parts: Mapping[str, str] = field(default_factory=dict)
     """By the second step of a field's path: what a verdict on it refers to, such as `this job`."""
+    rival: str = ""
+    """Another program whose files look like these; the repository's code tells which of both reads them."""
     several_readers: bool = False
     """Several parsers may read its files, so a warning cannot say which one refuses."""
 
@@ -69,7 +71,14 @@ class Program:
 
     def owns_broken(self, content: str) -> bool:
         """A file with this content belongs to this program, although it cannot be parsed."""
-        return self.sure if isinstance(self.sure, bool) else _compiled(self.sure).search(content) is not None
+        if isinstance(self.sure, bool):
+            return self.sure
+        return all(_compiled(pattern).search(content) is not None for pattern in self.sure)
+
+
+def _top(*keys: str) -> str:
+    """A pattern for one of some keys at the beginning of a line."""
+    return rf"(?m:^(?:{'|'.join(keys)})[ \t]*:)"
 
 
 def _kubeflow() -> ProgramModule[Any, Any]:
@@ -133,11 +142,31 @@ _KUBEFLOW_MODULES = (
     "pods",
     "unusable_runtime",
     "no_effect",
+    "launch",
 )
 _TORCHTUNE_RULES = "trainlint.programs.torchtune.rules"
+_TORCHTUNE_MODULES = (
+    "recipes",
+    "checkpoints",
+    "models",
+    "data",
+    "training",
+    "losses",
+    "optimizers",
+    "values",
+    "quantization",
+    "generation",
+    "commands",
+    "jobs",
+)
 _FSDP_RULES = "trainlint.training.fsdp_rules"
+_ACCELERATE_KEYS = r"(?m:^(?:[ \t{]*[\"']|-[ \t]+)?(?:distributed_type|compute_environment)[\"']?[ \t]*:)"
 _DEEPSPEED_RULES = "trainlint.training.deepspeed_rules"
-_TRANSFORMERS_RULES = "trainlint.programs.transformers.rules"
+_TRANSFORMERS_RULES = tuple(
+    f"trainlint.programs.transformers.rules.{module}"
+    for module in ("words", "numbers", "pairs", "names", "first_step", "sharding", "deepspeed")
+)
+_LAUNCHED_RULES = "trainlint.programs.transformers.launched_rules"
 _ARGUMENT_WORDS = ("_batch_size", "num_train_epochs", "lr_scheduler_type", "save_strategy", "fsdp")
 _ARGUMENTS = (
     r"\bper_(?:device|gpu)_(?:train|eval)_batch_size\b|\bnum_train_epochs\b|\blr_scheduler_type\b|\bsave_strategy\b"
@@ -156,12 +185,12 @@ PROGRAMS: dict[str, Program] = {
             "Kubeflow Trainer",
             _kubeflow,
             tuple(f"{_KUBEFLOW_RULES}.{module}" for module in _KUBEFLOW_MODULES),
-            ("trainer.kubeflow.org",),
-            r"trainer\.kubeflow\.org",
+            ("trainer.kubeflow.org", "kubeflow.org/v2alpha1"),
+            r"trainer\.kubeflow\.org|\bkubeflow\.org/v2alpha1\b",
             "`apiVersion: trainer.kubeflow.org/…`",
             keys=frozenset({"apiVersion"}),
             strength=4,
-            sure=True,
+            sure=(r"(?m:^[ \t-]*[\"']?apiVersion[\"']?[ \t]*:[ \t]*[\"']?trainer\.kubeflow\.org/)",),
             verdicts={
                 "kubernetes": Verdict("Kubernetes", _SERVERS, _SERVERS[2:]),
                 "torchrun": Verdict("torchrun"),
@@ -179,26 +208,27 @@ PROGRAMS: dict[str, Program] = {
             (
                 "trainlint.programs.accelerate.rules",
                 "trainlint.programs.accelerate.deepspeed_rules",
+                "trainlint.programs.accelerate.section_rules",
                 _FSDP_RULES,
                 _DEEPSPEED_RULES,
             ),
-            ("distributed_type", "compute_environment"),
-            r"(?m:^(?:[ \t{]*[\"']|-[ \t]+)?(?:distributed_type|compute_environment)[\"']?[ \t]*:)",
+            ("distributed_type", "compute_environment", "zero_optimization"),
+            rf"{_ACCELERATE_KEYS}|\"zero_optimization\"[ \t]*:",
             "`distributed_type`, `compute_environment`",
             keys=frozenset({"compute_environment"}),
             strength=4,
-            sure=True,
+            sure=(_ACCELERATE_KEYS,),
         ),
         Program(
             "torchtune",
             "torchtune",
             _torchtune,
-            tuple(f"{_TORCHTUNE_RULES}.{module}" for module in ("recipes", "commands", "jobs")),
+            tuple(f"{_TORCHTUNE_RULES}.{module}" for module in _TORCHTUNE_MODULES),
             ("_component_", "tune"),
             r"\b_component_[\"']?[ \t]*:|\btune\W+run\b|\btorchtune-",
             "`_component_`, or a `tune run` command",
             strength=4,
-            sure=r"(?m:^[ \t-]*[\"']?_component_[\"']?[ \t]*:)",
+            sure=(r"(?m:^[ \t-]*[\"']?_component_[\"']?[ \t]*:)",),
             templates=("{{", "{%"),
             reads_commands=True,
         ),
@@ -206,12 +236,17 @@ PROGRAMS: dict[str, Program] = {
             "axolotl",
             "Axolotl",
             _axolotl,
-            ("trainlint.programs.axolotl.rules", _FSDP_RULES),
+            ("trainlint.programs.axolotl.rules", "trainlint.programs.axolotl.plugin_rules", _FSDP_RULES),
             ("base_model", "micro_batch_size"),
             r"\b(base_model|micro_batch_size)[\"']?\s*:",
             "`base_model`, with datasets, an adapter or a batch size",
             keys=frozenset({"base_model", "base_model_config", "micro_batch_size"}),
             strength=3,
+            sure=(
+                _top("base_model"),
+                _top("datasets", "pretraining_dataset"),
+                _top("micro_batch_size", "sequence_len"),
+            ),
         ),
         Program(
             "soup",
@@ -222,24 +257,30 @@ PROGRAMS: dict[str, Program] = {
             r"(?m:^[\"']?(?:base|training)[\"']?[ \t]*:)|\bsoup(?:_cli)?\b",
             "`base` and `data`, or a `soup train` command",
             strength=3,
+            sure=(r"(?m:^base[ \t]*:[ \t]*\S)", _top("data"), _top("training", "task")),
             reads_commands=True,
         ),
         Program(
             "llamafactory",
             "LLaMA-Factory",
             _llamafactory,
-            ("trainlint.programs.llamafactory.rules", _TRANSFORMERS_RULES, _FSDP_RULES),
-            ("model_name_or_path",),
-            r"\bmodel_name_or_path[\"']?\s*:",
+            ("trainlint.programs.llamafactory.rules", *_TRANSFORMERS_RULES, _LAUNCHED_RULES, _FSDP_RULES),
+            ("model_name_or_path", "finetuning_type"),
+            r"\b(model_name_or_path|finetuning_type)[\"']?\s*:",
             "`model_name_or_path`, with `finetuning_type`, `stage` or `template`",
             keys=frozenset({"model_name_or_path", "cutoff_len", "finetuning_type", "stage"}),
             strength=2,
+            sure=(
+                _top("model_name_or_path"),
+                _top("finetuning_type", "cutoff_len"),
+                _top("stage", "template", "dataset"),
+            ),
         ),
         Program(
             "trl",
             "TRL",
             _trl,
-            (_TRANSFORMERS_RULES, "trainlint.programs.trl.rules", _FSDP_RULES),
+            (*_TRANSFORMERS_RULES, "trainlint.programs.trl.rules", _LAUNCHED_RULES, _FSDP_RULES),
             _ARGUMENT_WORDS,
             _ARGUMENTS,
             "names of training arguments, with a model and a dataset or with names that only TRL has",
@@ -251,11 +292,12 @@ PROGRAMS: dict[str, Program] = {
             "transformers",
             "Transformers",
             _transformers,
-            (_TRANSFORMERS_RULES, _FSDP_RULES),
+            (*_TRANSFORMERS_RULES, _LAUNCHED_RULES, _FSDP_RULES),
             _ARGUMENT_WORDS,
             _ARGUMENTS,
             "names of training arguments",
             keys=frozenset({"model_name_or_path"}),
+            rival="trl",
             several_readers=True,
         ),
     )

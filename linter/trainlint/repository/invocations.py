@@ -9,11 +9,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import dropwhile
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainlint.budget import BUDGET
 from trainlint.reading.document import Document, Scalar
@@ -35,8 +36,7 @@ _FOLDER_KEYS = ("working-directory", "working_directory", "workingDirectory", "w
 _QUOTING_COMMANDS = frozenset("alias cat echo git grep log man pip pip3 printf rg sed type which".split())
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """How a program is started, and how its flags take values.
 
     `starts` are the words that name it (`("soup", "train")`, `("soup_cli.cli", "train")`); flags may come between them,
@@ -49,7 +49,7 @@ class Command:
     starts: tuple[tuple[str, ...], ...]
     marker: str
     bare: Collection[str] = frozenset()
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = MappingProxyType({})
     dashes_as_underscores: bool = False
     ends_at_script: bool = False
 

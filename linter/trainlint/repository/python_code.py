@@ -6,11 +6,12 @@ Only files that contain the wanted bytes are parsed; files that cannot be parsed
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.budget import BUDGET
 from trainlint.lazy import regex
@@ -19,6 +20,8 @@ from trainlint.repository.files import display_path
 
 if TYPE_CHECKING:
     from trainlint.repository.files import Repository
+
+T = TypeVar("T")
 
 MAX_TOTAL = 64_000_000
 """All Python files together that are kept in memory."""
@@ -44,6 +47,8 @@ class Module:
     """What one parsed Python file tells."""
 
     classes: tuple[Class, ...]
+    calls: frozenset[tuple[str, frozenset[str]]]
+    """The methods that are called on parsers (`parse_…`), each with the names of its keyword arguments."""
     parsed: frozenset[str]
     """The classes that are passed to an argument parser."""
     options: frozenset[str]
@@ -52,6 +57,10 @@ class Module:
     """Keys that are stored in mappings or attributes."""
     read: frozenset[str]
     """Arguments that code reads by name: `args.beta`, `training_args.beta`, `self.config.beta`."""
+    parsers: frozenset[str]
+    """The argument parsers that are made: `TrlParser`, `HfArgumentParser`."""
+    filled: frozenset[str]
+    """The classes that are made of a mapping: `TrainingArguments(**settings)`."""
 
 
 class PythonCode:
@@ -60,6 +69,7 @@ class PythonCode:
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
         self._modules: dict[Path, Module | None] = {}
+        self._defined: dict[str, bool] = {}
 
     @cached_property
     def _texts(self) -> Sequence[tuple[Path, bytes]]:
@@ -75,6 +85,10 @@ class PythonCode:
                 total += len(data)
         return found
 
+    @cached_property
+    def _data(self) -> dict[Path, bytes]:
+        return dict(self._texts)
+
     def _holding(self, *needles: bytes) -> Iterator[tuple[Path, bytes]]:
         return ((file, data) for file, data in self._texts if all(needle in data for needle in needles))
 
@@ -83,6 +97,11 @@ class PythonCode:
 
         If any classes are passed to an argument parser, only they and their bases count.
         """
+        if name not in self._defined:
+            self._defined[name] = self._defines(name)
+        return self._defined[name]
+
+    def _defines(self, name: str) -> bool:
         needle = name.encode()
         fields: set[str] = set()
         for file, _ in self._holding(needle):
@@ -108,6 +127,11 @@ class PythonCode:
         """A Python file contains this word in quotes."""
         return any(quote + word.encode() + quote in data for _, data in self._texts for quote in (b'"', b"'"))
 
+    def module(self, path: Path) -> Module | None:
+        """What one file of the repository tells; None if it is not one of its Python files."""
+        wanted = os.path.abspath(path)
+        return next((self._module(file) for file, _ in self._texts if os.path.abspath(file) == wanted), None)
+
     def names_file(self, path: str) -> bool:
         """A Python file contains this file's name."""
         return any(True for _ in self._holding(PurePosixPath(path).name.encode()))
@@ -125,14 +149,46 @@ class PythonCode:
             _OMEGACONF.search(data) is not None and any(name in data for name in names) for _, data in self._texts
         )
 
+    def parsers_near(self, path: str) -> list[tuple[str, Path]]:
+        """The parsers of whole files that are made in Python files nearest to a file, with these files."""
+        found = [
+            (parser, file)
+            for file, _ in self._holding(b"Parser(")
+            if (module := self._module(file)) is not None
+            for parser in sorted(module.parsers)
+        ]
+        return _nearest(path, found, lambda one: one[1])
+
+    def made_of_section(self, path: str, section: str) -> frozenset[str] | None:
+        """What the nearest code that reads a section of a file makes of mappings: classes, with their bases.
+
+        None if no code loads files, or makes a class of a mapping, and has the section's name in quotes.
+        """
+        quoted = [quote + section.encode() + quote for quote in (b'"', b"'")]
+        found = [
+            (file, data)
+            for file, data in self._texts
+            if any(name in data for name in quoted) and (b"(**" in data or b", **" in data or _LOADS.search(data))
+        ]
+        nearest = _nearest(path, found, lambda one: one[0])
+        modules = [module for file, _ in nearest if (module := self._module(file)) is not None]
+        made = {name for module in modules for name in module.filled}
+        made |= {"parse_dict" for _, data in nearest if b"parse_dict" in data}
+        return self._with_bases(made) if nearest else None
+
     @cached_property
     def _read_by_parsers(self) -> frozenset[str]:
         """The classes that argument parsers fill in, with their bases in the repository."""
-        bases: dict[str, set[str]] = {}
-        waiting: list[str] = []
+        parsed: set[str] = set()
         for file, _ in self._holding(b"Parser("):
             module = self._module(file)
-            waiting.extend(module.parsed if module is not None else ())
+            parsed.update(module.parsed if module is not None else ())
+        return self._with_bases(parsed)
+
+    def _with_bases(self, names: Iterable[str]) -> frozenset[str]:
+        """Classes with all their bases."""
+        waiting = list(names)
+        bases: dict[str, set[str]] = {}
         if not waiting:
             return frozenset()
         for file, _ in self._holding(b"class "):
@@ -149,10 +205,9 @@ class PythonCode:
 
     def _module(self, file: Path) -> Module | None:
         if file not in self._modules:
-            data = next(data for known, data in self._texts if known == file)
             self._modules[file] = None
             with self._repository.companion(display_path(file)):
-                self._modules[file] = parse(data)
+                self._modules[file] = parse(self._data[file])
         return self._modules[file]
 
 
@@ -171,6 +226,17 @@ class OwnReader:
         """Code may fill in this key, which the file lacks, before the file is used."""
         return self._code is not None and self._code.fills(key, self._path)
 
+    @cached_property
+    def parser(self) -> tuple[str, str]:
+        """The one parser of whole files that the nearest code uses, and a file with it; empty where there are more."""
+        found = self._code.parsers_near(self._path) if self._code is not None else []
+        names = {name for name, _ in found}
+        return (found[0][0], display_path(found[0][1])) if len(names) == 1 else ("", "")
+
+    def made_of(self, section: str) -> frozenset[str] | None:
+        """The classes, with their bases, that the nearest code which reads a section makes of mappings."""
+        return self._code.made_of_section(self._path, section) if self._code is not None else None
+
     def knows_word(self, word: str) -> bool:
         """The repository's code contains this word in quotes."""
         return self._code is not None and self._code.holds_text(word)
@@ -188,7 +254,12 @@ class OwnReader:
 
 def own_reader(repository: Repository, path: str) -> OwnReader:
     """What the repository's own code does with a file; its Python files are read on first use."""
-    return OwnReader(repository.once("python code", lambda: PythonCode(repository)), path)
+    return OwnReader(python_code(repository), path)
+
+
+def python_code(repository: Repository) -> PythonCode:
+    """The Python files of a repository, which are read on first use."""
+    return repository.once("python code", lambda: PythonCode(repository))
 
 
 def parse(data: bytes) -> Module | None:
@@ -202,15 +273,23 @@ def parse(data: bytes) -> Module | None:
     options: set[str] = set()
     stored: set[str] = set()
     read: set[str] = set()
+    parsers: set[str] = set()
+    filled: set[str] = set()
+    calls: set[tuple[str, frozenset[str]]] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             classes.append(Class(node.name, tuple(_last(base) for base in node.bases), _fields(node)))
         elif isinstance(node, ast.Call):
             name = _last(node.func)
+            if name[:1].isupper() and any(keyword.arg is None for keyword in node.keywords):
+                filled.add(name)
+            if name.startswith("parse_"):
+                calls.add((name, frozenset(keyword.arg or "" for keyword in node.keywords)))
             if name in _OPTION_CALLS:
                 options.update(_flag(text) for text in _texts_of(node.args) if text.startswith("-") or "_" in text)
             elif _is_parser(name):
                 parsed.update(_class_names(node))
+                parsers.update({name} - {"ArgumentParser", "cli", "parse"})
             elif name in ("update", "dict", "merge", "setdefault"):
                 stored.update(keyword.arg for keyword in node.keywords if keyword.arg)
                 stored.update(_texts_of(node.args))
@@ -220,7 +299,19 @@ def parse(data: bytes) -> Module | None:
         elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             stored.update(key for target in targets for key in _stored(target))
-    return Module(tuple(classes), frozenset(parsed), frozenset(options), frozenset(stored), frozenset(read))
+    texts = map(frozenset, (parsed, options, stored, read, parsers, filled))
+    return Module(tuple(classes), frozenset(calls), *texts)
+
+
+def _nearest(path: str, found: Sequence[T], file_of: Callable[[T], Path]) -> list[T]:
+    """Those whose files have the longest way down from the root in common with a path."""
+    here = os.path.abspath(path)
+
+    def shared(one: T) -> int:
+        return len(os.path.commonpath([here, os.path.abspath(file_of(one))]))
+
+    most = max(map(shared, found), default=0)
+    return [one for one in found if shared(one) == most]
 
 
 def _is_parser(name: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -23,6 +24,7 @@ from trainlint.repository.statements import (
     Form,
     Include,
     Kind,
+    Meaning,
     Packages,
     Reading,
     Statement,
@@ -42,6 +44,14 @@ _BESIDE = frozenset(
     " environments envs images install requirements reqs script scripts setup sky skypilot slurm workflows".split()
 )
 """Folders whose files speak for the folder that holds them; any other may hold a project of its own."""
+
+_SERVING = frozenset(
+    "bench benchmark chat demo deploy deployment eval evaluate evaluation gradio infer inference ollama serve server"
+    " serving sglang streamlit vllm".split()
+)
+_TRAINING = frozenset("dpo finetune finetuning grpo install ppo rlhf setup sft train training".split())
+"""Words in the names of scripts that tell what they install for."""
+_CI = frozenset((".circleci", ".github", ".gitlab", "ci", "test", "tests"))
 
 _DOCKERFILES = tuple(
     f"dockerfile.{kind}" for kind in "base cpu cuda dev gpu nvidia prod rocm runpod train trainer training".split()
@@ -151,12 +161,35 @@ class Statements:
 
     def stated(self, near: str | Path, package: str) -> Stated:
         """The release of a package that counts for a file."""
-        folder = os.path.relpath(os.path.dirname(os.path.abspath(near)), self.root).replace(os.sep, "/")
-        folder = "" if folder == "." or folder.startswith("..") else folder
+        folder = self._folder_of(near)
         key = folder, package
         if key not in self._stated:
             self._stated[key] = self._choose(folder, package)
         return self._stated[key]
+
+    def _folder_of(self, near: str | Path) -> str:
+        folder = os.path.relpath(os.path.dirname(os.path.abspath(near)), self.root).replace(os.sep, "/")
+        return "" if folder == "." or folder.startswith("..") else folder
+
+    def in_comments(self, near: str | Path, package: str) -> Stated:
+        """What a file's own comments say of the release of a package; they count where nothing else does."""
+        path = self._relative(os.path.abspath(near))
+        found = self._reading(path, package, Form.README, home="").statements if not path.startswith("..") else ()
+        return Stated(package, tuple(self._counted([s for s in found if s.package == package], [])))
+
+    def is_together(self, found: Stated, near: str | Path, package: str) -> bool:
+        """What was found of a package speaks for the environment in which a file's program gets another package.
+
+        A copy of a source below a folder further up belongs to a project of its own where the file's project has
+        statements of the other package itself.
+        """
+        folder = self._folder_of(near)
+        homes = [s.home for s in found.statements if s.form in (Form.VENDORED, Form.SUBMODULE)]
+        if all(folder == home or _is_below(folder, home) for home in homes):
+            return True
+        own = [posixpath.dirname(self._relative(s.span.path)) for s in self.stated(near, package).statements]
+        above = {level for level in _levels(folder) for home in homes if home == level or _is_below(home, level)}
+        return not any(home != level and _is_below(home, level) for home in own for level in above)
 
     def _choose(self, folder: str, package: str) -> Stated:
         others: list[Statement] = []
@@ -168,6 +201,10 @@ class Statements:
                     # A variant of the requirements yields to requirements further up, and to nothing else.
                     continue
                 counted = self._counted(list(group(level, package)), others)
+                if group == self._at and counted:
+                    counted = self._replaced(counted, level, others)
+                elif group == self._at:
+                    counted = self._broken(level, package)
                 if any(not _is_variant(statement) for statement in counted):
                     return Stated(package, tuple(counted), (*others, *variants))
                 variants = variants or counted
@@ -176,6 +213,26 @@ class Statements:
             if counted and not variants:
                 return Stated(package, tuple(counted), tuple(others))
         return Stated(package, tuple(variants), tuple(others))
+
+    def _replaced(self, counted: list[Statement], level: str, others: list[Statement]) -> list[Statement]:
+        """The statements of commands that install the package anew behind the project; else what was counted."""
+        scripts = [path for path in self._files(_COMMANDS, level) if not path.endswith(".py") and not _is_ci(path)]
+        found = [s for path in scripts for s in self._statements(path, counted[0].package) if s.replaces]
+        anew = [s for s in found if s.kind is not Kind.RANGE or not any(_satisfies(one, s) for one in counted)]
+        kept = self._counted(anew, others)
+        if kept:
+            others.extend(statement for statement in counted if statement not in others)
+        return kept or counted
+
+    def _broken(self, level: str, package: str) -> list[Statement]:
+        """A file that by its name states releases, cannot be read and names the package: nobody knows which release."""
+        asked = Packages([package])
+        for path in sorted({*self._files(_FILES, level), *self._files(SUFFIXES, level)}):
+            unreadable = self._reading(path, package, home=level).unreadable if form_of(path) in _SURE else None
+            if unreadable is not None and asked.named_in((self._bytes(path) or b"").lower()):
+                meaning = Meaning(Kind.UNKNOWN, "")
+                return [Statement(package, meaning, unreadable.span, form_of(path) or Form.PROJECT)]
+        return []
 
     # what stands at one level
 
@@ -197,7 +254,7 @@ class Statements:
         for path in sorted(
             {*self._files(_COMMANDS, level), *self._files(SUFFIXES, level), *self._files(_CLUSTER, level)}
         ):
-            if form_of(path) not in _SURE:
+            if form_of(path) not in _SURE and not _is_for_serving(path):
                 yield from self._followed(path, package, level)
 
     def _below(self, level: str, package: str) -> Iterator[Statement]:
@@ -290,6 +347,8 @@ class Statements:
                 found.setdefault(home, []).extend(paths)
                 while home and _is_beside(posixpath.basename(home).lower()):
                     home = posixpath.dirname(home)
+                    if folder.endswith(".egg-info") and posixpath.basename(home) == "src":
+                        home = posixpath.dirname(home)
                     found.setdefault(home, []).extend(paths)
             self._levelled[suffixes] = found
         return self._levelled[suffixes].get(level, [])
@@ -406,6 +465,22 @@ def _without_what_is_locked(found: Sequence[Statement]) -> list[Statement]:
             continue
         kept.append(statement)
     return kept
+
+
+def _satisfies(statement: Statement, wanted: Statement) -> bool:
+    """What is installed by one statement may satisfy another, so that pip leaves it alone."""
+    return statement.kind is not Kind.EXACT or allows(wanted, statement.specifier)
+
+
+def _is_ci(path: str) -> bool:
+    """A script that only tests the project; it may install what nobody trains with."""
+    return bool(_CI.intersection(path.split("/")[:-1]))
+
+
+def _is_for_serving(path: str) -> bool:
+    """A script that by its name serves or evaluates a model: what it installs need not be where a model is trained."""
+    words = set(re.split(r"[^a-z]+", posixpath.basename(path).lower()))
+    return bool(words & _SERVING) and not words & _TRAINING
 
 
 def _is_variant(statement: Statement) -> bool:

@@ -20,7 +20,7 @@ accelerate                  `config`, `sagemaker_config` (top-level keys), `conf
                             `parallelism_plugin` (names that a script may pass)
 transformers                `fsdp_config` (keys that are read)
 soup                        `staged` (fields that nothing reads), `fsdp_presets`, `deepspeed_presets`
-axolotl                     `deprecated`, `plugin_args` (keys that a bundled plugin adds)
+axolotl                     `deprecated`, `plugins` (names below axolotl.integrations, with the model of their settings)
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Spec:
     class: a model, which is a table of this file, or an enum, whose values are then in `choices`). `default` is None
     also where the release computes it (`computed`) or has none (`required`). `bounds` are pydantic's ge, gt, le, lt,
     min_length, max_length and pattern. `converted`: a validator may rewrite the value before its type is checked.
-    `extra` holds the attributes of single tables (`env`, `group`, `spellings`, `takes`, `sets`, `new`, `plugin`,
-    `effect`).
+    `extra` holds the attributes of single tables (`env`, `group`, `spellings`, `takes`, `sets`, `new`, `args`,
+    `adapters`, `effect`).
     """
 
     name: str
@@ -95,6 +95,8 @@ class Declarations:
         self._tables: dict[str, dict[str, History]] = data["tables"]  # type: ignore[assignment]
         self._fields: dict[tuple[str, str], dict[str, Spec]] = {}
         self._keys: dict[tuple[str, str], frozenset[str]] = {}
+        self._ever: dict[str, frozenset[str]] = {}
+        self._spans: dict[tuple[str, str], ReleaseSpan] = {}
         self._holding: dict[str, frozenset[str]] = {}
 
     @property
@@ -137,7 +139,11 @@ class Declarations:
 
     def keys_of_any(self, table: str, releases: Iterable[str] | None = None) -> frozenset[str]:
         """The names that a table has in at least one of these releases, or in any."""
-        return frozenset().union(*(self.keys(table, release) for release in releases or self.names))
+        if releases is None:
+            if table not in self._ever:
+                self._ever[table] = frozenset().union(*(self.keys(table, release) for release in self.names))
+            return self._ever[table]
+        return frozenset().union(*(self.keys(table, release) for release in releases))
 
     def keys_of_all(self, table: str, releases: Iterable[str]) -> frozenset[str]:
         """The names that a table has in each of these releases."""
@@ -146,6 +152,12 @@ class Declarations:
 
     def span(self, table: str, name: str) -> ReleaseSpan:
         """The releases whose table has the name, first to last; open at the oldest and the newest known."""
+        key = table, name
+        if key not in self._spans:
+            self._spans[key] = self._span(table, name)
+        return self._spans[key]
+
+    def _span(self, table: str, name: str) -> ReleaseSpan:
         having = [release for release in self.names if name in self.keys(table, release)]
         if not having:
             raise KeyError(name)

@@ -155,6 +155,10 @@ class DeepSpeedFacts:
     """sequence_parallel_size divides the number of processes in the batch equation."""
     autotp_excludes_zero3: bool = during("..0.18.9")
     """Tensor parallelism refuses ZeRO 3."""
+    checkpoint_writer: bool = during("0.17.1..")
+    """checkpoint.writer is read."""
+    autocast: bool = during("0.17.6..")
+    """torch_autocast is read."""
     autocast_excludes_precision: bool = during("0.17.6..0.18.2")
     """torch_autocast excludes fp16 and bf16."""
     old_sections: bool = during("..0.19.6")

@@ -70,6 +70,7 @@ _LATE = (
     "tensorboard",
     "timers",
     "timers.throughput",
+    "torch_autocast",
     "wandb",
     "weight_quantization",
 )
@@ -99,12 +100,17 @@ def deepspeed_section(config: DeepSpeedConfig) -> Iterator[Finding]:
         yield _no_mapping(zero, Stage.PREPARE if zero.is_null else early)
     for name in (*_EARLY, *_LATE):
         section = config.at(name)
+        # accelerate asks a null for its device where the optimizer is the script's own.
+        own = name == "zero_optimization.offload_optimizer" and root.get("optimizer").node is None
+        if section.is_null and own:
+            yield _no_mapping(section, Stage.PREPARE)
+            continue
         null = section.is_null and name in _MAY_BE_NULL
         if section.node is None or section.is_mapping or section.is_unknown or null:
             continue
         if section.plain == AUTO or (name in SECTIONS and not config.facts.model(name) and name not in _EARLY):
             continue
-        if name == "scheduler.params" and section.is_null:
+        if (name == "scheduler.params" and section.is_null) or (name == "torch_autocast" and not config.facts.autocast):
             continue
         yield _no_mapping(section, early if name in _EARLY else Stage.PREPARE)
 
@@ -119,6 +125,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "communication_data_type": ("fp16", "bf16", "fp32"),
     "seq_parallel_communication_data_type": ("fp16", "bf16", "fp32"),
     "checkpoint.tag_validation": ("warn", "ignore", "fail"),
+    "checkpoint.writer.type": ("python", "fast", "mock"),
     "gradient_allreduce_op": ("mean", "sum"),
 }
 """Settings that are words in any case."""
@@ -143,8 +150,12 @@ def deepspeed_value(config: DeepSpeedConfig) -> Iterator[Finding]:
         if section.is_mapping:
             fields = {key: spec for key, spec in facts.model(name).items() if key != "stage"}
             for refusal in model_refusals(section, fields, facts.schema):
-                if not refusal.missing and refusal.place.plain != AUTO and refusal.wanted != "a mapping":
-                    yield _wrong(refusal.place, refusal.wanted, refusal.choices)
+                place = refusal.place
+                # FS134 looks at what is offloaded; the names of leaf modules may also stand alone.
+                elsewhere = place.name in ("offload_param", "offload_optimizer") and refusal.wanted == "a mapping"
+                alone = place.parent is not None and place.parent.name == "leaf_module" and isinstance(place.plain, str)
+                if not (refusal.missing or elsewhere or alone or place.plain == AUTO):
+                    yield _wrong(place, refusal.wanted, refusal.choices)
     stage = config.at("zero_optimization.stage")
     if _written(stage) and config.stage is None and stage.plain != AUTO:
         yield _wrong(stage, "0, 1, 2 or 3")
@@ -153,6 +164,13 @@ def deepspeed_value(config: DeepSpeedConfig) -> Iterator[Finding]:
         number = field.is_null or isinstance(field.plain, (int, float))
         if _written(field) and not number and field.plain != AUTO:
             yield _wrong(field, "a number" + (" without quotes" if as_number(field.plain) is not None else ""))
+    vocabulary = config.at("vocabulary_size")
+    if _written(vocabulary) and isinstance(vocabulary.plain, str) and vocabulary.plain not in ("", AUTO):
+        yield _wrong(vocabulary, "a number")
+    for name in ("autotuning.results_dir", "autotuning.exps_dir"):
+        field = config.at(name)
+        if field.node is not None and not field.is_mapping and not field.plain and not field.is_sequence:
+            yield _wrong(field, "the name of a folder")
     for name in _SWITCHES:
         field = config.at(name)
         if _written(field) and field.plain != AUTO and not isinstance(field.plain, int):
@@ -180,15 +198,20 @@ def _wrong(field: Field, wanted: str, choices: Collection[str] = ()) -> Finding:
 def _words(config: DeepSpeedConfig) -> Iterator[Finding]:
     for name, words in _WORDS.items():
         field = config.at(name)
-        read = config.facts.allreduce_op or name != "gradient_allreduce_op"
-        null = field.is_null and name.endswith("data_type")
+        read = {
+            "gradient_allreduce_op": config.facts.allreduce_op,
+            "checkpoint.writer.type": config.facts.checkpoint_writer,
+        }.get(name, True)
+        null = field.is_null and name.endswith(("data_type", "writer.type"))
         if not read or null or not _written(field) or field.plain == AUTO:
             continue
         if not isinstance(field.plain, str) or field.plain.lower() not in words:
             yield _wrong(field, one_of(words), words)
-    dtype = config.at("data_types.grad_accum_dtype")
-    if _written(dtype) and not dtype.is_null and dtype.plain != AUTO and dtype.plain not in DTYPES:
-        yield _wrong(dtype, one_of(("fp16", "bf16", "fp32")), DTYPES)
+    for name in ("data_types.grad_accum_dtype", *(("torch_autocast.dtype",) if config.facts.autocast else ())):
+        dtype = config.at(name)
+        null = dtype.is_null and name != "torch_autocast.dtype"
+        if _written(dtype) and not null and dtype.plain != AUTO and dtype.plain not in DTYPES:
+            yield _wrong(dtype, one_of(("fp16", "bf16", "fp32")), DTYPES)
     pipeline = config.at("checkpoint.parallel_write.pipeline_stage")
     if _written(pipeline) and pipeline.plain not in (True, False, AUTO):
         yield _wrong(pipeline, "true or false")
@@ -269,11 +292,11 @@ _ELSEWHERE = {"zero_stage": "stage", "zero3_init_flag": ""}
 
 @rule("FS137", "deepspeed-unread-key", stage=Stage.RUN, severity=Severity.WARNING)
 def deepspeed_unread_key(config: DeepSpeedConfig) -> Iterator[Finding]:
-    """A key at the top of the DeepSpeed config is not read.
+    """A key of the DeepSpeed config is not read.
 
-    DeepSpeed asks for single keys there and ignores others without a message: with `zero_optimisation` no ZeRO setting
-    is read, and settings of ZeRO belong into `zero_optimization`. Keys that look like none of DeepSpeed's, such as
-    comments, are not reported.
+    Of several equal keys the last one counts. At the top DeepSpeed asks for single keys and ignores others without a
+    message: with `zero_optimisation` no ZeRO setting is read, and settings of ZeRO belong into `zero_optimization`.
+    Keys that look like none of DeepSpeed's, such as comments, are not reported.
 
     Source: deepspeed, runtime/config.py.
     """
@@ -283,6 +306,15 @@ def deepspeed_unread_key(config: DeepSpeedConfig) -> Iterator[Finding]:
         for alias in (spec.name, *spec.aliases)
         if alias != "zero_optimization"
     }
+    for section in (config.field, *config.field.entries()):
+        for entry in section.entries():
+            if entry.earlier_keys:
+                yield entry.finding(
+                    f"{entry.name} is given twice: only this one counts",
+                    help="remove one of them",
+                    at_key=True,
+                    related=entry.earlier_keys,
+                )
     for entry in config.field.entries():
         inner = _ELSEWHERE.get(entry.name, entry.name)
         if entry.name in TOP_KEYS or entry.name.startswith("_") or entry.name.lower() in _COMMENTS:
@@ -359,7 +391,8 @@ def deepspeed_batch(config: DeepSpeedConfig) -> Iterator[Finding]:
     """The batch sizes of the DeepSpeed config do not fit together.
 
     `train_batch_size` must be `train_micro_batch_size_per_gpu` times `gradient_accumulation_steps` times the number of
-    processes. accelerate puts 1 for an accumulation that is not written, so DeepSpeed does not calculate it.
+    processes, divided by `sequence_parallel_size` from 0.17 on. accelerate puts 1 for an accumulation that is not
+    written, so DeepSpeed does not calculate it.
 
     Write "auto" for two of the three.
 
@@ -379,6 +412,17 @@ def deepspeed_batch(config: DeepSpeedConfig) -> Iterator[Finding]:
             "train_micro_batch_size_per_gpu is missing",
             help='add "train_micro_batch_size_per_gpu": "auto"',
             at_key=True,
+        )
+        return
+    if steps.is_null and not micro.is_absent:
+        yield steps.finding("gradient_accumulation_steps cannot be null", help='write a number, or "auto"')
+        return
+    parts = config.number("sequence_parallel_size") if config.facts.sequence_parallel_divides else None
+    if parts and parts > 1 and total.plain == AUTO and not micro.is_absent and config.processes is not None:
+        yield total.finding(
+            f'"auto" counts all processes, and sequence_parallel_size {parts:g} leaves fewer',
+            help="remove train_batch_size: DeepSpeed then calculates it",
+            related=config.at("sequence_parallel_size").relate("so many processes share a batch"),
         )
         return
     world, size, given = config.world, values["train_batch_size"], values["train_micro_batch_size_per_gpu"]
@@ -447,6 +491,17 @@ def deepspeed_precision(config: DeepSpeedConfig) -> Iterator[Finding]:
             yield config.at(name).finding(
                 f"{config.at(name).name} needs ZeRO {one_of(allowed)}", help=f"set stage to {allowed[-1]}, or remove it"
             )
+    for name in _LOW_PRECISION[:2]:
+        section, _, key = name.partition(".")
+        # Up to 0.16 fp16 has no model, and is read where it is on.
+        known = key in facts.model(section) or (section == "fp16" and not facts.model(section) and fp16)
+        alone = not config.is_on("bf16.bf16_optimizer_states") and config.is_on(name)
+        if known and alone and config.stage in (1, 2) and config.offloads_optimizer is False:
+            yield config.at(name).finding(
+                f"{config.at(name).name} needs the optimizer on the CPU",
+                help='add "offload_optimizer": {"device": "cpu"} to zero_optimization',
+            )
+            return
     states = config.at("bf16.bf16_optimizer_states")
     alone = config.is_on("bf16.bf16_optimizer_states") and config.is_on("bf16.bf16_master_weights_and_grads") is False
     if alone and states.name in facts.model("bf16") and (config.stage or 0) > 0:
@@ -660,7 +715,7 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
     A name of former times (`cpu_offload`) excludes the new one, also where either is false. ZeRO 3 needs a path to
     offload to NVMe, and a group for secondary parameters (`zero_hpz_partition_size`) that divides the processes. With
     reduce-scatter, which is on by default, ZeRO 2 and 3 do not scale gradients before they are reduced. Only ZeRO 3
-    offloads a part of the optimizer.
+    offloads a part of the optimizer, and ZeRO 1 and 2 align their buckets to two elements.
 
     Source: deepspeed, runtime/config_utils.py, runtime/zero and utils/groups.py.
     """
@@ -701,6 +756,15 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
             yield divide.finding(
                 f"gradient_predivide_factor must be 1 with ZeRO {stage} and reduce_scatter", help="remove it"
             )
+    bucket = as_number(config.plain("zero_optimization.allgather_bucket_size"))
+    if stage in (1, 2) and bucket is not None and bucket % 2 == 1:
+        yield zero.get("allgather_bucket_size").finding(
+            f"allgather_bucket_size must be even with ZeRO {stage}", help="write an even number"
+        )
+    if zero.get("zenflow").is_mapping and "zenflow" in model and config.offloads_optimizer is False:
+        yield zero.get("zenflow").finding(
+            "zenflow needs the optimizer on the CPU", help='add "offload_optimizer": {"device": "cpu"}', at_key=True
+        )
     ratio = config.number("zero_optimization.offload_optimizer.ratio")
     if stage is not None and stage < 3 and ratio is not None and 0 <= ratio < 1:
         yield config.at("zero_optimization.offload_optimizer.ratio").finding(
@@ -718,6 +782,9 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
         yield config.at("tensor_parallel.autotp_size").finding(
             "tensor parallelism does not work with ZeRO 3", help="set stage to 2 or less, or use DeepSpeed 0.19"
         )
+    curriculum = config.at("data_efficiency.data_sampling.curriculum_learning")
+    if _is_true(curriculum.get("enabled")) and curriculum.get("curriculum_metrics").node is None:
+        yield curriculum.get("enabled").finding("curriculum_learning needs curriculum_metrics", help="add them")
     operation = config.at("gradient_allreduce_op")
     if config.facts.allreduce_op and stage == 3 and str(operation.plain).lower() == "sum":
         yield operation.finding("gradient_allreduce_op sum does not work with ZeRO 3", help="write mean")

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from trainlint.findings import Severity
+from trainlint.findings import Severity, Stage
 from trainlint.reading.document import of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Absent, Field, Value
@@ -109,6 +109,8 @@ class FsdpFacts:
     """With a wrap policy by size: a min_num_params that is not an integer."""
     unsynced_ram_loading: Mapping[int, Severity] = field(default_factory=dict)
     """By FSDP version: RAM-efficient loading without synchronised module states."""
+    sync_checked_at_launch: bool = False
+    """The launcher refuses the same, also where both are only defaults."""
     checkpointing_without_wrap: Severity | None = None
     """Under FSDP2: activation checkpointing without a wrap policy."""
     checkpoint_offload_alone: Severity | None = None
@@ -125,6 +127,8 @@ class FsdpFacts:
     section_not_used: Severity | None = None
     """FSDP settings although FSDP is off."""
     deepspeed_beside: Severity | None = None
+    trainer_stage: Stage | None = None
+    """When transformers' Trainer is built, in a program that loads the model before."""
 
     two_checkpointings: Severity | None = None
     """The trainer's gradient checkpointing together with FSDP's activation checkpointing."""

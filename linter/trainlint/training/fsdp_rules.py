@@ -331,6 +331,7 @@ def fsdp_beside_deepspeed(setup: FsdpSetup) -> Iterator[Finding]:
             f"{setup.deepspeed.name} is set although FSDP is on",
             help=f"remove {setup.deepspeed.name}, or switch FSDP off",
             severity=setup.facts.deepspeed_beside,
+            stage=setup.facts.trainer_stage,
             related=setup.switch.relate("FSDP is on here"),
             at_key=True,
         )
@@ -423,6 +424,8 @@ def fsdp1_setting_under_fsdp2(setup: FsdpSetup) -> Iterator[Finding]:
         value: Value[object] = getattr(setup, setting)
         if value.absent or value.unknown:
             continue
+        if setting == "sync_module_states" and _refused_unsynced(setup):
+            continue
         same = value.is_(FSDP2_ALWAYS.get(setting)) or (setting == "strategy" and _same_reshard(setup))
         yield value.finding(
             f"{value.field.name} has no effect under FSDP2",
@@ -430,6 +433,12 @@ def fsdp1_setting_under_fsdp2(setup: FsdpSetup) -> Iterator[Finding]:
             severity=Severity.NOTE if same and severity is Severity.WARNING else severity,
             at_key=True,
         )
+
+
+def _refused_unsynced(setup: FsdpSetup) -> bool:
+    """That is an error of its own, whose help says to remove the setting."""
+    unsynced = setup.sync_module_states.field.plain is False and not setup.ram_efficient_loading.is_(False)
+    return unsynced and bool(setup.facts.unsynced_ram_loading.get(2) or setup.facts.sync_checked_at_launch)
 
 
 def _same_reshard(setup: FsdpSetup) -> bool:
@@ -566,6 +575,7 @@ def two_checkpointings(run: FsdpRun) -> Iterator[Finding]:
             "gradient checkpointing is on together with FSDP's activation checkpointing",
             help="set gradient_checkpointing: false",
             severity=severity,
+            stage=run.facts.trainer_stage,
             related=other.field.relate("FSDP checkpoints activations"),
         )
 

@@ -11,8 +11,9 @@ on an unknown value does not hold. `rl sample_packing` holds when both are set t
     a~x       the text of a contains x, in any case
 
 `true` and `false` are the booleans themselves. `a.b` is a key of the section `a`. A word before the colon (`start`,
-`prepare`, `train`, `save`) says when the program refuses, where that is later than its rule says. A program's limits
-are in programs/PROGRAM/limits.txt.
+`prepare`, `train`, `save`) says when the program refuses, where that is later than its rule says. `{}` in a message or
+help is the last part of the name of the setting that the finding points at. A program's limits are in
+programs/PROGRAM/limits.txt.
 """
 
 from __future__ import annotations
@@ -114,13 +115,25 @@ class Limit:
         return all(term.test(reading) is True for term in terms_of(self.when))
 
     def place(self, reading: ReadFile) -> Field:
+        """Where the setting to point at is written."""
+        return reading.place(self.pointed(reading))
+
+    def pointed(self, reading: ReadFile) -> str:
         """The setting to point at: of several the first that is true; if none is written, one of the condition."""
         names = self.at.split("|")
         written = [name for name in names if _is_written(reading, name) and reading.data(name) is not None]
         if not written and self.at:
             named = [name for term in terms_of(self.when) for name in term.names]
             written = [name for name in named if _is_written(reading, name)]
-        return reading.place(next((name for name in written if is_true(reading.data(name))), (written or names)[0]))
+        return next((name for name in written if is_true(reading.data(name))), (written or names)[0])
+
+    def named(self, text: str, reading: ReadFile) -> str:
+        """The message or the help, with the name of the setting to point at."""
+        return text.replace("{}", self.pointed(reading).rpartition(".")[2])
+
+    def names(self, reading: ReadFile) -> frozenset[str]:
+        """The settings of the condition that are written in the file."""
+        return frozenset(n for term in terms_of(self.when) for n in term.names if _is_written(reading, n))
 
     def applies_to(self, release: str, order: Sequence[str]) -> bool:
         """The limit is one of this release; `order` has the known releases, oldest first."""
@@ -152,11 +165,38 @@ def refused(
     for limit in limits:
         seen = converted if limit.converted and converted is not None else reading
         if limit.holds(seen):
-            place = limit.place(seen)
-            at_key = place.is_sequence or place.is_mapping
-            yield place.finding(
-                limit.message + why, help=limit.help, severity=severity, stage=limit.stage, at_key=at_key
-            )
+            yield told(limit, seen, severity=severity, why=why)
+
+
+def told(
+    limit: Limit, reading: ReadFile, also: Iterable[Limit] = (), *, severity: Severity | None = None, why: str = ""
+) -> Finding:
+    """The finding for a limit that holds, with the places of others that hold for the same settings."""
+    place = limit.place(reading)
+    related = [other.place(reading).relate(other.named(other.message, reading)) for other in also]
+    return place.finding(
+        limit.named(limit.message, reading) + why,
+        help=limit.named(limit.help, reading),
+        severity=severity,
+        stage=limit.stage,
+        at_key=place.is_sequence or place.is_mapping,
+        related=tuple(dict.fromkeys(one for some in related for one in some)),
+    )
+
+
+def grouped(limits: Iterable[Limit], reading: ReadFile) -> list[list[Limit]]:
+    """The limits that hold; those of the same setting in the file, or with the same term, together."""
+    groups: list[tuple[list[Limit], set[object]]] = []
+    for limit in limits:
+        if limit.holds(reading):
+            about = {*limit.names(reading), *terms_of(limit.when)}
+            group = next((group for group in groups if group[1] & about), None)
+            if group is None:
+                groups.append(([limit], about))
+            else:
+                group[0].append(limit)
+                group[1].update(about)
+    return [found for found, _ in groups]
 
 
 _PART = regex(r"\[(\S+)\]\n|(\S.*)\n {4}(?!-> )(.+)\n(?: {4}-> (.+)\n)?")

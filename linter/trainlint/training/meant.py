@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from trainlint.lazy import regex
 from trainlint.releases import version_tuple
 from trainlint.repository.stated import Stated, Statements, allows, statements_in
-from trainlint.repository.statements import Kind
+from trainlint.repository.statements import Form, Kind, Statement
 from trainlint.targets import How, Target
 from trainlint.training.declarations import DISTRIBUTIONS, declarations
 
@@ -19,6 +21,16 @@ if TYPE_CHECKING:
 
 RECENT = timedelta(days=730)
 """Where nothing is stated, a file may be for any known release of this time before the newest."""
+
+_FURTHER_BOUNDS: Mapping[str, Mapping[str, str]] = {"axolotl": {"torch": ">=2.4"}}
+"""What all known releases of a program require and their metadata do not say.
+
+Source: axolotl 0.8 to 0.13, parse_requirements of setup.py, which refuses to be installed beside an older torch.
+"""
+
+
+_DAY = regex(r"\bmain-(20\d\d)([01]\d)([0-3]\d)\b")
+"""The tag of an image that is built each night."""
 
 
 class KnownReleases(NamedTuple):
@@ -39,13 +51,18 @@ class KnownReleases(NamedTuple):
 def known_releases(program: str) -> KnownReleases:
     """The known releases of a program that is released as a wheel."""
     found = declarations(program)
-    return KnownReleases(DISTRIBUTIONS[program], found.names, found.dates, found.bounds)
+    further = _FURTHER_BOUNDS.get(program, {})
+    return KnownReleases(
+        DISTRIBUTIONS[program], found.names, found.dates, lambda release: {**further, **found.bounds(release)}
+    )
 
 
 def target(repository: Repository, near: str, known: KnownReleases) -> Target:
     """The releases of a program that a file may be for."""
     statements = statements_in(repository)
     found = statements.stated(near, known.package)
+    if found.how is How.NOT_STATED:
+        found = statements.in_comments(near, known.package)._replace(others=found.others)
     origin = ", ".join(dict.fromkeys(statement.origin for statement in found.statements))
     if found.how is How.STATED:
         return Target(found.versions, origin, How.STATED)
@@ -54,20 +71,51 @@ def target(repository: Repository, near: str, known: KnownReleases) -> Target:
         allowed = [name for name in known.names if found.allows(name)]
         if not allowed:
             return Target((_represented(found, known.names),), origin, How.STATED)
-    names, bound = _bounded(statements, near, known, allowed)
+    # An image, and what is installed behind the project, bring their own companions.
+    alone = any(statement.replaces or statement.form is Form.IMAGE for statement in found.statements)
+    names, bound = (allowed, "") if alone else _bounded(statements, near, known, allowed)
+    if not names and found.how is How.NOT_STATED and not found.others:
+        names, bound = allowed, ""  # Nothing shows that the program is installed beside the old package.
+    if found.how is How.UNKNOWN and names:
+        names = _of_that_day(found, known, names)
+    if not names:
+        return Target((), ", ".join(part for part in (origin, bound) if part), How.UNKNOWN)
     if found.how is How.NOT_STATED and not bound:
         return Target(known.recent, "default", How.NOT_STATED)
     how = How.RANGE if found.how is How.NOT_STATED else found.how
     if how is How.UNKNOWN and bound:
         # A commit may be newer than the last release that fits; then the next release contains it.
         names = [*names, *known.names[known.names.index(names[-1]) + 1 :][:1]]
-    return Target(tuple(names), ", ".join(part for part in (origin, bound) if part), how)
+    older = how is How.UNKNOWN and not bound and any(map(_may_be_old, found.statements))
+    return Target(tuple(names), ", ".join(part for part in (origin, bound) if part), how, maybe_older=older)
+
+
+def _of_that_day(found: Stated, known: KnownReleases, names: Sequence[str]) -> Sequence[str]:
+    """The releases around the day of an image that is built from the main branch; none if it is older than all."""
+    match = _DAY.search(found.statements[0].specifier) if len(found.statements) == 1 else None
+    if match is None:
+        return names
+    day = "-".join(match.groups())
+    before = [name for name in known.names if known.dates[name] <= day]
+    after = [name for name in known.names if known.dates[name] > day]
+    return [*before[-1:], *after[:1]] if before else []
+
+
+def _may_be_old(statement: Statement) -> bool:
+    """A commit, a fork or a copy may be older than all known releases; a branch of the project's own moves on."""
+    if statement.kind is not Kind.UNKNOWN:
+        return False
+    commit = re.fullmatch(r"[0-9a-f]{7,40}", statement.specifier.rpartition("@")[2])
+    return commit is not None or statement.meaning.local or "/" in statement.specifier
 
 
 def _bounded(
     statements: Statements, near: str, known: KnownReleases, names: Sequence[str]
 ) -> tuple[Sequence[str], str]:
-    """The releases that fit the stated releases of related packages, and where those are stated."""
+    """The releases that fit the stated releases of related packages, and where those are stated.
+
+    None if a package is stated that is older than what any release requires: then the program is older as well.
+    """
     places: list[str] = []
     left = list(names)
     for bound, place in _bounds_from_dependants(statements, near, known.package):
@@ -80,6 +128,9 @@ def _bounded(
         found = statements.stated(near, package)
         if found.how is How.STATED and len(found.versions) == 1:
             versions[package] = found.statements[0]
+    for package, statement in versions.items():
+        if all(_is_below(known.bounds(name).get(package, ""), statement.specifier) for name in names):
+            return [], statement.origin
     kept = [name for name in left if all(_goes_with(known.bounds(name), p, s.specifier) for p, s in versions.items())]
     if kept and len(kept) < len(left):
         left = kept
@@ -93,7 +144,7 @@ def _bounds_from_dependants(statements: Statements, near: str, package: str) -> 
         if distribution == package:
             continue
         found = statements.stated(near, distribution)
-        if found.how is How.STATED and len(found.versions) == 1:
+        if found.how is How.STATED and len(found.versions) == 1 and statements.is_together(found, near, package):
             speaking = declarations(program).in_force(found.versions[0]).releases
             bounds = [known_releases(program).bounds(name).get(package) for name in speaking]
             if len(bounds) == 1 and bounds[0]:
@@ -110,6 +161,18 @@ def _goes_with(bounds: Mapping[str, str], package: str, version: str) -> bool:
         return SpecifierSet(bounds.get(package, "")).contains(version, prereleases=True)
     except (InvalidSpecifier, InvalidVersion):
         return True
+
+
+def _is_below(bound: str, version: str) -> bool:
+    """A version is below the lower end of a range."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        ends = [Version(s.version) for s in SpecifierSet(bound) if s.operator in (">=", ">", "==", "~=")]
+        return any(Version(version) < end for end in ends)
+    except (InvalidSpecifier, InvalidVersion):
+        return False
 
 
 def _represented(found: Stated, names: Sequence[str]) -> str:

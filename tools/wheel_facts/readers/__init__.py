@@ -39,7 +39,7 @@ PROGRAMS: Mapping[str, Program] = {
         "axolotl",
         axolotl.read,
         ("AxolotlInputConfig",),
-        r"utils/schemas/.+\.py|utils/config/.+\.py|utils/trainer\.py",
+        r"utils/(schemas|config)/.+\.py|utils/(trainer|distributed)\.py|integrations/(base|\w+/(args|plugins?|__init__))\.py",
     ),
     "deepspeed": Program(
         "deepspeed",
@@ -53,7 +53,7 @@ PROGRAMS: Mapping[str, Program] = {
         "llamafactory",
         llamafactory.read,
         ("ModelArguments", "FinetuningArguments"),
-        r"hparams/.+\.py|model/.+\.py|train/tuner\.py",
+        r"(hparams|model|data)/.+\.py|train/tuner\.py",
     ),
     "soup": Program(
         "soup-cli",
@@ -67,13 +67,13 @@ PROGRAMS: Mapping[str, Program] = {
         "transformers",
         transformers.read,
         ("TrainingArguments", "fsdp_config"),
-        r"(training_args|trainer)\w*\.py|hf_argparser\.py|integrations/.+\.py",
+        r"(training_args|trainer|optimization)\w*\.py|hf_argparser\.py|integrations/.+\.py",
     ),
     "trl": Program(
         "trl",
         "trl",
         trl.read,
         ("ModelConfig", "(SFT)?ScriptArguments"),
-        r"(commands|scripts|cli)/.+\.py|trainer/\w+config\.py",
+        r"(commands|scripts|cli|generation)/.+\.py|trainer/\w+(config|trainer)\.py|data_utils\.py",
     ),
 }

@@ -12,7 +12,9 @@ from wheel_facts.source import Scope, items_of
 
 def read(package: Package) -> Release:
     """Soup: config/schema.py, config/loader.py, config/staged_fields.py, utils/fsdp.py, utils/deepspeed.py."""
-    modules = package.names(r"config/\w+\.py|utils/(fsdp|deepspeed|quant_menu)\.py")
+    # Some bounds of fields are constants of other modules, which have moved between releases.
+    bounds = "config_bounds|layer_stream|async_disk_source|ship_verdict"
+    modules = package.names(rf"config/\w+\.py|utils/(fsdp|deepspeed|quant_menu|{bounds})\.py")
     scope = Scope(package, modules)
     release = Release()
     model_tree(scope, "config/schema.py", "SoupConfig", release)

@@ -1,10 +1,11 @@
-"""transformers: the training arguments, the words that they take, the keys that are read of fsdp_config."""
+"""transformers: the training arguments, their words, the keys that are read of fsdp_config, the schedulers."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
-from wheel_facts.history import Release
+from wheel_facts.history import Attributes, Json, Release, Table
 from wheel_facts.package import Package
 from wheel_facts.source import Scope, plain
 
@@ -21,7 +22,7 @@ TRANSFORMERS_ENUMS = (
 
 
 def read(package: Package) -> Release:
-    """transformers: training_args.py, training_args_seq2seq.py, trainer_utils.py, trainer.py."""
+    """transformers: training_args.py, training_args_seq2seq.py, trainer_utils.py, trainer.py, optimization.py."""
     scope = Scope(
         package, ["training_args.py", "training_args_seq2seq.py", "trainer_utils.py", *package.names("debug_utils.py")]
     )
@@ -37,7 +38,37 @@ def read(package: Package) -> Release:
     for module in package.names(r"training_args\.py|trainer\.py|trainer_utils\.py|integrations/fsdp\.py"):
         read |= mapping_reads(package.module(module), "fsdp_config")
     release.tables["fsdp_config"] = plain(read)
+    release.tables["schedulers"] = schedulers(package, scope.enum("training_args.py", "SchedulerType"))
     return release
+
+
+GIVEN = frozenset({"optimizer", "num_warmup_steps", "num_training_steps"})
+"""What get_scheduler itself passes to a scheduler."""
+
+
+def schedulers(package: Package, words: Mapping[str, Json]) -> Table:
+    """By the word of lr_scheduler_type: the settings that its function takes from lr_scheduler_kwargs, and needs."""
+    module = package.module("optimization.py")
+    functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
+    found: Table = {}
+    for node in module.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id="TYPE_TO_SCHEDULER_FUNCTION")], value=ast.Dict(keys, values)):
+                for key, value in zip(keys, values, strict=True):
+                    if isinstance(key, ast.Attribute) and isinstance(value, ast.Name):
+                        found[str(words[key.attr])] = _settings(functions[value.id])
+    return found
+
+
+def _settings(function: ast.FunctionDef) -> Attributes:
+    names = [argument.arg for argument in function.args.args]
+    required = names[: len(names) - len(function.args.defaults)]
+    settings: Attributes = {"takes": [name for name in names if name not in GIVEN]}
+    if needs := [name for name in required if name not in GIVEN]:
+        settings["needs"] = list(needs)
+    if function.args.kwarg:
+        settings["open"] = True
+    return settings
 
 
 def mapping_reads(module: ast.Module, owner: str) -> set[str]:

@@ -30,6 +30,9 @@ def read(package: Package) -> Release:
         if decorated and re.search("(Config|Arguments|Args)$", name) and not name.startswith("_"):
             configs.setdefault(name, module)
     release = Release()
+    serving = scope.classes.get(("scripts/vllm_serve.py", "ScriptArguments"))
+    if serving is not None:
+        release.tables["VLLMServeArguments"], _ = scope.fields("scripts/vllm_serve.py", "ScriptArguments")
     for name, module in configs.items():
         table, (fields, bases) = OLD_NAMES.get(name, name), scope.fields(module, name, stop=configs.keys() - {name})
         if name == "PPOConfig" and not bases:

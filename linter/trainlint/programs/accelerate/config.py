@@ -166,6 +166,28 @@ class ListedConfig:
         self.field = field
 
 
+class MisnamedConfig:
+    """A DeepSpeed config that a command hands to the launcher as its own."""
+
+    owns_document = True
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+
+@dataclass(frozen=True)
+class MisnamedLaunch:
+    """A command that hands a DeepSpeed config to the launcher as its own."""
+
+    invocation: Invocation
+    config: Field
+
+    @property
+    def field(self) -> Field:
+        """The words `accelerate launch`."""
+        return self.invocation.field
+
+
 @dataclass(frozen=True)
 class Mesh:
     """The sizes of a device mesh by dimension, 1 where none is given."""

@@ -106,7 +106,7 @@ def deepspeed_views(
     field = config_file(config, known)
     name = field.text().known or ""
     bases = _bases(config, repository)
-    found = named_config(name, bases, repository) if name else None
+    found = named_deepspeed(config, known, repository)
     hostfile = config.deepspeed("deepspeed_hostfile", known).text().known
     hosts = _hosts(hostfile, bases, repository) if hostfile else None
     launch = DeepSpeedLaunch(config, known, facts, found, bool(name) and repository.has_folder(name), hosts)
@@ -114,7 +114,8 @@ def deepspeed_views(
     if isinstance(found, BrokenConfig):
         yield found
     elif found is not None:
-        several = launch.launcher is not None
+        mesh = config.mesh(known)
+        several = launch.launcher is not None or (mesh is not None and mesh.size("sp") > 1)
         yield DeepSpeedConfig(
             field=found,
             named=field,
@@ -122,6 +123,14 @@ def deepspeed_views(
             processes=None if several else config.world_size,
             fills=_fills(config, repository),
         )
+
+
+def named_deepspeed(
+    config: AccelerateConfig, known: AccelerateFacts, repository: Repository
+) -> Field | BrokenConfig | None:
+    """The DeepSpeed config that a file names, where it is in the repository."""
+    name = config_file(config, known).text().known
+    return named_config(name, _bases(config, repository), repository) if name else None
 
 
 def config_file(config: AccelerateConfig, known: AccelerateFacts) -> Field:
@@ -153,7 +162,10 @@ def _fills(config: AccelerateConfig, repository: Repository) -> dict[str, Plain]
         with suppress(OSError, Undecodable):
             text = repository.text(file)
     own = _LOOP.search(text) and not _TRAINS.search(text)
-    return {**dict.fromkeys(OWN_LOOP if own else TRAINER), **_PLUGIN}
+    filled = {**dict.fromkeys(OWN_LOOP if own else TRAINER), **_PLUGIN}
+    if own and "gradient_accumulation_steps" not in text:
+        filled["gradient_accumulation_steps"] = 1
+    return filled
 
 
 def _script(config: AccelerateConfig, name: str, repository: Repository) -> Path | None:

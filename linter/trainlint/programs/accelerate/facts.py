@@ -87,6 +87,9 @@ class AccelerateFacts:
     environments: frozenset[str]
     precisions: frozenset[str]
     dynamo_backends: frozenset[str]
+    fp8_backends: frozenset[str]
+    megatron_types: Mapping[str, str]
+    """By key of megatron_lm_config: the type of its option."""
     launch_options: frozenset[str]
     """The options of `accelerate launch`, without their dashes."""
     key_spans: Mapping[str, ReleaseSpan]
@@ -175,6 +178,10 @@ def accelerate_facts(release: str) -> AccelerateFacts:
         environments=known.keys("choices:compute_environment", release),
         precisions=known.keys("choices:mixed_precision", release),
         dynamo_backends=known.keys("choices:dynamo_backend", release),
+        fp8_backends=known.keys("choices:fp8_backend", release) - {"NO"},
+        megatron_types={
+            name: "|".join(spec.types) for name, spec in known.fields("megatron_lm_config", release).items()
+        },
         launch_options=known.keys("launch_flags", release),
         key_spans={key: known.span("config", key) for key in any_top - always},
         **behaviour(AccelerateFacts, release),
@@ -235,6 +242,7 @@ def _fsdp_facts(facts: AccelerateFacts) -> FsdpFacts:
         hybrid_on_one_machine=ignored,
         section_not_used=ignored,
         deepspeed_beside=ignored,
+        sync_checked_at_launch=_reads(known, PREFIX + "cpu_ram_efficient_loading", release),
     )
 
 

@@ -12,6 +12,8 @@ from trainlint.programs.accelerate.config import (
     AccelerateConfig,
     Launch,
     ListedConfig,
+    MisnamedConfig,
+    MisnamedLaunch,
     python_integer,
     python_text,
     switch,
@@ -27,11 +29,12 @@ from trainlint.programs.accelerate.facts import (
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect, whole_number
 from trainlint.reading.values import Absent, Field, Unknown, Value, WrongType
-from trainlint.repository.invocations import Invocation, named_file, repository_invocations
+from trainlint.repository.invocations import Invocation, invocations_naming, named_file, repository_invocations
 from trainlint.training.fsdp import PREFETCHES, STATE_DICT_TYPES, STRATEGIES, WRAP_POLICIES, FsdpSetup
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
+    from trainlint.repository.files import Repository
 
 T = TypeVar("T")
 
@@ -220,6 +223,29 @@ def launched_setups(
             yield invocation, setup
 
 
+def launched_configs(
+    surroundings: Surroundings, wanted: Iterable[Invocation]
+) -> Iterator[tuple[Invocation, AccelerateConfig, AccelerateFacts]]:
+    """The wanted `accelerate launch` with their files, changed by the flags, as the newest release reads them.
+
+    For programs whose scripts such a command starts.
+    """
+    configs = dict(_launches(surroundings))
+    for invocation in wanted:
+        config = configs.get(invocation)
+        if config is None:
+            continue
+        target = surroundings.named_target("accelerate", config.field.document.path)
+        target = target or PROGRAM.default_target(config, surroundings)
+        known = PROGRAM.in_force(target.versions[-1]).releases
+        if known:
+            yield (
+                invocation,
+                AccelerateConfig(config.field, Launch(invocation, config.field)),
+                accelerate_facts(known[-1]),
+            )
+
+
 def setup_as_checked(config: AccelerateConfig, surroundings: Surroundings) -> FsdpSetup | None:
     """The setup of a file in the release that its own findings are for; None if that is older than all known."""
     named = surroundings.named_target("accelerate", config.field.document.path)
@@ -228,15 +254,30 @@ def setup_as_checked(config: AccelerateConfig, surroundings: Surroundings) -> Fs
     return fsdp_setup(config, accelerate_facts(known[-1])) if known else None
 
 
-class Accelerate(WheelProgram[AccelerateConfig | ListedConfig, AccelerateFacts]):
+def _is_deepspeed_config(root: Field) -> bool:
+    """The keys of a DeepSpeed config, and none that only the launcher's file has."""
+    return root.get("zero_optimization").is_mapping and root.get("distributed_type").node is None
+
+
+def _misnamed(subject: MisnamedConfig, repository: Repository) -> Iterator[MisnamedLaunch]:
+    for invocation in invocations_naming(repository, subject.field.document, LAUNCH, _config_files):
+        yield MisnamedLaunch(invocation, subject.field)
+
+
+def _config_files(invocation: Invocation) -> list[str | None]:
+    return [invocation.flag("--config_file").known]
+
+
+class Accelerate(WheelProgram[AccelerateConfig | ListedConfig | MisnamedConfig, AccelerateFacts]):
     """The program accelerate: its config files."""
 
     name = "accelerate"
     readers = (FileReader(LAUNCH, "--config_file"),)
 
-    def adopt(self, document: Document) -> Sequence[AccelerateConfig | ListedConfig]:
-        """A config file, whatever keys it has."""
-        return [AccelerateConfig(Field.root(document, Dialect.PYYAML))]
+    def adopt(self, document: Document) -> Sequence[AccelerateConfig | ListedConfig | MisnamedConfig]:
+        """A config file, whatever keys it has; a DeepSpeed config is none."""
+        root = Field.root(document, Dialect.PYYAML)
+        return [MisnamedConfig(root) if _is_deepspeed_config(root) else AccelerateConfig(root)]
 
     def recognise(self, document: Document) -> Sequence[AccelerateConfig | ListedConfig]:
         """A mapping with `distributed_type` or `compute_environment` and one or two more keys of such a file."""
@@ -246,9 +287,11 @@ class Accelerate(WheelProgram[AccelerateConfig | ListedConfig, AccelerateFacts])
         return [AccelerateConfig(root)] if _is_config(list(root.entries())) else []
 
     def alternatives(
-        self, subject: AccelerateConfig | ListedConfig, surroundings: Surroundings, release: str
+        self, subject: AccelerateConfig | ListedConfig | MisnamedConfig, surroundings: Surroundings, release: str
     ) -> Iterable[Views]:
         """One alternative for each command line that uses the file; the file alone where there is none."""
+        if isinstance(subject, MisnamedConfig):
+            return [list(_misnamed(subject, surroundings.repository))]
         if not isinstance(subject, AccelerateConfig):
             return [[subject]]
         known = accelerate_facts(release)

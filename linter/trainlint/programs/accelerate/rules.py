@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, some_of
-from trainlint.programs.accelerate.config import AccelerateConfig, Launch, ListedConfig, switch, truthy
+from trainlint.programs.accelerate.config import AccelerateConfig, Launch, ListedConfig, MisnamedLaunch, switch, truthy
 from trainlint.programs.accelerate.facts import (
     PARALLELISM,
     PREFIX,
@@ -185,7 +185,9 @@ def process_count(config: AccelerateConfig) -> Iterator[Finding]:
         return
     count = config.number("num_processes")
     if field.is_null:
-        if config.launcher != "single" and machines.above(1):
+        if config.launcher == "deepspeed" and machines.is_(1):
+            yield field.finding("num_processes must be an integer", help="write the number of processes")
+        elif config.launcher != "single" and machines.above(1):
             yield field.finding(
                 f"an empty num_processes cannot be divided by {machines} machines",
                 help="write the number of processes of all machines, or give --num_processes",
@@ -232,6 +234,8 @@ def machine_count(config: AccelerateConfig) -> Iterator[Finding]:
     machines, rank = config.key("num_machines"), config.key("machine_rank")
     if config.launcher not in _WORKERS:
         return
+    if machines.is_null and config.launcher in ("torchrun", "deepspeed"):
+        yield machines.finding("num_machines must be an integer", help="write 1, or remove it")
     if not (machines.is_absent or machines.is_unknown) and config.machines.wrong_type:
         plain = machines.plain
         counts = isinstance(plain, (bool, int, float)) and (config.launcher == "single" or plain <= 1)
@@ -431,7 +435,7 @@ def parallelism_total(config: AccelerateConfig, facts: AccelerateFacts) -> Itera
     if facts.sequence_size_unchecked and mesh.size("sp") > 1:
         return
     yield config.parallelism.finding(
-        f"the product of the sizes is {mesh.total}, but {world} processes run",
+        f"the product of the sizes is {mesh.total}, but the number of processes is {world}",
         help="make the product equal to num_processes",
         at_key=True,
         related=config.key("num_processes").relate("the number of processes"),
@@ -448,16 +452,21 @@ def unread_section_key(config: AccelerateConfig, facts: AccelerateFacts) -> Iter
 
     Source: accelerate, commands/launch.py.
     """
+    for name, entry in _unread(config, facts):
+        known = facts.sections[name]
+        full = name + "_" + entry.name
+        help = f"write {full}" if full in known else did_you_mean(entry.name, known) or "remove it"
+        yield entry.finding(f"{entry.name} is not read from {name}", help=help, at_key=True)
+
+
+def _unread(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[tuple[str, Field]]:
+    """The keys of sections that are not read, each with its section."""
     for name, prefix in _sections_in_use(config, facts):
+        known = facts.sections[name]
         for entry in config.field.get(name).entries():
-            known = facts.sections[name]
-            if entry.name in known or prefix + entry.name in known:
-                continue
-            if name == "deepspeed_config" and entry.name in facts.launch_options:
-                continue
-            full = name + "_" + entry.name
-            help = f"write {full}" if full in known else did_you_mean(entry.name, known) or "remove it"
-            yield entry.finding(f"{entry.name} is not read from {name}", help=help, at_key=True)
+            option = name == "deepspeed_config" and entry.name in facts.launch_options
+            if entry.name not in known and prefix + entry.name not in known and not option:
+                yield name, entry
 
 
 def _sections_in_use(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[tuple[str, str]]:
@@ -573,7 +582,7 @@ def flag_only_setting(config: AccelerateConfig) -> Iterator[Finding]:
 
 
 @rule("FS120", "duplicate-accelerate-key", stage=Stage.RUN, severity=Severity.WARNING)
-def duplicate_accelerate_key(config: AccelerateConfig) -> Iterator[Finding]:
+def duplicate_accelerate_key(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """A setting is given twice, and only the last one counts.
 
     PyYAML keeps the last of several equal keys without a message. In `fsdp_config` a key with the prefix and the same
@@ -582,17 +591,19 @@ def duplicate_accelerate_key(config: AccelerateConfig) -> Iterator[Finding]:
     Source: PyYAML's safe loader; accelerate, commands/launch.py.
     """
     yield from _repeated(config.field, "")
-    for entry in config.field.entries():
-        yield from _repeated(entry, PREFIX if entry.name == "fsdp_config" else "")
+    unread = {(section, entry.name) for section, entry in _unread(config, facts)}
+    for section in config.field.entries():
+        left_out = {name for where, name in unread if where == section.name}
+        yield from _repeated(section, PREFIX if section.name == "fsdp_config" else "", left_out)
 
 
-def _repeated(mapping: Field, prefix: str) -> Iterator[Finding]:
+def _repeated(mapping: Field, prefix: str, left_out: Collection[str] = ()) -> Iterator[Finding]:
     last: dict[str, Field] = {}
     for entry in mapping.entries():
         name = entry.name if entry.name.startswith(prefix) else prefix + entry.name
         before = last.get(name)
         earlier = entry.earlier_keys or (before.relate("the same setting is here") if before else ())
-        if earlier:
+        if earlier and entry.name not in left_out:
             yield entry.finding(
                 f"{entry.name} is given twice: only this one counts",
                 help="remove one of them",
@@ -706,3 +717,22 @@ def address_given_by_nobody(launch: Launch) -> Iterator[Finding]:
             help=f"add --main_process_ip: there are {config.machines} machines",
             related=config.machines.field.relate("the number of machines"),
         )
+
+
+@rule("FS147", "deepspeed-config-as-launcher-config", stage=Stage.LOAD)
+def deepspeed_config_as_launcher_config(launch: MisnamedLaunch) -> Iterator[Finding]:
+    """A command gives the launcher a DeepSpeed config as its own config file.
+
+    `--config_file` names the launcher's file, which must have `distributed_type`; the launcher stops at once.
+
+    Write a file with `distributed_type: DEEPSPEED` that names the DeepSpeed config in `deepspeed_config_file`, or give
+    `--use_deepspeed --deepspeed_config_file` in place of `--config_file`.
+
+    Source: accelerate, commands/config/config_args.py.
+    """
+    path = launch.config.document.path
+    yield launch.field.finding(
+        f"{path} is a DeepSpeed config, and the launcher needs one of its own",
+        help=f"write --use_deepspeed --deepspeed_config_file {path}",
+        related=launch.config.get("zero_optimization").relate("a setting of DeepSpeed"),
+    )

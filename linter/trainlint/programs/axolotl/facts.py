@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from trainlint.releases import behaviour, during, names_within, words_within
-from trainlint.training.declarations import declarations
+from trainlint.training.declarations import Spec, declarations
 from trainlint.training.limits import Limit, limits_of_release
 
 IGNORED_UNDER_FSDP2 = (
@@ -46,8 +46,29 @@ FSDP_ENV_KEYS = {
 """By span: keys that are passed to accelerate where fsdp_config is not a model of fields."""
 
 BUILT_IN_ADAPTERS = ("lora", "qlora", "llama-adapter")
-PLUGIN_ADAPTERS = ("mixlora", "mora", "multilora")
-"""Adapters that plugins shipped with Axolotl register."""
+
+PLUGINS = "axolotl.integrations."
+"""Where the plugins are that come with Axolotl."""
+
+OWN_PLUGINS = {
+    "context_parallel.ContextParallelPlugin": "0.20.0..",
+    "expert_parallel.ExpertParallelPlugin": "0.21.0..",
+}
+"""Plugins that are loaded without being named, with the releases that do so."""
+
+SHADOWED = ("baseten", "hatchery", "kernels", "lm_eval", "modal", "nebius", "nemo_gym", "spectrum", "swanlab")
+"""Plugins whose short name may be that of another installed package, which then wins."""
+
+SWANLAB_MODES = ("cloud", "local", "offline", "disabled")
+
+KERNEL_WORDS = {
+    "dsv4_fp4_grouped_mode": ("nvfp4",),
+    "dsv4_fp8_nonexpert_mode": ("float8tensor", "bf16"),
+    "expert_backend": ("scattermoe", "sonicmoe", "eager", "builtin"),
+    "moe_grouped_backend": ("auto", "marlin", "cutlass", "deepgemm"),
+    "nonexpert_quantization": ("none", "bf16", "fp8", "fp8_blockwise", "nf4", "nvfp4"),
+}
+"""Words of settings of KernelsPlugin, in any case."""
 
 ATTENTION_FLAGS = {
     "xformers_attention": "xformers",
@@ -96,13 +117,21 @@ WORDS = {
 }
 """Words of a field, in any case."""
 
-DTYPES = ("int4", "int8", "float8_e4m3fn", "fp8", "float8", "nvfp4", "mxfp4", "ternary")
-"""Dtypes of quantization in some release."""
+DTYPES = {
+    "..": ("int4", "int8"),
+    "0.13.2..": ("float8_e4m3fn", "fp8", "float8", "nvfp4"),
+    "0.16.1..": ("mxfp4",),
+    "0.19.0..": ("ternary",),
+}
+"""By span: the dtypes of quantization."""
+
+DPO_DATASETS = {"..": ("dpo",), "0.12.2..": ("simpo",), "0.13.2..": ("ipo",)}
+"""By span: the methods whose datasets are DPODataset."""
 
 RESERVED_PROCESSOR_KEYS = {"revision": "revision_of_model", "trust_remote_code": "trust_remote_code"}
 """Keys that processor_kwargs refuses, with the settings to use instead."""
 
-COMPARED_AS_NUMBERS = {"tensor_parallel_size": "0.12.2.."}
+COMPARED_AS_NUMBERS = {"tensor_parallel_size": "0.12.2..", "sequence_parallel_degree": "..0.8.1"}
 """Settings that are compared with a number before text is converted, with the releases that do so."""
 
 METRICS = ("sacrebleu", "comet", "ter", "chrf", "perplexity")
@@ -139,7 +168,7 @@ RENAMED = {
 }
 """Help for deprecated fields."""
 
-UNDECLARED_KEYS = ("fsdp", "capabilities", "env_capabilities")
+UNDECLARED_KEYS = ("fsdp", "capabilities", "env_capabilities", "lora_exclude_modules")
 """Keys that are read although no field declares them."""
 
 
@@ -156,6 +185,18 @@ class AxolotlFacts:
     """The prefix `fsdp_` of keys of fsdp_config is stripped."""
     own_version_first: bool = during("0.14.0..")
     """A top-level fsdp_version wins over the one in fsdp_config."""
+    bare_version: bool = during("0.14.0..")
+    """`version` in fsdp_config is the FSDP version; before, only `fsdp_version` is."""
+    offload_key_needed: bool = during("0.12.2")
+    """An 8-bit optimizer needs the key offload_params in fsdp_config, whatever its value."""
+    degree_renamed: bool = during("0.12.2..")
+    """sequence_parallel_degree is the old name of context_parallel_size."""
+    null_optimizer_with_rates: bool = during("0.12.2..0.14.0")
+    """An empty optimizer ends the run where parameters have rates of their own."""
+    dtypes: tuple[str, ...]
+    """The dtypes of quantization."""
+    dpo_datasets: tuple[str, ...]
+    """The methods whose datasets are DPODataset."""
     tensor_parallel_loads_shards: bool = during("0.20.0..")
     """Tensor parallelism switches loading on the first process off."""
     fsdp_keys: frozenset[str]
@@ -180,6 +221,18 @@ class AxolotlFacts:
     """DPO needs as many weights as losses, GRPO a batch that is a multiple of its generations."""
     streams_packed_alone: bool = during("0.13.2..")
     """Only a single streamed dataset can be packed."""
+    plugins: Mapping[str, Spec]
+    """The plugins that come with the release, by their names below axolotl.integrations."""
+    own_plugins: tuple[str, ...]
+    """Those of them that are always loaded."""
+    short_plugin_names: bool = during("..")
+    """A plugin's name may be given without axolotl.integrations."""
+    sizes_multiply: bool = during("0.12.2..")
+    """The parallel sizes must multiply to the number of processes."""
+    diffusion_rewrites: bool = during("0.21.0..")
+    """DiffusionPlugin turns a share in warmup_steps into warmup_ratio, and names the metric of the best checkpoint."""
+    plugins_required: bool = during("0.21.0..")
+    """A plugin that cannot be loaded ends the run; before, that is only logged. A colon may stand before its class."""
     limits: Mapping[str, tuple[Limit, ...]]
     """The limits by section of limits.txt."""
 
@@ -198,7 +251,11 @@ def facts_of(release: str) -> AxolotlFacts:
         ignored_keys=() if fsdp1 else IGNORED_UNDER_FSDP2,
         refused_keys={} if fsdp1 else REFUSED_UNDER_FSDP2,
         attentions=words_within(ATTENTIONS, release),
+        dtypes=words_within(DTYPES, release),
+        dpo_datasets=words_within(DPO_DATASETS, release),
         compared_as_numbers=names_within(COMPARED_AS_NUMBERS, release),
+        plugins=known.fields("plugins", release),
+        own_plugins=names_within(OWN_PLUGINS, release),
         limits=limits_of_release("axolotl", release, known.names),
         **behaves,
     )

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
-from trainlint.findings import Severity
+from trainlint.findings import Severity, Stage
 from trainlint.programs import FileReader, WheelProgram
-from trainlint.programs.axolotl.facts import ATTENTION_FLAGS, PACKING_ATTENTIONS, AxolotlFacts, facts_of
+from trainlint.programs.axolotl.facts import (
+    ATTENTION_FLAGS,
+    PACKING_ATTENTIONS,
+    PLUGINS,
+    SHADOWED,
+    AxolotlFacts,
+    facts_of,
+)
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Absent, Field, Known, Unknown, Value, WrongType
@@ -36,6 +44,13 @@ CLI = Command(
     r"\baxolotl\b",
 )
 SIGNS = ("datasets", "pretraining_dataset", "micro_batch_size", "adapter", "sequence_len")
+LAUNCHER_COUNTS = {
+    "num_processes": "total",
+    "nproc_per_node": "each",
+    "nnodes": "nodes",
+    "num_machines": "nodes",
+}
+"""Options of accelerate launch and torchrun, with what they count."""
 UNMISTAKABLE = ("datasets", "micro_batch_size", "sequence_len", "learning_rate")
 """A file with all of these is Axolotl's even without `base_model`."""
 
@@ -49,6 +64,13 @@ class AxolotlFile:
         self.field = field
 
 
+class Processes(NamedTuple):
+    """The number of processes that a command starts, and where it says so."""
+
+    number: int
+    place: Field
+
+
 class AxolotlConfig:
     """A configuration as one release reads it, before it converts the values to the types of their fields."""
 
@@ -59,6 +81,7 @@ class AxolotlConfig:
         own_package: bool = False,
         overridden: frozenset[str] = frozenset(),
         reader: OwnReader | None = None,
+        processes: Sequence[Processes] = (),
     ) -> None:
         self.field = field
         self.facts = facts
@@ -68,12 +91,42 @@ class AxolotlConfig:
         """Settings that a command line overrides."""
         self.reader = reader or OwnReader()
         """What the repository's own code does with the file."""
-        self.fields = declarations("axolotl").fields("AxolotlInputConfig", facts.release)
+        self.processes = processes
+        """How many processes each command starts that trains with the file; none where one does not say."""
+
+    @cached_property
+    def fields(self) -> Mapping[str, Spec]:
+        """The fields of the configuration, with those of its plugins."""
+        added = [self.model(model) for model in map(_model_of, self.plugins) if model]
+        return {name: spec for fields in (*added, self.model("AxolotlInputConfig")) for name, spec in fields.items()}
+
+    @cached_property
+    def plugins(self) -> Sequence[Spec]:
+        """The plugins of the release that are loaded."""
+        named = [*self.facts.own_plugins, *(self.plugin_name(item) for item in self.field.get("plugins").items())]
+        return [self.facts.plugins[name] for name in dict.fromkeys(named) if name in self.facts.plugins]
+
+    @property
+    def has_other_plugins(self) -> bool:
+        """Plugins that do not come with Axolotl are loaded, or may be."""
+        names = self.field.get("plugins")
+        unknown = names.is_unknown or "plugins" in self.overridden
+        return unknown or any(not self.plugin_name(item) for item in names.items())
+
+    def plugin_name(self, item: Field) -> str:
+        """The name of a plugin below axolotl.integrations; empty where it is another's, or not known."""
+        written = item.text().known or ""
+        name = written.replace(":", ".", 1) if self.facts.plugins_required else written
+        if name.startswith(PLUGINS):
+            return name.removeprefix(PLUGINS)
+        first = name.partition(".")[0]
+        short = self.facts.short_plugin_names and first not in SHADOWED
+        return name if short and any(known.startswith(f"{first}.") for known in self.facts.plugins) else ""
 
     @property
     def converted(self) -> AxolotlConfig:
         """The configuration after the values are converted."""
-        return Converted(self.field, self.facts, self.own_package, self.overridden, self.reader)
+        return Converted(self.field, self.facts, self.own_package, self.overridden, self.reader, self.processes)
 
     @property
     def schema(self) -> Schema:
@@ -85,22 +138,35 @@ class AxolotlConfig:
         return declarations("axolotl").fields(name, self.facts.release) if "[" not in name else {}
 
     def enum(self, name: str) -> Collection[Json] | None:
-        """The values of an enum of Axolotl in this release, or of transformers in any release."""
-        table = f"choices:{name}"
-        if table in declarations("axolotl").tables:
-            return tuple(declarations("axolotl").fields(table, self.facts.release))
-        known = declarations("transformers")
-        return known.keys_of_any(table) if table in known.tables else None
+        """The values of an enum of Axolotl in this release, or of the transformers that it requires."""
+        own, known, table = declarations("axolotl"), declarations("transformers"), f"choices:{name}"
+        if table in own.tables:
+            return tuple(own.fields(table, self.facts.release))
+        if table not in known.tables:
+            return None
+        required = own.bounds(self.facts.release).get("transformers", "")
+        exact = known.in_force(required.removeprefix("==")).releases if required.startswith("==") else ()
+        return known.keys_of_any(table, exact or None)
 
     @property
     def read_apart(self) -> tuple[str, ...]:
         """Fields that are not checked one by one; from 0.17 on the old attention flags are taken out before."""
-        return ("datasets", "fsdp_config", *(ATTENTION_FLAGS if self.facts.attentions else ()), *self.overridden)
+        share = self.field.get("warmup_steps").number().known_and(lambda steps: 0 < steps < 1)
+        rewritten = ("warmup_steps",) if share and self._diffusion_rewrites else ()
+        flags = ATTENTION_FLAGS if self.facts.attentions else ()
+        return ("datasets", "fsdp_config", *flags, *rewritten, *self.overridden)
+
+    @property
+    def _diffusion_rewrites(self) -> bool:
+        """A plugin rewrites settings before they are checked."""
+        old, new = self.field.get("diffusion"), self.field.get("diffusion_lm")
+        plugin = self.facts.diffusion_rewrites and self.data("DiffusionPlugin") is True
+        return plugin and (new.is_absent or not old.is_absent)
 
     def dataset_model(self, item: Field) -> str:
         """The model of an item of `datasets`."""
         rl = self.field.get("rl").text()
-        if rl.is_("dpo", "ipo", "simpo"):
+        if rl.is_(*self.facts.dpo_datasets):
             return "DPODataset"
         if rl.is_("kto"):
             return "KTODataset"
@@ -135,6 +201,8 @@ class AxolotlConfig:
             return self.fsdp(name.removeprefix("fsdp_config."))
         if name == "eval_strategy" and self.field.get(name).is_absent:
             name = "evaluation_strategy"
+        if name == "context_parallel_size" and self.facts.degree_renamed and self.field.get(name).is_absent:
+            name = "sequence_parallel_degree"
         return self.field.at(*name.split(".")) if name else self.field
 
     def data(self, name: str) -> Data:
@@ -143,25 +211,59 @@ class AxolotlConfig:
             return UNKNOWN
         if name == "fsdp_version":
             return self._fsdp_version()
+        if name.endswith("Plugin"):
+            return self._loads(name)
+        if name == "own_lora_kernels":
+            return self._own_lora_kernels()
         if name.startswith("fsdp_config."):
-            return _number(data_of(self.place(name))) if name.endswith(".version") else data_of(self.place(name))
+            return _number(data_of(self.place(name))) if name.endswith("_version") else data_of(self.place(name))
         section, _, key = name.partition(".")
         value = data_of(self.field.get(section))
+        if name == "metric_for_best_model" and value is None and self._diffusion_rewrites:
+            return UNKNOWN
         if name == "eval_strategy" and value is None:
             return data_of(self.field.get("evaluation_strategy"))
         if not key:
             return value
         return UNKNOWN if value is UNKNOWN else value.get(key) if isinstance(value, Mapping) else None
 
+    def _loads(self, plugin: str) -> Data:
+        """A plugin of this class is loaded."""
+        if any(spec.name.endswith(f".{plugin}") for spec in self.plugins):
+            return True
+        return UNKNOWN if self.has_other_plugins else False
+
+    def _own_lora_kernels(self) -> Data:
+        """The LoRA kernels switch themselves on: for an adapter without dropout, where no setting speaks against it."""
+        kernels = [self.data(f"lora_{part}_kernel") for part in ("mlp", "qkv", "o")]
+        others = [self.data(f"unsloth_lora_{part}") for part in ("mlp", "qkv", "o")]
+        adapter, dropout, section = self.data("adapter"), self.data("lora_dropout"), self.data("fsdp_config")
+        several = section is not None and _number(self.data("fsdp_version")) != 2
+        asked = [*kernels, *others, self.data("rl"), self.data("load_in_8bit") if adapter == "lora" else None]
+        if UNKNOWN in (*asked, adapter, dropout, section) or several:
+            return UNKNOWN
+        return (
+            adapter in ("lora", "qlora") and dropout == 0 and not any(k is not None for k in kernels) and not any(asked)
+        )
+
+    @property
+    def inner_version(self) -> Field:
+        """The FSDP version in fsdp_config."""
+        return self.fsdp("version") if self.facts.bare_version else self.section.get("fsdp_version")
+
     def _fsdp_version(self) -> Data:
         """The FSDP version: 1 or 2, UNKNOWN, or another value as it is written."""
-        given = [self.data("fsdp_config.version"), data_of(self.field.get("fsdp_version"))]
+        given = [data_of(self.inner_version), data_of(self.field.get("fsdp_version"))]
         if self.facts.own_version_first:
             given.reverse()
         for value in given:
             if value is UNKNOWN or value:
                 return _number(value)
         return 1 if self.facts.fsdp1 else 2
+
+
+def _model_of(plugin: Spec) -> str:
+    return str(plugin.extra.get("args", ""))
 
 
 def _number(value: Data) -> Data:
@@ -184,6 +286,10 @@ class Converted(AxolotlConfig):
         if name == "fsdp_config.cpu_ram_efficient_loading" and self._loads_own_shards():
             return False
         value = super().data(name)
+        if name in self.facts.compared_as_numbers and isinstance(value, str):
+            return UNKNOWN
+        if name == "context_parallel_size" and self.facts.degree_renamed and is_true(value) is False:
+            name, value = "sequence_parallel_degree", super().data("sequence_parallel_degree")
         table, _, key = name.rpartition(".")
         fields = self.model("FSDPConfig") if table == "fsdp_config" else self.fields if not table else {}
         spec = fields.get(key)
@@ -256,7 +362,7 @@ def fsdp_setup(config: AxolotlConfig) -> FsdpSetup:
     deepspeed = config.field.get("deepspeed")
     classes = config.fsdp("transformer_layer_cls_to_wrap")
     return FsdpSetup(
-        facts=_fsdp_facts(facts, config.own_package),
+        facts=_fsdp_facts(facts, config),
         switch=switch,
         section=config.section,
         sharding=sharding,
@@ -276,15 +382,16 @@ def fsdp_setup(config: AxolotlConfig) -> FsdpSetup:
     )
 
 
-def _fsdp_facts(facts: AxolotlFacts, own_package: bool) -> FsdpFacts:
+def _fsdp_facts(facts: AxolotlFacts, config: AxolotlConfig) -> FsdpFacts:
     model = facts.fsdp_model
     known = {PREFIX + name for name in facts.fsdp_keys} | {"fsdp_version"}
     dropped = () if facts.fsdp1 else (*facts.ignored_keys, *facts.refused_keys)
+    validated = not facts.fsdp1 or is_true(config.data("fsdp"))
     sharded_alone = Words(frozenset({"FULL_STATE_DICT", "SHARDED_STATE_DICT"}), Severity.WARNING)
     return FsdpFacts(
         keys=frozenset(known | {PREFIX + name for name in dropped}),
         optional_prefix=PREFIX,
-        unknown_key=None if own_package or not facts.prefix_stripped else Severity.WARNING,
+        unknown_key=None if config.own_package or not facts.prefix_stripped else Severity.WARNING,
         default_version=1 if facts.fsdp1 else 2,
         versions=(1, 2) if facts.fsdp1 else (2,),
         words={"state_dict_type": {2: sharded_alone}},
@@ -295,7 +402,8 @@ def _fsdp_facts(facts: AxolotlFacts, own_package: bool) -> FsdpFacts:
         class_names=Severity.WARNING if model else None,
         wrap_setting_not_used=Severity.WARNING if model else None,
         section_not_used=None if facts.prefix_stripped else Severity.WARNING,
-        deepspeed_beside=Severity.ERROR,
+        deepspeed_beside=Severity.ERROR if validated or config.data("rl") is None else Severity.WARNING,
+        trainer_stage=Stage.LOAD if validated else Stage.PREPARE,
     )
 
 
@@ -306,7 +414,7 @@ def _any_spelling(config: AxolotlConfig, *names: str) -> Field:
 def _version(config: AxolotlConfig) -> Value[int]:
     version = config.data("fsdp_version")
     written = next(
-        (f for f in (config.field.get("fsdp_version"), config.fsdp("version")) if not f.is_absent),
+        (f for f in (config.field.get("fsdp_version"), config.inner_version) if not f.is_absent),
         config.field.get("fsdp_version"),
     )
     if version is UNKNOWN:
@@ -339,13 +447,32 @@ def _classes(field: Field) -> Value[list[str]]:
     return names.map(lambda text: text.split(","))
 
 
-def _overridden(subject: AxolotlFile, surroundings: Surroundings) -> frozenset[str]:
-    """The settings that command lines with this file override (`--learning-rate 1e-5`)."""
-    given: set[str] = set()
-    for invocation in invocations_naming(surroundings.repository, subject.field.document, CLI, _config_of):
-        flags = (flag.name.text.lstrip("-").partition("=")[0] for flag in invocation.flags)
-        given.update(flag.replace("-", "_").removeprefix("no_").partition(".")[0].partition("__")[0] for flag in flags)
-    return frozenset(given)
+def _readings(subject: AxolotlFile, surroundings: Surroundings) -> Sequence[Invocation]:
+    """The commands with this file."""
+    return invocations_naming(surroundings.repository, subject.field.document, CLI, _config_of)
+
+
+def _overridden(invocations: Sequence[Invocation]) -> frozenset[str]:
+    """The settings that command lines override (`--learning-rate 1e-5`)."""
+    flags = (flag.name.text.lstrip("-").partition("=")[0] for command in invocations for flag in command.flags)
+    return frozenset(flag.replace("-", "_").removeprefix("no_").partition(".")[0].partition("__")[0] for flag in flags)
+
+
+def _processes(invocation: Invocation) -> Processes | None:
+    """What a launcher's options say of the number of processes; None where they do not, or not clearly."""
+    found: dict[str, tuple[str, Field]] = {}
+    words = [*invocation.before, *invocation.words]
+    for word, following in zip(words, [*words[1:], None], strict=True):
+        name, equals, value = (word.known or "").replace("-", "_").lstrip("_").partition("=")
+        place = word if equals else following
+        if name in LAUNCHER_COUNTS and place is not None:
+            found[LAUNCHER_COUNTS[name]] = (value if equals else place.known or "", place.field)
+    numbers = {name: int(text) for name, (text, _) in found.items() if text.isdecimal()}
+    if len(numbers) < len(found) or not {"total", "each"} & found.keys():
+        return None
+    if "total" in numbers:
+        return Processes(numbers["total"], found["total"][1])
+    return Processes(numbers["each"] * numbers.get("nodes", 1), found["each"][1])
 
 
 def _config_of(invocation: Invocation) -> list[str]:
@@ -376,12 +503,16 @@ class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
 
     def alternatives(self, subject: AxolotlFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The configuration as the release reads it, and how it shards the model."""
+        commands = list(_readings(subject, surroundings))
+        training = [command for command in commands if "train" in command.name]
+        counts = [_processes(command) for command in training]
         config = AxolotlConfig(
             subject.field,
             facts_of(release),
             surroundings.repository.holds_above(subject.field.document.path, _OWN_SOURCE),
-            _overridden(subject, surroundings),
+            _overridden(commands),
             own_reader(surroundings.repository, subject.field.document.path),
+            [count for count in counts if count] if None not in counts else [],
         )
         return [[config, fsdp_setup(config)]]
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from trainlint.budget import BUDGET
 from trainlint.findings import Edit, Finding, Fix, Severity, Stage, did_you_mean, nearest, one_of, some_of
+from trainlint.lazy import regex
 from trainlint.programs.axolotl.facts import (
     BUILT_IN_ADAPTERS,
     COMPILE_OPTIONS,
-    DTYPES,
     METRICS,
     MIXLORA_DEFAULTS,
     NOT_EMPTY,
-    PLUGIN_ADAPTERS,
+    PLUGINS,
     REFUSED_WHEN_TRUE,
     RENAMED,
     RESERVED_PROCESSOR_KEYS,
@@ -25,10 +25,11 @@ from trainlint.programs.axolotl.facts import (
     AxolotlFacts,
 )
 from trainlint.programs.axolotl.program import PREFIX, AxolotlConfig
-from trainlint.reading.values import Field
+from trainlint.reading.document import Scalar
+from trainlint.reading.values import UNKNOWN, Field
 from trainlint.rule import rule
-from trainlint.training.declarations import declarations
-from trainlint.training.limits import is_true, refused
+from trainlint.training.declarations import Spec, declarations
+from trainlint.training.limits import Data, is_true, refused
 from trainlint.training.pydantic_types import Refusal, as_number, model_refusals, refusals
 
 
@@ -48,18 +49,27 @@ def axolotl_value(config: AxolotlConfig) -> Iterator[Finding]:
     for name, spec in config.fields.items():
         for key in (name, *spec.aliases):
             if name not in config.read_apart and not spec.converted:
-                yield from _refused(refusals(config.field.get(key), spec, config.schema))
-    yield from _refused(_datasets(config))
+                yield from _refused(refusals(config.field.get(key), spec, config.schema), config)
+    yield from _refused(_datasets(config), config)
     for name in NOT_EMPTY:
         field = config.field.get(name)
         if name in config.fields and field.is_sequence and not field.items():
             yield field.finding(f"{name} must not be empty", help="add an item, or remove it", at_key=True)
-    yield from _refused(_fsdp_config(config))
+    yield from _refused(_fsdp_config(config), config)
+    tokens = config.field.get("tokens")
+    if isinstance(tokens.target, Scalar) and _TOKEN.fullmatch(tokens.target.value):
+        yield tokens.finding(f"tokens must be a list, not {tokens.target.value}", help="write it as an item of a list")
 
 
-def _refused(found: Iterable[Refusal]) -> Iterator[Finding]:
+_TOKEN = regex(r"<[^<>\s]+>")
+"""A token of a vocabulary, which elsewhere is the placeholder of a template."""
+
+
+def _refused(found: Iterable[Refusal], config: AxolotlConfig) -> Iterator[Finding]:
     for refusal in found:
         place = refusal.place
+        if place.is_null and config.reader.fills(place.name):
+            continue  # Code fills in what is left empty.
         if refusal.missing:
             yield place.finding(f"{refusal.wanted} is missing", help=f"add {refusal.wanted}", at_key=True)
             continue
@@ -127,8 +137,8 @@ def axolotl_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding
     for section in ("qat", "quantization"):
         for name in ("weight_dtype", "activation_dtype"):
             value = config.field.at(section, name).text()
-            if section in config.fields and value.known_and_not_in(DTYPES):
-                yield _not_a_word(value.field, DTYPES)
+            if section in config.fields and value.known_and_not_in(facts.dtypes):
+                yield _not_a_word(value.field, facts.dtypes)
     for metric in config.field.get("eval_causal_lm_metrics").texts().known or []:
         if metric.known_and_not_in(METRICS):
             yield _not_a_word(metric.field, METRICS)
@@ -166,13 +176,21 @@ def _attention_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Find
 
 
 def _adapter_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
-    adapter, plugins = config.field.get("adapter").text(), config.field.get("plugins")
-    known = ("", *BUILT_IN_ADAPTERS, *PLUGIN_ADAPTERS)
-    if facts.registered_adapters and plugins.is_absent and adapter.known_and_not_in(known):
+    adapter = config.field.get("adapter").text()
+    known = ("", *BUILT_IN_ADAPTERS, *(word for plugin in config.plugins for word in _adapters(plugin)))
+    if facts.registered_adapters and not config.has_other_plugins and adapter.known_and_not_in(known):
+        having = next((name for name, plugin in facts.plugins.items() if adapter.is_(*_adapters(plugin))), "")
         yield adapter.finding(
-            f'unknown adapter "{adapter}"',
-            help=did_you_mean(str(adapter), BUILT_IN_ADAPTERS) or "add the plugin that has it to plugins",
+            f"adapter: {adapter} needs its plugin" if having else f'unknown adapter "{adapter}"',
+            help=f"add {PLUGINS}{having} to plugins"
+            if having
+            else did_you_mean(str(adapter), BUILT_IN_ADAPTERS) or "add the plugin that has it to plugins",
         )
+
+
+def _adapters(plugin: Spec) -> list[str]:
+    words = plugin.extra.get("adapters")
+    return [str(word) for word in words] if isinstance(words, list) else []
 
 
 def _compared_numbers(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
@@ -213,9 +231,23 @@ def _dataset_types(config: AxolotlConfig) -> Iterator[Finding]:
         kind = item.get("type").text()
         if kind.known_and(lambda text: text.startswith("sharegpt")):
             yield kind.finding(f"the dataset type {kind} no longer exists", help="write type: chat_template")
+        yield from _mapped_twice(item, config)
         jinja = item.get("chat_template").text()
         if jinja.is_("jinja") and is_true(config.data("datasets")) and not item.get("chat_template_jinja").written:
             yield jinja.finding("chat_template: jinja needs chat_template_jinja", help="add chat_template_jinja")
+
+
+def _mapped_twice(item: Field, config: AxolotlConfig) -> Iterator[Finding]:
+    """The old names of the fields of a message contradict the mapping that has replaced them."""
+    for part in ("role", "content") if config.dataset_model(item) == "SFTDataset" else ():
+        old, new = item.get(f"message_field_{part}"), item.at("message_property_mappings", part)
+        contradicts = old.node is not None and new.node is not None and not old.is_unknown and not new.is_unknown
+        if contradicts and old.plain != new.plain:
+            yield old.finding(
+                f"{old.name} contradicts {part} in message_property_mappings",
+                help=f"remove {old.name}",
+                related=new.relate("the other name"),
+            )
 
 
 @rule("FS403", "axolotl-required", stage=Stage.LOAD)
@@ -231,6 +263,8 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
         written = [key for key in (name, *spec.aliases) if config.field.get(key).node is not None]
         if spec.required and not written and name not in config.overridden and not config.reader.fills(name):
             yield config.field.finding(f"{name} is missing", help=f"add {name}")
+    if config.field.get("datasets").is_null and not config.field.get("pretraining_dataset").is_absent:
+        yield config.field.get("datasets").finding("datasets must be a list", help="remove it", at_key=True)
     if config.field.get("datasets").is_absent and config.field.get("pretraining_dataset").is_absent:
         place = config.field.get("datasets") if config.field.get("datasets").is_null else config.field
         if config.reader.fills("datasets"):
@@ -244,25 +278,42 @@ def axolotl_unread_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[F
 
     Keys that a release does not know are ignored without a message, so a misspelt one leaves its default in force: with
     a misspelt `fsdp_config` every device trains the whole model. Reported are keys that are almost keys of the release,
-    also in sections and datasets, and keys that another release reads. A plugin that does not come with Axolotl may
-    read top-level keys of its own. Only `fp8_config` refuses unknown keys.
+    also in sections and datasets, keys that another release reads, and keys of a plugin that is not in `plugins`. A
+    plugin that does not come with Axolotl may read top-level keys of its own. Only a few sections, such as
+    `fp8_config`, refuse unknown keys.
 
     Source: Axolotl, the fields of utils/schemas/config.py of each release and of its plugins.
     """
-    plugins = config.field.get("plugins")
-    custom = plugins.is_unknown or any(not _is_bundled(item) for item in plugins.items())
     if config.own_package:
         return
-    if not custom:
+    if not config.has_other_plugins:
         read = _names(facts.release)
         for entry in config.field.entries():
             if (
                 entry.name not in read
+                and not entry.is_null
                 and not entry.name.startswith(("_", "x-"))
                 and not config.reader.defines(entry.name)
             ):
                 yield from _unread(entry, read, config)
+        yield from _without_plugin(config, facts)
     yield from _unread_inside(config, facts)
+
+
+def _without_plugin(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    """The keys of each plugin that is not loaded, as one finding; none where a plugin's name is wrong."""
+    if any(config.plugin_name(item) not in facts.plugins for item in config.field.get("plugins").items()):
+        return
+    for name, keys in _plugin_keys(facts.release).items():
+        unread = [config.field.get(key) for key in keys if key not in config.fields]
+        given = [field for field in unread if field.node is not None and field.plain not in (None, False)]
+        if given:
+            yield given[0].finding(
+                f"{given[0].name} is not read: {name.rpartition('.')[2]} is not in plugins",
+                help=f"add {PLUGINS}{name} to plugins, or remove {'it' if len(given) == 1 else 'them'}",
+                at_key=True,
+                related=tuple(place for field in given[1:] for place in field.relate("not read either")),
+            )
 
 
 def _unread(entry: Field, read: frozenset[str], config: AxolotlConfig) -> Iterator[Finding]:
@@ -300,8 +351,15 @@ def _unread_inside(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Findi
                     )
 
 
-def _is_bundled(plugin: Field) -> bool:
-    return plugin.text().known_and(lambda name: name.startswith("axolotl."))
+@cache
+def _plugin_keys(release: str) -> Mapping[str, Sequence[str]]:
+    """The plugins of a release by their shortest names, each with the keys that it reads."""
+    known = declarations("axolotl")
+    models: dict[str, str] = {}
+    for name, spec in known.fields("plugins", release).items():
+        model = str(spec.extra.get("args", ""))
+        models[model] = min(name, models.get(model, name), key=len)
+    return {name: tuple(known.fields(model, release)) for model, name in models.items() if model}
 
 
 @cache
@@ -310,7 +368,8 @@ def _names(release: str) -> frozenset[str]:
     known = declarations("axolotl")
     fields = known.fields("AxolotlInputConfig", release)
     aliases = {alias for spec in fields.values() for alias in spec.aliases}
-    return frozenset({*fields, *aliases, *known.keys("plugin_args", release), *UNDECLARED_KEYS})
+    added = (key for keys in _plugin_keys(release).values() for key in keys)
+    return frozenset({*fields, *aliases, *added, *UNDECLARED_KEYS})
 
 
 @rule("FS405", "axolotl-removed-key", stage=Stage.LOAD)
@@ -482,7 +541,18 @@ def axolotl_optimizer_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Itera
 
     Source: Axolotl, validators of utils/schemas/validation.py of each release.
     """
-    yield from refused(facts.limits["optimizers"], config, config.converted)
+    found = list(refused(facts.limits["optimizers"], config, config.converted))
+    yield from found
+    optimizer = config.field.get("optimizer")
+    if facts.offload_key_needed and not found and is_true(config.data("fsdp_config")):
+        offload, name = config.fsdp("offload_params"), optimizer.text()
+        if offload.node is None and config.section.is_mapping and name.known_and(lambda word: "8bit" in word):
+            yield optimizer.finding(
+                f"{name} needs offload_params in fsdp_config", help="add offload_params: false to fsdp_config"
+            )
+    rates = (config.data(name) for name in ("loraplus_lr_ratio", "embedding_lr_scale", "embedding_lr", "lr_groups"))
+    if facts.null_optimizer_with_rates and optimizer.is_null and any(r is not None and r is not UNKNOWN for r in rates):
+        yield optimizer.finding("optimizer is empty", help="name one, such as adamw_torch_fused", at_key=True)
 
 
 @rule("FS412", "axolotl-adapter-limit", stage=Stage.LOAD)
@@ -598,6 +668,71 @@ def axolotl_duplicate_key(config: AxolotlConfig) -> Iterator[Finding]:
     Source: Axolotl, utils/config and cli/config.py of each release, which load with PyYAML's safe_load.
     """
     yield from _written_twice(config.field)
+
+
+SIZES = ("tensor_parallel_size", "context_parallel_size", "dp_replicate_size", "dp_shard_size")
+
+
+@rule("FS419", "axolotl-parallel-sizes", stage=Stage.PREPARE)
+def axolotl_parallel_sizes(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
+    """The parallel sizes do not fit the number of processes.
+
+    Tensor and context parallelism, copies and shards of the model divide the processes among them: their sizes must
+    multiply to the number of processes that the command starts. What is left is sharded, if FSDP2 is on. Otherwise the
+    run stops before the model is loaded. Copies and shards alone, without FSDP, are not looked at.
+
+    Checked where each command of the repository that trains with the file says how many processes it starts.
+
+    Source: Axolotl 0.12 and later, build_parallelism_config of utils/distributed.py; accelerate, ParallelismConfig.
+    """
+    settings = config.converted
+    sizes = {name: _whole(settings.data(name)) for name in SIZES}
+    fsdp = is_true(settings.data("fsdp_config")) or is_true(settings.data("fsdp"))
+    others = [is_true(settings.data(name)) for name in ("deepspeed", "fsdp_config", "fsdp")]
+    known = all(size is None or isinstance(size, int) for size in sizes.values()) and None not in others
+    experts = settings.data("expert_parallel_size")
+    if not facts.sizes_multiply or not known or others[0] or experts not in (None, 1, 1.0) or not any(sizes.values()):
+        return
+    if (others[1] and settings.data("fsdp_version") != 2) or not (others[1] or _above_one(sizes, SIZES[:2])):
+        return
+    for count in config.processes:
+        product = _product(count.number, {name: size for name, size in sizes.items() if isinstance(size, int)}, fsdp)
+        if product != count.number:
+            written = [settings.place(name) for name in SIZES if isinstance(sizes[name], int) and sizes[name] != 1]
+            place = written[0] if written else config.field.get("dp_shard_size")
+            yield place.finding(
+                f"the parallel sizes do not fit {count.number} processes",
+                help=f"write sizes that multiply to {count.number}, or start another number of processes",
+                related=count.place.relate("the number of processes"),
+            )
+            return
+
+
+def _whole(value: Data) -> Data:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _above_one(sizes: Mapping[str, object], names: Sequence[str]) -> bool:
+    return any(isinstance(size, int) and size > 1 for size in (sizes[name] for name in names))
+
+
+def _product(processes: int, sizes: Mapping[str, int], fsdp: bool | None) -> int:
+    """The number of processes that Axolotl makes of the sizes; 0 where it refuses them."""
+    left, product = processes, 1
+    for name in SIZES[:2]:
+        size = max(sizes.get(name, 1), 1)
+        left, product = left // size, product * size
+    copies, shards = sizes.get("dp_replicate_size", 1), sizes.get("dp_shard_size")
+    if shards is None and copies in (0, 1) and left > 1:
+        return product * left
+    if copies > 1:
+        left, product = left // copies, product * copies
+    if left > 1 and shards is not None and shards > 1:
+        if not fsdp:
+            return 0
+        left, product = left // shards, product * shards
+        return product * left if left > 1 and copies in (0, 1) else product if left <= 1 else 0
+    return product * left if left > 1 and fsdp else product if left <= 1 else 0
 
 
 def _written_twice(field: Field) -> Iterator[Finding]:

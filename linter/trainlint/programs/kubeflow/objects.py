@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from trainlint.programs.kubeflow.facts.crds import Kind
 
 GROUP = "trainer.kubeflow.org"
+OLD_GROUP, OLD_VERSION = "kubeflow.org", "v2alpha1"
+"""The group of the time before 2.0."""
 VERSION = "v1alpha1"
 RUNTIME_KINDS = ("ClusterTrainingRuntime", "TrainingRuntime")
 KINDS = ("TrainJob", *RUNTIME_KINDS)

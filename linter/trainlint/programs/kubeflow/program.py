@@ -11,6 +11,9 @@ from trainlint.programs.kubeflow.crd_walk import DefectKind
 from trainlint.programs.kubeflow.facts.release import RELEASES, KubeflowFacts
 from trainlint.programs.kubeflow.objects import (
     GROUP,
+    KINDS,
+    OLD_GROUP,
+    OLD_VERSION,
     RUNTIME_KINDS,
     VERSION,
     Manifest,
@@ -41,7 +44,7 @@ def _objects(field: Field) -> Iterator[TrainerObject]:
     elif kind.endswith("List") and field.get("items").is_sequence:
         for item in field.get("items").items():
             yield from _objects(item)
-    elif group == GROUP:
+    elif group == GROUP or (group == OLD_GROUP and version == OLD_VERSION and kind in KINDS):
         yield TrainerObject(field.as_subject())
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
+from trainlint.findings import Stage
 from trainlint.programs.transformers.facts import TABLES, ArgumentFacts, argument_fields
 from trainlint.releases import behaviour, names_within, words_within
 from trainlint.training.declarations import Spec, declarations
@@ -73,6 +74,45 @@ PIXELS: Mapping[str, int] = {
 }
 """Defaults that the release computes."""
 
+PIXELS_COMPARED: Mapping[str, str] = {"image": "0.9.3..", "video": "0.9.3.."}
+"""Media whose largest and smallest number of pixels are compared, with the releases that do so."""
+
+DATASET_FORMATS: Mapping[str, tuple[str, ...]] = {"0.9.2..": ("alpaca", "sharegpt"), "0.9.4..": ("openai",)}
+"""By span: the formats of a dataset; before, every other word is read as sharegpt."""
+
+DATASET_SOURCES = ("hf_hub_url", "ms_hub_url", "om_hub_url", "script_url", "cloud_file_name", "file_name")
+"""Keys of a dataset's definition, one of which says where the data are."""
+
+DATASET_COLUMNS = (
+    "prompt",
+    "query",
+    "response",
+    "history",
+    "messages",
+    "system",
+    "tools",
+    "images",
+    "videos",
+    "audios",
+    "chosen",
+    "rejected",
+    "kto_tag",
+)
+"""The columns that a definition may name, in some release."""
+
+DATASET_TAGS = (
+    "role_tag",
+    "content_tag",
+    "user_tag",
+    "assistant_tag",
+    "observation_tag",
+    "function_tag",
+    "system_tag",
+)
+
+RANKED_STAGES = ("rm", "dpo")
+"""Stages that train on pairs of answers."""
+
 SPLIT_TEXTS: Mapping[str, str] = {
     "adapter_name_or_path": "..",
     "add_tokens": "0.9.3..",
@@ -97,6 +137,10 @@ class LlamaFactoryFacts:
     bnb: str
     ppo_reporters: tuple[str, ...]
     split_texts: tuple[str, ...]
+    pixels_compared: tuple[str, ...]
+    """Media whose numbers of pixels are compared."""
+    dataset_formats: tuple[str, ...]
+    """The formats of a dataset; none where every word is taken."""
     limits: Mapping[str, tuple[Limit, ...]]
     """The limits by section of limits.txt."""
 
@@ -112,6 +156,8 @@ def facts_of(release: str) -> LlamaFactoryFacts:
         finetuning_types=words_within(FINETUNING_TYPES, release),
         bnb=names_within(BNB, release)[0],
         ppo_reporters=words_within(PPO_REPORTERS, release),
+        dataset_formats=words_within(DATASET_FORMATS, release),
+        pixels_compared=names_within(PIXELS_COMPARED, release),
         split_texts=names_within(SPLIT_TEXTS, release),
         limits=limits_of_release("llamafactory", release, known.names),
     )
@@ -120,13 +166,14 @@ def facts_of(release: str) -> LlamaFactoryFacts:
 def argument_facts(release: str, transformers: str, keys: frozenset[str]) -> ArgumentFacts:
     """The training arguments of one release with one of transformers.
 
-    `keys` are those of the file. Unknown keys, and text for switches that are added up, are left to LLaMA-Factory's
-    own rules.
+    `keys` are those of the file. Unknown keys, and text for switches that are added up and for numbers that are
+    compared, are left to LLaMA-Factory's own rules.
     """
     fields = argument_fields(declarations("transformers"), TABLES, transformers)
     for table in TRAINING_TABLES:
         fields.update(declarations("llamafactory").fields(table, release))
-    for name in SUMMED:
+    compared = names_within(PIXELS_COMPARED, release)
+    for name in (*SUMMED, *(name for name in PIXELS if name.partition("_")[0] in compared)):
         if name in fields:
             fields[name] = replace(fields[name], types=())
     return ArgumentFacts(
@@ -136,5 +183,13 @@ def argument_facts(release: str, transformers: str, keys: frozenset[str]) -> Arg
         fields=fields,
         tables={"llamafactory": TRAINING_TABLES, "transformers": TABLES},
         others=keys,
+        trainer_stage=Stage.PREPARE,
         **behaviour(ArgumentFacts, transformers),
     )
+
+
+DEMO_DATASETS = frozenset(
+    "identity alpaca_en_demo alpaca_zh_demo c4_demo dpo_en_demo dpo_zh_demo glaive_toolcall_en_demo"
+    " glaive_toolcall_zh_demo kto_en_demo mllm_demo mllm_video_demo rlhf_v wiki_demo".split()
+)
+"""Datasets of data/dataset_info.json that the examples of LLaMA-Factory use."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.llamafactory.facts import (
@@ -18,23 +19,23 @@ from trainlint.programs.llamafactory.facts import (
     argument_facts,
     facts_of,
 )
+from trainlint.programs.transformers.arguments import Arguments, ArgumentsFile
 from trainlint.programs.transformers.program import (
-    Arguments,
-    ArgumentsFile,
     deepspeed_config,
     fsdp_config,
-    fsdp_setup,
+    launched_arguments,
     launches,
     release_below,
-    training,
     views,
 )
+from trainlint.programs.transformers.setup import fsdp_setup, training
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Field, Value
 from trainlint.repository.invocations import Command, Invocation, invocations_naming
 from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import Spec
+from trainlint.training.deepspeed import named_config
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
 from trainlint.training.limits import Data, data_of, is_true
 
@@ -48,6 +49,8 @@ CLI = Command(
 )
 SCRIPT = Command("train.py", (("train.py",),), r"\btrain\.py\b")
 TRAINING_SIGNS = ("do_train", "do_eval", "do_predict", "output_dir", "per_device_train_batch_size", "dataset")
+UNMISTAKABLE = frozenset({"stage", "do_train", "finetuning_type"})
+"""A file with all of these is LLaMA-Factory's even without a model."""
 MEGATRON = ("model_parallel", "use_mca", "sequence_parallel")
 """Parts of keys of training with mcore_adapter, which has arguments of its own."""
 
@@ -59,6 +62,16 @@ class LlamaFactoryFile(ArgumentsFile):
         super().__init__(field, whole=True)
 
 
+class Reading(NamedTuple):
+    """A command that reads a file."""
+
+    command: str
+    overrides: frozenset[str]
+    """The settings that it gives itself (`learning_rate=1e-5`)."""
+    place: Field
+    """The name of the file in it."""
+
+
 class LlamaFactoryConfig:
     """A configuration as one release reads it, without conversion."""
 
@@ -68,16 +81,20 @@ class LlamaFactoryConfig:
         facts: LlamaFactoryFacts,
         *,
         command: str | None = None,
+        misplaced: Sequence[Reading] = (),
         overridden: frozenset[str] = frozenset(),
         several: bool | None = None,
         setups: Sequence[FsdpSetup] = (),
         own_package: bool = False,
+        dataset_info: Field | None = None,
     ) -> None:
         self.field = arguments.field
         self.arguments = arguments
         self.facts = facts
         self.command = command
         """The command of the repository that reads the file, if there is one."""
+        self.misplaced = misplaced
+        """Other commands of the repository, which cannot read a file for training."""
         self.overridden = overridden
         """Settings that a command line overrides."""
         self.several = several
@@ -86,6 +103,8 @@ class LlamaFactoryConfig:
         """The sharding of each launch of the file."""
         self.own_package = own_package
         """The repository contains LLaMA-Factory itself, so its keys need not be those of a release."""
+        self.dataset_info = dataset_info
+        """The definitions of the datasets, where the repository has them."""
 
     @cached_property
     def trains(self) -> bool:
@@ -105,6 +124,10 @@ class LlamaFactoryConfig:
             if command == "train":
                 names.update(self.arguments.facts.fields)
         return frozenset(names)
+
+    def gives(self, name: str) -> bool:
+        """A command line, or code of the repository, may give a setting that the file does not have."""
+        return name in self.overridden or self.arguments.reader.fills(name)
 
     @property
     def is_megatron(self) -> bool:
@@ -190,6 +213,19 @@ class LlamaFactoryConfig:
         return self.field.get("quantization_method").text().or_when_absent(self.facts.bnb)
 
 
+def _dataset_info(subject: LlamaFactoryFile, surroundings: Surroundings) -> Field | None:
+    """dataset_info.json of the folder `dataset_dir`; None where no folder or more than one may be meant."""
+    named = subject.field.get("dataset_dir").text().or_when_absent("data").known
+    if named is None or named == "ONLINE" or named.startswith("REMOTE:"):
+        return None
+    root = Path(surroundings.repository.root).absolute()
+    folders = [root, *(f for f in Path(subject.field.document.path).absolute().parents if root in f.parents)]
+    name = f"{named.rstrip('/')}/dataset_info.json"
+    found = [named_config(name, [folder], surroundings.repository) for folder in folders]
+    infos = [info for info in found if isinstance(info, Field)]
+    return infos[0] if len(infos) == 1 else None
+
+
 def _training(config: LlamaFactoryConfig) -> Training:
     """Training arguments that interact with sharding, with the quantization of the model.
 
@@ -202,14 +238,17 @@ def _training(config: LlamaFactoryConfig) -> Training:
     )
 
 
-def _seen(subject: LlamaFactoryFile, surroundings: Surroundings) -> Iterator[tuple[str, set[str]]]:
-    """The commands that read the file, with the settings that each overrides (`learning_rate=1e-5`)."""
+def _readings(subject: LlamaFactoryFile, surroundings: Surroundings) -> Iterator[Reading]:
+    """The commands that read the file."""
     for command in (CLI, SCRIPT):
         for invocation in invocations_naming(surroundings.repository, subject.field.document, command, _config_of):
             words = [word.known or "" for word in invocation.words]
-            given = {word.partition("=")[0].lstrip("-+") for word in words if "=" in word}
+            file = next((word for word in invocation.words if (word.known or "").endswith((".yaml", ".yml"))), None)
+            if file is None:
+                continue
+            given = frozenset(word.partition("=")[0].lstrip("-+") for word in words if "=" in word)
             names = [word.text for word in invocation.program]
-            yield next((name for name in names if name in COMMANDS), "train"), given
+            yield Reading(next((name for name in names if name in COMMANDS), "train"), given, file.field)
 
 
 def _config_of(invocation: Invocation) -> list[str]:
@@ -231,18 +270,19 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
         return [LlamaFactoryFile(Field.root(document, Dialect.OMEGACONF))]
 
     def recognise(self, document: Document) -> Sequence[LlamaFactoryFile]:
-        """A mapping with a model path and a method, a stage of training, or a template and a dataset."""
+        """A model path with a method, a stage, or a template and a dataset; or words that only LLaMA-Factory has."""
         root = Field.root(document, Dialect.OMEGACONF)
         keys = {entry.name for entry in root.entries()}
         if "model_name_or_path" not in keys:
-            return []
+            return [LlamaFactoryFile(root)] if keys >= UNMISTAKABLE else []
         ours = "finetuning_type" in keys or keys >= {"stage", "do_train"} or keys >= {"template", "dataset"}
         return [LlamaFactoryFile(root)] if ours else []
 
     def alternatives(self, subject: LlamaFactoryFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The configuration, its training arguments and its sharding; one alternative for each transformers release."""
         keys = frozenset(entry.name for entry in subject.field.entries())
-        seen = list(_seen(subject, surroundings))
+        readings = list(_readings(subject, surroundings))
+        misplaced = [reading for reading in readings if reading.command != "train" and "do_train" in keys]
         launched = list(launches(subject, surroundings))
         found: list[Views] = []
         for transformers in release_below(subject, surroundings, GOES_WITH[release]):
@@ -257,18 +297,21 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
             )
             own = fsdp_setup(arguments)
             setups = [setup for setup in ([own] if own else []) + [setup for setup, _ in launched] if setup.on]
-            commands = {command for command, _ in seen}
+            commands = {reading.command for reading in readings if reading not in misplaced}
             ours = LlamaFactoryConfig(
                 arguments,
                 facts_of(release),
-                command=commands.pop() if len(commands) == 1 else None,
-                overridden=frozenset(name for _, names in seen for name in names),
+                command=commands.pop() if len(commands) == 1 else "train" if misplaced else None,
+                misplaced=misplaced,
+                overridden=frozenset(name for reading in readings for name in reading.overrides),
                 several=True if setups else None,
                 setups=setups,
+                dataset_info=_dataset_info(subject, surroundings),
                 own_package=surroundings.repository.holds_above(subject.field.document.path, _OWN_SOURCE),
             )
             trained = _training(ours) if ours.trains else None
-            found.append([ours, *(views(arguments, trained, launched) if trained else ())])
+            runs = launched_arguments(arguments, surroundings) if trained else ()
+            found.append([ours, *(views(arguments, trained, launched) if trained else ()), *runs])
         return found
 
     def facts(self, release: str) -> LlamaFactoryFacts:

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, some_of
+from trainlint.lazy import regex
 from trainlint.programs.llamafactory.facts import (
     COMMANDS,
+    DATASET_COLUMNS,
+    DATASET_SOURCES,
+    DATASET_TAGS,
+    DEMO_DATASETS,
     MODEL_BITS,
     QUANTIZATION_BITS,
+    RANKED_STAGES,
     STAGES,
     SUMMED,
     LlamaFactoryFacts,
@@ -17,7 +23,7 @@ from trainlint.programs.llamafactory.program import LlamaFactoryConfig
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import refused
+from trainlint.training.limits import is_true, refused
 
 
 @rule("FS501", "llamafactory-unknown-key", stage=Stage.LOAD, ordinary_elsewhere=True)
@@ -26,12 +32,19 @@ def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFact
 
     All keys are given to the dataclasses of the command, and a key that none of them has raises ValueError before
     anything starts, unless the environment sets ALLOW_EXTRA_ARGS. `export`, `chat`, `api` and `eval` do not read
-    training arguments. Training with mcore_adapter (USE_MCA) has other arguments: a file for it is not checked.
+    training arguments: where one of them is given a file with `do_train`, the command is wrong, not the file. Training
+    with mcore_adapter (USE_MCA) has other arguments: a file for it is not checked.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/parser.py; the dataclasses of hparams/ and of transformers.
     """
     if config.own_package or config.is_megatron:
         return
+    for reading in config.misplaced:
+        yield reading.place.finding(
+            f"llamafactory-cli {reading.command} cannot read a file for training",
+            help="give it a file of its own, without training arguments",
+            related=config.field.get("do_train").relate("an argument of training"),
+        )
     for entry in config.field.entries():
         if entry.name in config.keys or config.arguments.reader.defines(entry.name):
             continue
@@ -82,8 +95,9 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
 
     Values are not converted, and only a few are checked when the arguments are read: `finetuning_type` must be a known
     method, `adapter_name_or_path` and added tokens are text with commas between the parts (a YAML list has no split()),
-    the switches of GaLore, APOLLO and BAdam are added up and cannot be text, and reference and reward models are
-    quantized to 4 or 8 bits.
+    the switches of GaLore, APOLLO and BAdam are added up and cannot be text, numbers of pixels are compared, LoRA's
+    alpha is computed from its rank, and reference and reward models are quantized to 4 or 8 bits. A model must be
+    named.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, __post_init__ of the dataclasses of hparams/.
     """
@@ -96,6 +110,8 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
     model = config.field.get("model_name_or_path")
     if model.is_null:
         yield model.finding("model_name_or_path must not be empty", help="write the name or path of a model")
+    elif model.node is None and not config.gives("model_name_or_path"):
+        yield config.field.finding("model_name_or_path is missing", help="add the name or path of a model")
     for name in facts.split_texts:
         field = config.field.get(name)
         if field.text().wrong_type:
@@ -105,10 +121,25 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
         field = config.field.get(name)
         if field.text().known is not None and config.spec(name) is not None:
             yield field.finding(f'{name} must be true or false, not "{field.written}"', help="remove the quotes")
+    yield from _pixels(config, facts)
+    rank = config.field.get("lora_rank")
+    if rank.is_null and not is_true(config.data("lora_alpha")):
+        yield rank.finding("lora_rank must not be empty", help="write a number such as 8, or remove it")
     for name in MODEL_BITS:
         bits = config.field.get(name)
         if not bits.is_absent and not bits.is_unknown and bits.plain not in (4, 8):
             yield bits.finding(f"{name} must be 4 or 8, not {bits.written}", help="write 4 or 8")
+
+
+def _pixels(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
+    """Numbers of pixels that cannot be compared: a text or nothing on one side."""
+    for kind in facts.pixels_compared:
+        sides = [config.field.get(f"{kind}_{end}_pixels") for end in ("max", "min")]
+        texts = [side for side in sides if side.text().known is not None]
+        for side in texts if len(texts) == 1 else [side for side in sides if side.is_null]:
+            written = f'"{side.written}"' if texts else "empty"
+            yield side.finding(f"{side.name} must be a number, not {written}", help="write a number such as 589824")
+            break
 
 
 @rule("FS504", "llamafactory-word", stage=Stage.RUN, severity=Severity.WARNING)
@@ -236,7 +267,8 @@ def llamafactory_several_devices(config: LlamaFactoryConfig, facts: LlamaFactory
         return
     severity = None if config.several else Severity.WARNING
     why = "" if config.several else ", but each GPU gets a process"
-    yield from refused(facts.limits["distributed"], config, severity=severity, why=why)
+    if config.several or not _is_shipped(config):
+        yield from refused(facts.limits["distributed"], config, severity=severity, why=why)
     if config.zero3:
         yield from refused(facts.limits["zero3"], config)
     elif config.names_zero3:
@@ -280,3 +312,102 @@ def llamafactory_quantized_under_fsdp(config: LlamaFactoryConfig, facts: LlamaFa
             help="set quantization_bit: 4 with bitsandbytes",
             severity=None if config.zero3 else Severity.WARNING,
         )
+
+
+@rule("FS511", "llamafactory-dataset", stage=Stage.START)
+def llamafactory_dataset(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
+    """A dataset is not defined, or its definition does not fit the stage.
+
+    The names in `dataset` and `eval_dataset` are keys of `dataset_info.json` in the folder `dataset_dir` (`data`).
+    Reward models and DPO train on pairs of answers, so their datasets have `ranking: true`, with columns for the chosen
+    and the rejected answer; all other stages refuse such a dataset. The data are loaded before the model.
+
+    Checked where the repository has exactly one such file for the folder.
+
+    Source: LLaMA-Factory 0.9.0 to 0.9.5, get_dataset_list of data/parser.py, data/loader.py and data/converter.py.
+    """
+    info = config.dataset_info
+    given = {"dataset", "eval_dataset", "dataset_dir", "stage", "tokenized_path"} & config.overridden
+    if info is None or given or not config.trains or not config.field.get("tokenized_path").is_absent:
+        return
+    defined = {entry.name: entry for entry in info.entries()}
+    for place, name in _dataset_names(config):
+        if name not in defined and name in DEMO_DATASETS and _is_shipped(config):
+            continue  # The copy has datasets of its own; nobody starts the examples that came with it.
+        if name not in defined:
+            yield place.finding(
+                f"dataset {name} is not defined in {info.document.path}",
+                help=did_you_mean(name, defined) or f"add it there; it has {some_of(defined)}",
+            )
+        elif defined[name].is_mapping:
+            yield from _definition(place, defined[name], config, facts)
+
+
+def _is_shipped(config: LlamaFactoryConfig) -> bool:
+    """The file lies where LLaMA-Factory's own examples do in a copy of its source."""
+    return _SHIPPED.search(config.field.document.path) is not None
+
+
+_SHIPPED = regex(r"(?:^|/)examples/(?:extras|inference|merge_lora|train_[a-z]+)/")
+
+
+def _dataset_names(config: LlamaFactoryConfig) -> Iterator[tuple[Field, str]]:
+    """The names of the datasets, each with its place."""
+    for key in ("dataset", "eval_dataset"):
+        field = config.field.get(key)
+        for item in field.items() if field.is_sequence else [field]:
+            names = item.text().known
+            yield from ((item, name.strip()) for name in (names or "").split(",") if name.strip())
+
+
+def _definition(
+    place: Field, definition: Field, config: LlamaFactoryConfig, facts: LlamaFactoryFacts
+) -> Iterator[Finding]:
+    """What is wrong with the definition of a dataset for this stage."""
+    name, stage = definition.name, config.field.get("stage").text().or_when_absent("sft")
+    ranking, columns = definition.get("ranking"), definition.get("columns")
+    ranked = ranking.plain is True
+    if stage.is_(*RANKED_STAGES) and (ranking.node is None or ranking.plain is False):
+        yield place.finding(
+            f"dataset {name} has no pairs of answers: stage {stage} needs ranking: true",
+            help="use a dataset with ranking: true",
+            related=definition.relate("defined here"),
+        )
+        return
+    if ranked and stage.known_and_not_in(RANKED_STAGES):
+        yield place.finding(
+            f"dataset {name} has pairs of answers: they are for the stages rm and dpo, not {stage}",
+            help="use another dataset, or set stage: dpo",
+            related=ranking.relate("ranking is set here"),
+        )
+        return
+    if not any(definition.get(key).node is not None for key in DATASET_SOURCES):
+        yield place.finding(
+            f"dataset {name} has no file_name",
+            help="add file_name or hf_hub_url to its definition",
+            related=definition.relate("defined here"),
+        )
+    word = definition.get("formatting").text()
+    if facts.dataset_formats and word.known_and_not_in(facts.dataset_formats):
+        yield place.finding(
+            f"dataset {name} has an unknown formatting: {word}",
+            help=did_you_mean(str(word), facts.dataset_formats) or f"write {one_of(facts.dataset_formats)}",
+            related=word.field.relate("written here"),
+        )
+    missing = [column for column in ("chosen", "rejected") if columns.get(column).node is None]
+    if ranked and missing and not columns.is_unknown:
+        yield place.finding(
+            f"dataset {name} names no column for the {missing[0]} answer",
+            help=f"add {' and '.join(missing)} to its columns",
+            related=definition.relate("defined here"),
+        )
+    for section, known in (("columns", DATASET_COLUMNS), ("tags", DATASET_TAGS)):
+        for entry in definition.get(section).entries():
+            if entry.name not in known:
+                yield place.finding(
+                    f"dataset {name}: {entry.name} in {section} is not read",
+                    help=did_you_mean(entry.name, known) or f"write {one_of(known)}",
+                    severity=Severity.WARNING,
+                    stage=Stage.RUN,
+                    related=entry.relate("written here"),
+                )

@@ -7,11 +7,13 @@ tried on them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
 from trainlint.findings import Severity
+from trainlint.lazy import regex
 from trainlint.releases import behaviour, during, names_within
 from trainlint.repository.invocations import Command
 from trainlint.training.declarations import Spec, declarations
@@ -73,10 +75,133 @@ OLD_OPTIMIZERS = frozenset(
 )
 """Accepted up to 0.75.2; transformers 5 does not have them."""
 
-TAKE_MORE = frozenset(
-    "lr_groups mod_capacity_factor distill_mode distill_checkpoint reward_hack_mitigation stream_recompute".split()
+MLX_OPTIMIZERS = frozenset(("adamw_hf", "muon"))
+"""Since 0.76 only backend mlx has them."""
+
+CONVERTED_FIRST = frozenset(
+    "lr_groups reward_hack_mitigation stream_recompute hub distill_divergence distill_mode reasoning_effort"
+    " kv_cache_type unlearn_method ra_dit_stage citation_style".split()
 )
-"""Fields whose validators accept more than their declared types and bounds."""
+"""Fields whose validators accept more than their declared types and words; values.py checks them."""
+
+FOLDED = CONVERTED_FIRST - {"lr_groups", "reward_hack_mitigation", "stream_recompute"}
+"""Fields whose words may be written in any case."""
+
+WORD_ALIASES: Mapping[str, Mapping[str, str]] = {"distill_divergence": {"kl": "forward_kl"}}
+"""Other words for a word, by field."""
+
+TAKE_NULL = frozenset("mod_capacity_factor distill_mode distill_checkpoint".split())
+"""Fields that take null for their default."""
+
+EMPTY_IS_NULL = frozenset("forget_set retain_set video_dir tokenized_path chat_template lr_groups".split())
+"""Fields that take an empty text or list for null."""
+
+STRICT_NUMBERS = frozenset(
+    "expand_layers freeze_trainable_layers num_labels mole_top_k distill_chunk_size grace_codebook_size"
+    " grace_codebook_dim mod_capacity_factor mole_temperature distill_temperature ebft_temperature unlearn_alpha"
+    " citation_recall_threshold".split()
+)
+"""Fields whose validators take a number of the type itself: no text of digits, and for an integer no 2.0."""
+
+BOUNDS: Mapping[str, Mapping[str, float]] = {
+    "freeze_trainable_layers": {"ge": -1000, "le": 1000},
+    "mole_top_k": {"ge": 1},
+    "mole_temperature": {"ge": 1e-06, "le": 100},
+    "distill_chunk_size": {"ge": 1},
+    "distill_temperature": {"ge": 0.05, "le": 100},
+    "ebft_temperature": {"ge": 0.0001, "le": 100},
+    "unlearn_alpha": {"ge": 0, "le": 10},
+    "citation_recall_threshold": {"ge": 0, "le": 1},
+    "grace_codebook_size": {"ge": 1, "le": 100000},
+    "grace_codebook_dim": {"ge": 1, "le": 16384},
+    "buffer_size": {"ge": 1, "le": 1000000},
+    "shards": {"ge": 1, "le": 1024},
+    "image_min_pixels": {"ge": 1, "le": 2**30},
+    "image_max_pixels": {"ge": 1, "le": 2**30},
+    "video_maxlen": {"ge": 1, "le": 4096},
+    "video_fps": {"gt": 0, "le": 240},
+}
+"""Bounds that validators check, not the declarations."""
+
+
+@dataclass(frozen=True)
+class TextLimit:
+    """What a text may be: its greatest length, and whether it may be empty or blank. No text may contain a NUL."""
+
+    most: int
+    empty: bool = True
+    blank: bool = True
+
+
+TEXTS: Mapping[str, TextLimit] = {
+    "advise.goal": TextLimit(4096),
+    "data.replay": TextLimit(4096, empty=False, blank=False),
+    "data.forget_set": TextLimit(4096),
+    "data.retain_set": TextLimit(4096),
+    "data.video_dir": TextLimit(4096),
+    "data.tokenized_path": TextLimit(4096),
+    "data.chat_template": TextLimit(65536),
+    "training.reward_fn": TextLimit(512, empty=False, blank=False),
+    "training.prm_reward": TextLimit(512, empty=False),
+    "training.grpo_judge": TextLimit(512, empty=False, blank=False),
+    "training.grpo_judge_rubric": TextLimit(4096, empty=False, blank=False),
+    "training.online_dpo_judge": TextLimit(512, empty=False, blank=False),
+    "training.asr_language": TextLimit(32, empty=False, blank=False),
+    "training.minillm_pretrain_anchor_path": TextLimit(4096, empty=False),
+    "training.teacher_model": TextLimit(512, empty=False),
+    "training.tts_emotion": TextLimit(32, empty=False),
+    "training.reward_model": TextLimit(512),
+    "training.ra_dit_retriever_model": TextLimit(512, empty=False),
+}
+"""The texts that validators check."""
+
+INSIDE = ("data.video_dir", "data.tokenized_path", "training.grpo_judge_rubric")
+"""Paths that must lie below the folder in which Soup is started."""
+
+FUNCTION_NAMES = ("data.prompt_strategy", "training.rollout_func")
+FUNCTION_NAME = regex(r"[A-Za-z_][A-Za-z0-9_.]{0,127}:[A-Za-z_][A-Za-z0-9_]{0,127}")
+"""Functions of the user, as `module.path:function`."""
+
+TEMPLATE_DIRECTIVES = ("include", "import", "from", "macro", "extends")
+"""Jinja directives that data.chat_template may not use."""
+CHAT_TEMPLATES = tuple("chatml qwen2.5 qwen phi4 phi-4 llama3 llama-3 mistral gemma3 gemma-3 deepseek-r1".split())
+"""The names that data.chat_template may have; since 0.76 Soup checks them before it trains (data/chat_templates.py)."""
+
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+FILE_SUFFIXES = (".jsonl", ".json", ".csv", ".parquet", ".txt")
+"""Endings by which an entry of a list in data.train is a local file; another is a dataset of the hub."""
+INTERLEAVE = ("concat", "under", "over", "probs")
+PREFERENCE_LOSSES = ("dpo", "simpo", "orpo", "ipo", "bco")
+REFERENCE_LOSSES = ("dpo", "ipo", "bco")
+"""Preference losses with a frozen reference model."""
+SIGNALS = ("length_trend", "repetition")
+"""Names that reward_hack_signals may have beside the active detector."""
+
+REWARDS = ("accuracy", "format", "verifiable", "judge_rank")
+"""The rewards of trainer/rewards.py; judge_rank since 0.77."""
+LORA_TASKS = tuple("sft dpo ipo kto orpo simpo bco preference grpo pretrain".split())
+"""Tasks whose trainer wraps the model in a LoRA adapter, unless lora.r is 0."""
+
+LONGLORA_MODEL = regex(
+    r"(?:^|[^a-z0-9])(?:(?:code)?-?llama|mistral|mixtral|qwen|phi)(?:-?\d+(?:\.\d+)?)?(?:[^a-z0-9]|$)", re.IGNORECASE
+)
+"""utils/longlora.py, up to 0.75.2."""
+VISION_MODEL = regex(
+    r"(?:^|[^a-z0-9])(?:qwen[\d.]*-vl|qvq|pixtral|internvl[\d._]*|llama-?3\.?2[a-z0-9._-]*vision|llava|minicpm-?v"
+    r"|idefics\d*|sharegpt4v|fuyu)(?:[^a-z0-9]|$)",
+    re.IGNORECASE,
+)
+"""utils/prm.py, the bases that vision_grpo takes."""
+KIMI_K2 = tuple(f"moonshotai/kimi-k2-{kind}" for kind in ("base", "instruct", "instruct-0905", "thinking"))
+"""utils/kimi.py, since 0.77: models that load only with stream_layers."""
+
+CSM_FIELDS = frozenset(
+    "epochs lr batch_size gradient_accumulation_steps seed data_seed warmup_ratio weight_decay max_grad_norm optimizer"
+    " scheduler save_steps logging_steps eval_steps lora quantization tts_family gradient_checkpointing".split()
+)
+CSM_LORA = frozenset(("r", "alpha", "dropout"))
+CSM_DATA = frozenset(("train", "format", "val_split", "max_length", "audio_dir"))
+"""The fields that a Sesame CSM training takes (utils/csm.py, since 0.77)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +226,12 @@ class SoupFacts:
     """The old optimizers still exist."""
     limits: Mapping[str, tuple[Limit, ...]]
     """The limits by section of limits.txt."""
-    strict: frozenset[str]
-    """Fields whose validators, unlike pydantic, refuse a boolean as a number and a number as a boolean."""
+    judged_urls: bool = during("0.75.2..")
+    """online_dpo_judge may not name a private address, and regular expressions are checked for their cost."""
+    several_sources: bool = during("0.74.0..")
+    """data.train may be a list, whose entries are mixed as data.interleave says."""
+    csm: bool = during("0.77.0..")
+    """A TTS model of the family Sesame CSM can be trained, with a few settings."""
 
     @property
     def unquantized_tasks(self) -> tuple[str, ...]:
@@ -126,10 +255,28 @@ class SoupFacts:
 
 @cache
 def _fields(release: str, table: str) -> Mapping[str, Spec]:
-    """The fields of a model; a validator that rewrites a value still checks type and bounds, except in TAKE_MORE."""
+    """The fields of a model, with the bounds that its validators check.
+
+    A validator that rewrites a value still checks its type and bounds, except in CONVERTED_FIRST.
+    """
     known = declarations("soup")
     fields = known.fields(table, release) if table in known.tables else {}
-    return {name: replace(spec, converted=name in TAKE_MORE) for name, spec in fields.items()}
+    return {
+        name: replace(
+            spec,
+            converted=name in CONVERTED_FIRST,
+            types=(*spec.types, "None") if name in TAKE_NULL else spec.types,
+            bounds={**spec.bounds, **BOUNDS.get(name, {})},
+            extra={"before": spec.converted},
+        )
+        for name, spec in fields.items()
+    }
+
+
+@cache
+def schedulers() -> frozenset[str]:
+    """The schedulers of all known releases of transformers, to which Soup hands its own setting on."""
+    return declarations("transformers").keys_of_any("choices:SchedulerType")
 
 
 _SEVERITIES = {"error": Severity.ERROR, "warn": Severity.WARNING}
@@ -148,10 +295,4 @@ def facts_of(release: str) -> SoupFacts:
         deepspeed_presets=tuple(known.fields("deepspeed_presets", release)),
         limits=limits_of_release("soup", release, known.names),
         **behaviour(SoupFacts, release),
-        strict=frozenset(
-            name
-            for table in ("TrainingConfig", "DataConfig", "ShipConfig")
-            for name, spec in known.fields(table, release).items()
-            if spec.converted and {"int", "float", "bool"} & set(spec.types)
-        ),
     )

@@ -7,22 +7,36 @@ from collections.abc import Iterator
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, nearest, one_of
 from trainlint.programs.soup.facts import (
     COMPILE_READERS,
+    CSM_DATA,
+    CSM_FIELDS,
+    CSM_LORA,
+    LORA_TASKS,
     MAX_GPUS,
     MINIMUM_ACCELERATE,
     MINIMUM_TORCH,
+    REWARDS,
     UNSHARDABLE,
     VALUE_OPTIONS,
     ZERO3_PRESETS,
     ZERO3_UNCHECKED,
     SoupFacts,
+    schedulers,
 )
-from trainlint.programs.soup.program import SoupCommand, SoupConfig, SoupRun, SoupStack, SoupTraining
+from trainlint.programs.soup.program import SoupCommand, SoupConfig, SoupRun, SoupStack, SoupTraining, unknown_keys
+from trainlint.programs.soup.values import wrong_collections, wrong_texts, wrong_types
+from trainlint.reading.document import Alias
 from trainlint.reading.scalars import whole_number
 from trainlint.reading.values import Field
 from trainlint.rule import rule
-from trainlint.training.limits import refused
-from trainlint.training.pydantic_types import Refusal, Schema, model_refusals, refusals, wanted
+from trainlint.training.pydantic_types import Schema, model_refusals
 
+CSM_TABLES = (
+    ("training", "TrainingConfig", CSM_FIELDS),
+    ("training.lora", "LoraConfig", CSM_LORA),
+    ("data", "DataConfig", CSM_DATA),
+)
+YAML_TAG = "tag:yaml.org,2002:"
+YAML_TAGS = ("!", "null", "bool", "int", "float", "binary", "timestamp", "omap", "pairs", "set", "str", "seq", "map")
 _SHARDING_KEYS = ("fsdp", "deepspeed", "gpus", "nodes")
 _FOREIGN_PRESETS = {
     "fsdp": "full_shard",
@@ -180,15 +194,15 @@ def compile_without_fsdp(run: SoupRun) -> Iterator[Finding]:
         )
 
 
-@rule("FS307", "soup-compile-backend", stage=Stage.LOAD)
-def compile_backend(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+@rule("FS307", "soup-compile-backend", stage=Stage.START)
+def compile_backend(config: SoupConfig) -> Iterator[Finding]:
     """`use_fsdp2_compile` is set with a backend other than transformers.
 
     `soup train` refuses it whatever the command line says: unsloth and mlx compile in their own way.
 
     Source: Soup 0.27 and later, utils/fsdp.py, validate_fsdp2_compile_config.
     """
-    yield from refused(facts.limits["compile"], config)
+    yield from config.refusals("compile")
 
 
 @rule("FS308", "soup-compile-not-read", stage=Stage.RUN, severity=Severity.WARNING)
@@ -264,7 +278,7 @@ def quant_storage(run: SoupRun, facts: SoupFacts) -> Iterator[Finding]:
 
 
 @rule("FS311", "soup-stream-layers", stage=Stage.LOAD)
-def stream_layers(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+def stream_layers(config: SoupConfig) -> Iterator[Finding]:
     """`stream_layers` is combined with a setting that it excludes.
 
     Streaming builds the model without its weights and loads them layer by layer, so nothing may change or shard those
@@ -273,11 +287,11 @@ def stream_layers(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, the validator of stream_layers.
     """
-    yield from refused(facts.limits["streaming"], config)
+    yield from config.refusals("streaming")
 
 
 @rule("FS312", "soup-relora", stage=Stage.LOAD)
-def relora(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+def relora(config: SoupConfig) -> Iterator[Finding]:
     """`relora_steps` is combined with a setting that it excludes.
 
     From 0.76 each restart of ReLoRA merges the adapter into the base weights, which must be plain and writable: no
@@ -286,18 +300,18 @@ def relora(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, the validator of relora_steps.
     """
-    yield from refused(facts.limits["relora"], config)
+    yield from config.refusals("relora")
 
 
-@rule("FS313", "soup-pipeline-stages", stage=Stage.LOAD)
-def pipeline_stages(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+@rule("FS313", "soup-pipeline-stages", stage=Stage.START)
+def pipeline_stages(config: SoupConfig) -> Iterator[Finding]:
     """`parallelism: pipeline` has fewer than two stages.
 
     `soup train` stops, also where pipeline_stages is left out, since its default is 1.
 
     Source: Soup 0.27 and later, utils/pipeline.py, validate_pipeline_config.
     """
-    yield from refused(facts.limits["pipeline"], config)
+    yield from config.refusals("pipeline")
 
 
 @rule("FS314", "soup-pipeline-gpus", stage=Stage.START)
@@ -348,7 +362,7 @@ def sharding_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, config/unknown_keys.py.
     """
-    for entry, _ in _unknown_keys(config, facts):
+    for entry, _, _ in unknown_keys(config):
         if _about_sharding(entry.name):
             flag = next((f"--{key}" for key in _SHARDING_KEYS if entry.name.lower().startswith(key)), "--gpus")
             yield entry.finding(
@@ -369,7 +383,7 @@ def unknown_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, config/unknown_keys.py.
     """
-    for entry, table in _unknown_keys(config, facts):
+    for entry, table, _ in unknown_keys(config):
         if not _about_sharding(entry.name):
             yield entry.finding(
                 f"{_section(table)} has no key {entry.name}: {_outcome(facts)}",
@@ -387,17 +401,9 @@ def staged_field(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.76.1 and 0.77.0, config/staged_fields.py.
     """
-    for name, spec in facts.staged.items():
-        place = config.place(name)
-        if place.node is None or place.is_unknown or place.is_null:
-            continue
-        if facts.staged_field is not None and place.written != "" and config.data(name) != spec.default:
-            yield place.finding(
-                f"{name} has no effect yet",
-                help="remove it",
-                severity=facts.staged_field,
-                at_key=True,
-            )
+    for name in config.staged if facts.staged_field else ():
+        message = f"{name} has no effect yet"
+        yield config.place(name).finding(message, help="remove it", severity=facts.staged_field, at_key=True)
 
 
 @rule("FS323", "soup-field-value", stage=Stage.LOAD)
@@ -409,24 +415,14 @@ def field_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py.
     """
-    for refusal in _refused_values(config, facts):
+    ignored = [config.place(name).path for name in config.staged] if facts.staged_field is Severity.ERROR else []
+    for refusal in wrong_types(config):
         place = refusal.place
+        if place.path in ignored:
+            continue
         written = place.written or ("null" if place.is_null else "this")
         hint = did_you_mean(place.written, refusal.choices)
         yield place.finding(f"{place.name} must be {refusal.wanted}, not {refusal.got or written}", help=hint)
-
-
-def _refused_values(config: SoupConfig, facts: SoupFacts) -> Iterator[Refusal]:
-    schema = Schema(facts.fields, lambda _: None)
-    found = list(model_refusals(config.field, facts.fields("SoupConfig"), schema))
-    if config.field.get("lora").node is not None:
-        found += refusals(config.field.get("lora"), facts.fields("TrainingConfig")["lora"], schema)
-    yield from (refusal for refusal in found if not refusal.missing)
-    for table, section in (("TrainingConfig", "training"), ("DataConfig", "data"), ("ShipConfig", "eval.ship")):
-        for name in sorted(facts.strict & facts.fields(table).keys()):
-            place, spec = config.place(f"{section}.{name}"), facts.fields(table)[name]
-            if type(place.plain) in ((int, float) if "bool" in spec.types else (bool,)):
-                yield Refusal(place, wanted(spec))
 
 
 @rule("FS324", "soup-missing-field", stage=Stage.LOAD)
@@ -461,7 +457,7 @@ def lora_twice(config: SoupConfig) -> Iterator[Finding]:
 
 
 @rule("FS326", "soup-quantization-settings", stage=Stage.LOAD)
-def quantization_settings(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+def quantization_settings(config: SoupConfig) -> Iterator[Finding]:
     """A setting excludes this quantization, or needs one.
 
     The default is 4bit, so everything that trains the weights themselves needs an explicit `quantization: none`:
@@ -471,11 +467,11 @@ def quantization_settings(config: SoupConfig, facts: SoupFacts) -> Iterator[Find
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, utils/galore.py.
     """
-    yield from refused(facts.limits["quantization"], config)
+    yield from config.refusals("quantization")
 
 
 @rule("FS327", "soup-setting-needs", stage=Stage.LOAD)
-def setting_needs(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+def setting_needs(config: SoupConfig) -> Iterator[Finding]:
     """A setting needs another one: a task, a switch, a data format.
 
     Soup refuses settings that would have no effect, such as grpo_variant in a task other than grpo, stream_source
@@ -484,7 +480,7 @@ def setting_needs(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py; each pair was tried on each release.
     """
-    yield from refused(facts.limits["needs"], config)
+    yield from config.refusals("needs")
 
 
 @rule("FS328", "soup-refused-value", stage=Stage.LOAD)
@@ -497,13 +493,195 @@ def refused_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, config/schema.py, utils/optimizer_zoo.py.
     """
-    yield from refused(facts.limits["values"], config)
+    yield from config.refusals("values")
     optimizer = config.setting("training.optimizer")
     if optimizer.known_and(lambda name: isinstance(name, str) and name.lower() not in facts.optimizers):
         yield optimizer.finding(
             f"Soup {facts.release} has no optimizer {optimizer}",
             help=did_you_mean(str(optimizer), facts.optimizers) or "write another optimizer, such as adamw_torch",
         )
+
+
+@rule("FS333", "soup-backend-settings", stage=Stage.LOAD)
+def backend_settings(config: SoupConfig) -> Iterator[Finding]:
+    """The backend does not train this task, or does not have this setting.
+
+    Backend mlx trains sft alone, from 0.77 on also dpo, orpo, simpo and kto. From 0.76 on backend unsloth is refused in
+    the tasks whose trainer has no setup for it, and settings that a backend would ignore are refused, among them
+    moe_lora, freeze_layers, rope_scaling_type and loraplus_lr_ratio.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py; use_liger and quantization_aware also in commands/train.py.
+    """
+    yield from config.refusals("backends")
+
+
+@rule("FS334", "soup-task-settings", stage=Stage.LOAD)
+def task_settings(config: SoupConfig) -> Iterator[Finding]:
+    """The trainer of this task or modality does not have this setting.
+
+    Many settings act only in the trainer of sft. Up to 0.75 most of them are accepted and ignored elsewhere; later
+    releases refuse the file: use_liger, use_flash_attn, freeze_layers, rope_scaling_type, from 0.77 neftune_alpha and
+    use_mod. Batch sizes that a task cannot train with are refused too.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py; use_ring_attention in commands/train.py.
+    """
+    yield from config.refusals("tasks")
+
+
+@rule("FS335", "soup-whole-weights", stage=Stage.LOAD)
+def whole_weights(config: SoupConfig) -> Iterator[Finding]:
+    """A setting does not go together with training the weights themselves.
+
+    lora.r of 0 trains the whole model, unfrozen_parameters and lisa_enabled parts of it, expand_layers new layers.
+    Each needs plain weights (`quantization: none`, the default is 4bit), backend transformers and modality text, and
+    excludes the others and everything about LoRA.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py, the validators of these settings.
+    """
+    yield from config.refusals("full")
+
+
+@rule("FS336", "soup-lora-settings", stage=Stage.LOAD)
+def lora_settings(config: SoupConfig) -> Iterator[Finding]:
+    """LoRA settings exclude each other, or have no effect here.
+
+    DoRA, VeRA and OLoRA exclude each other, and a few have their own ways to start. LoRA+ and LoRA-FA need an adapter
+    with trainable matrices; moe_lora needs a trainer that builds one.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py.
+    """
+    yield from config.refusals("lora")
+
+
+@rule("FS337", "soup-data-settings", stage=Stage.LOAD)
+def data_settings(config: SoupConfig) -> Iterator[Finding]:
+    """Settings of `data` exclude each other, or need another task or format.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py.
+    """
+    yield from config.refusals("data")
+
+
+@rule("FS338", "soup-text", stage=Stage.LOAD)
+def text(config: SoupConfig) -> Iterator[Finding]:
+    """A text is empty, too long, or has a form that Soup refuses.
+
+    Functions are named as `module.path:function`, a chat template may not include other files, a judge is an ollama or
+    https URL. Paths such as tokenized_path must lie below the folder in which Soup is started: one that climbs out of
+    it is refused; an absolute one is reported as a warning, since it may lie there.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py; utils/data_pipeline.py, agent_rollout.py, eval/gate.py.
+    """
+    for wrong in wrong_texts(config):
+        yield wrong.finding(None if wrong.certain else Severity.WARNING)
+
+
+@rule("FS339", "soup-list", stage=Stage.LOAD)
+def collection(config: SoupConfig) -> Iterator[Finding]:
+    """A list or mapping has too few, too many, repeated or wrong entries.
+
+    Weights must add up to 1, names be different, regular expressions be valid and quick to match.
+
+    Source: Soup 0.73.3 to 0.77.0, config/schema.py; utils/data_pipeline.py, classifier.py, mole_routing.py.
+    """
+    for wrong in wrong_collections(config):
+        yield wrong.finding()
+
+
+@rule("FS341", "soup-csm", stage=Stage.LOAD)
+def csm(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
+    """A setting has no place in the training of a Sesame CSM model.
+
+    tts_family sesame_csm has a trainer of its own, from 0.77 on. It takes data of the format audio, no quantization,
+    and only the settings that each training has.
+
+    Source: Soup 0.77.0, utils/csm.py, validate_csm_config.
+    """
+    chosen = config.setting("task").is_("tts") and config.setting("training.tts_family").is_("sesame_csm")
+    if not (facts.csm and chosen):
+        return
+    for name, wanted in (("backend", "transformers"), ("data.format", "audio"), ("training.quantization", "none")):
+        place = config.setting(name)
+        if place.given and place.known not in (wanted, None):
+            at = place if place.field.node is not None else config.setting("training.tts_family")
+            yield at.finding(f"tts_family: sesame_csm needs {name}: {wanted}", help=f"set {name}: {wanted}")
+            return
+    checkpointing = config.place("training.gradient_checkpointing")
+    if isinstance(config.data("training.gradient_checkpointing"), str):
+        message = "tts_family: sesame_csm needs gradient_checkpointing: true or false"
+        yield checkpointing.finding(message, help="write true or false")
+    for section, table, taken in CSM_TABLES:
+        for name in facts.fields(table):
+            setting = f"{section}.{name}"
+            if name not in taken and config.is_other(setting):
+                message = f"tts_family: sesame_csm does not take {setting}"
+                yield config.place(setting).finding(message, help=f"remove {name}", at_key=True)
+
+
+@rule("FS342", "soup-yaml", stage=Stage.LOAD)
+def yaml_form(config: SoupConfig) -> Iterator[Finding]:
+    """Soup does not read this YAML: the file has several documents, a tag that is not YAML's own, or a key of no text.
+
+    Soup reads its config with PyYAML's safe loader, which takes one document and knows no tag of Python's, such as
+    `!!python/name:`. A key at the top level must be a text; up to 0.74 a number there ends in an exception.
+
+    Source: Soup 0.73.3 to 0.77.0, config/loader.py; PyYAML 6.
+    """
+    if config.field.document.index:
+        yield config.field.finding("the file has several documents", help="write each config to a file of its own")
+    waiting = [config.field]
+    while waiting:
+        place = waiting.pop()
+        if isinstance(place.node, Alias) or (place.entry is not None and place.entry.use is not None):
+            continue
+        tag = place.target.tag if place.target is not None else None
+        if tag is not None and tag.removeprefix(YAML_TAG) not in YAML_TAGS:
+            yield place.finding(f"Soup does not know the tag {tag.replace(YAML_TAG, '!!')}", help="remove the tag")
+        waiting += [*place.entries(), *place.items()]
+
+
+@rule("FS343", "soup-fails-later", stage=Stage.PREPARE)
+def fails_later(config: SoupConfig) -> Iterator[Finding]:
+    """`soup train --dry-run` takes a value that the trainer refuses when it is built.
+
+    Soup hands `scheduler`, `logging_steps` and `lora.dropout` on unseen: transformers knows no other schedulers than
+    its own and no logging every 0 steps, and PyTorch no dropout above 1. A `reward_fn` of grpo must be one of Soup's
+    own or the path of a `.py` file. The model is loaded by then.
+
+    Source: Soup 0.73.3 to 0.77.0, trainer/*.py and trainer/rewards.py; transformers, SchedulerType and
+    TrainingArguments.
+    """
+    if not config.setting("backend").is_("transformers"):
+        return
+    scheduler, steps = config.setting("training.scheduler"), config.setting("training.logging_steps")
+    if scheduler.known_and_not_in(schedulers()):
+        help = did_you_mean(str(scheduler), schedulers()) or "write one such as cosine or linear"
+        yield scheduler.finding(f"transformers has no scheduler {scheduler}", help=help)
+    if steps.is_(0):
+        yield steps.finding("logging_steps must not be 0", help="write 1 or more")
+    dropout, rank = config.setting("training.lora.dropout"), config.setting("training.lora.r").known
+    without = any(config.data(f"training.{name}") for name in ("lisa_enabled", "unfrozen_parameters", "stream_layers"))
+    with_lora = isinstance(rank, int) and rank > 0 and not without and config.setting("task").is_(*LORA_TASKS)
+    if with_lora and dropout.known_and(lambda share: isinstance(share, (int, float)) and share > 1):
+        yield dropout.finding("lora.dropout must not be above 1", help="write a share such as 0.05")
+    rewards = config.setting("training.reward_fn")
+    if config.setting("task").is_("grpo") and config.setting("training.prm_reward").absent:
+        for name in str(rewards.known or "").split(","):
+            if name.strip() and name.strip() not in REWARDS and not name.strip().endswith(".py"):
+                help = did_you_mean(name.strip(), REWARDS) or f"write {one_of(REWARDS)}, or the path of a .py file"
+                yield rewards.finding(f"Soup has no reward {name.strip()}", help=help)
+
+
+@rule("FS344", "soup-no-effect", stage=Stage.RUN, severity=Severity.WARNING)
+def no_effect(config: SoupConfig) -> Iterator[Finding]:
+    """A setting is accepted and does nothing.
+
+    forgetting_detection, checkpoint_intelligence, early_stop_on_regression and convergence_detection are only announced
+    on the console; a suite for `soup train --gate` does what they promise.
+
+    Source: Soup 0.73.3 to 0.77.0, commands/train.py, utils/freeze.py.
+    """
+    yield from config.refusals("silent")
 
 
 @rule("FS330", "soup-command-line", stage=Stage.START)
@@ -515,6 +693,7 @@ def command_line(command: SoupCommand, facts: SoupFacts) -> Iterator[Finding]:
 
     Source: Soup 0.73.3 to 0.77.0, commands/train.py.
     """
+    given = command.invocation.has("--config", "-c")
     for flag in command.invocation.flags:
         name = flag.name.text
         if flag.name.known is None:
@@ -523,13 +702,16 @@ def command_line(command: SoupCommand, facts: SoupFacts) -> Iterator[Finding]:
             known = VALUE_OPTIONS.get(name, "")
             place = f"soup train of Soup {facts.release}" if known else "soup train"
             later = f"use Soup {known.partition('..')[0]} or newer, or remove it"
-            help = later if known else did_you_mean(name, facts.options) or "remove it"
+            config = "" if given else next((value.text for value in flag.values if _is_config(value.text)), "")
+            instead = f"write --config {config}" if config else ""
+            help = later if known else did_you_mean(name, facts.options) or instead or "remove it"
             yield flag.name.field.finding(f"{place} has no option {name}", help=help)
         elif name in VALUE_OPTIONS and not flag.values:
             yield flag.name.field.finding(f"{name} needs a value", help="write the value behind it")
     for word in command.invocation.positionals:
         if word.known is not None:
-            yield word.field.finding(f"soup train takes options only, not {word}", help=f"write --config {word}")
+            help = f"write --config {word}" if _is_config(word.text) and not given else "remove it"
+            yield word.field.finding(f"soup train takes options only, not {word}", help=help)
 
 
 @rule("FS331", "soup-gpus", stage=Stage.START)
@@ -586,25 +768,6 @@ def versions(stack: SoupStack, facts: SoupFacts) -> Iterator[Finding]:
 # what several rules share
 
 
-def _unknown_keys(config: SoupConfig, facts: SoupFacts) -> Iterator[tuple[Field, str]]:
-    """The keys that their section does not have, with the section's model."""
-    for entry, table in _unknown_below(config.field, "SoupConfig", facts):
-        if table != "SoupConfig" or entry.name != "lora":
-            yield entry, table
-    yield from _unknown_below(config.field.get("lora"), "LoraConfig", facts)
-
-
-def _unknown_below(section: Field, table: str, facts: SoupFacts) -> Iterator[tuple[Field, str]]:
-    fields = facts.fields(table)
-    for entry in section.entries():
-        if entry.name not in fields:
-            yield entry, table
-            continue
-        for kind in fields[entry.name].types:
-            if facts.fields(kind):
-                yield from _unknown_below(entry, kind, facts)
-
-
 def _about_sharding(name: str) -> bool:
     return name.lower().startswith(_SHARDING_KEYS) or name.lower() == "num_gpus"
 
@@ -627,6 +790,10 @@ def _elsewhere(name: str, table: str, facts: SoupFacts) -> str:
         if other != table and name in facts.fields(other):
             return f"move it to {place}"
     return did_you_mean(name, fields)
+
+
+def _is_config(text: str) -> bool:
+    return text.endswith((".yaml", ".yml"))
 
 
 def _is_gpu_count(text: str) -> bool:

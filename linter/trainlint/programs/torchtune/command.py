@@ -65,7 +65,7 @@ class TuneRun:
 
     `own_recipe`: the recipe is, or may be, the user's own module. `config_found`: the config is a file of the
     repository, or may be elsewhere. `launched` is True with torchrun's options, None where something else may have
-    started the processes. `base` is the config before the overrides, where it is known.
+    started the processes; `alone`: surely nothing has. `base` is the config before the overrides, where it is known.
     """
 
     field: Field
@@ -75,6 +75,7 @@ class TuneRun:
     torchrun: Sequence[Arg] = ()
     launched: bool | None = True
     world_size: int | None = None
+    alone: bool = False
     own_recipe: bool = False
     config_found: bool = False
     config_flag: Arg | None = None

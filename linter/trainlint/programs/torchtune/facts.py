@@ -16,6 +16,7 @@ torchtune-configs.json     `configs`: for each shipped config its list of keys (
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -55,6 +56,9 @@ LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "output_proj")
 Source: LORA_ATTN_MODULES of torchtune.modules.peft, 0.4.0 to 0.6.1; the builders of 0.6.1 called on meta tensors.
 """
 
+SAVED_TARGETS = (*LORA_TARGETS, "output", "w1", "w2", "w3")
+"""The modules that an adapter_config.json can name. Source: tune_to_peft_adapter_config, 0.4.0 to 0.6.1."""
+
 LORA_PARAMETERS = (
     "apply_lora_to_mlp", "apply_lora_to_output", "lora_alpha", "lora_attn_modules", "lora_dropout", "lora_rank",
     "quantize_base", "use_dora",
@@ -67,8 +71,122 @@ TIED_OUTPUT = regex(r"torchtune\.models\.(?:llama3_2\.q?lora_llama3_2|qwen2_5\.q
 Source: the lora builders of torchtune.models, 0.4.0 to 0.6.1, those of 0.6.1 called on meta tensors.
 """
 
+TIED_EMBEDDINGS = regex(
+    r"torchtune\.models\.(?:llama3_2\.(?:q?lora_)?llama3_2|gemma\.(?:q?lora_)?gemma"
+    r"|qwen2\.(?:q?lora_)?qwen2_(?:0_5b|1_5b)|qwen2_5\.(?:q?lora_)?qwen2_5_(?:0_5b|1_5b|3b))(?:_|$)"
+)
+"""Model builders whose output layer is the embedding. Source: TiedLinear in torchtune.models, 0.4.0 to 0.6.1."""
+
 MULTIMODAL = "torchtune.datasets.multimodal."
 """The datasets that refuse `packed`. Source: torchtune.datasets.multimodal, 0.4.0 to 0.6.1."""
+
+GENERIC_TYPES = ("GEMMA", "LLAMA2", "LLAMA3", "LLAMA3_2", "MISTRAL")
+"""The model types with one conversion. Source: load_checkpoint of FullModelHFCheckpointer, 0.4.0 to 0.6.1."""
+
+_CONVERTED_BY: Mapping[str, str] = {
+    **dict.fromkeys(GENERIC_TYPES, "generic"),
+    "CLIP_TEXT": "clip", "GEMMA2": "gemma2", "LLAMA3_VISION": "vision", "PHI3_MINI": "phi3", "PHI4": "phi3",
+    "QWEN2": "qwen2", "REWARD": "reward", "T5_ENCODER": "t5",
+}  # fmt: skip
+
+CONVERSIONS: Mapping[str, tuple[str, ...]] = {
+    "code_llama2": ("LLAMA2",), "gemma": ("GEMMA",), "gemma2": ("GEMMA2",), "llama2": ("LLAMA2",),
+    "llama3": ("LLAMA3",), "llama3_1": ("LLAMA3",), "llama3_2": ("LLAMA3_2",), "llama3_2_vision": ("LLAMA3_VISION",),
+    "llama3_3": ("LLAMA3",), "mistral": ("MISTRAL",), "phi3": ("PHI3_MINI",), "phi4": ("PHI4",), "qwen2": ("QWEN2",),
+    "qwen2_5": ("QWEN2",),
+}  # fmt: skip
+"""The model types of each family of models. Source: ModelType and the shipped configs, 0.4.0 to 0.6.1."""
+
+META_FAMILIES = ("code_llama2", "llama2", "llama3", "llama3_1", "llama3_2", "llama3_3")
+"""The families with weights in Meta's format and the plain names."""
+
+NO_PEFT_CONFIG = ("LLAMA3_VISION", "PHI3_MINI", "PHI4")
+"""The model types without adapter_config.json. Source: FullModelHFCheckpointer.save_checkpoint, 0.4.0 to 0.6.1."""
+
+NOT_WEIGHTS = (".json", ".md", ".model", ".py", ".txt", ".yaml", ".yml")
+"""The ends of file names of a checkpoint that are never weights."""
+
+FALSE_WORDS = frozenset("0 f false n no none null off".split())
+"""Texts that are meant to be false, and count as true."""
+
+
+def family_of(path: str) -> str:
+    """The family of a language model's builder: `llama3_2`; empty for classifiers and anything else."""
+    parts = path.split(".")
+    plain = len(parts) == 4 and path.startswith("torchtune.models.") and parts[2] in CONVERSIONS
+    return parts[2] if plain and not re.search("classifier|reward|tokenizer|transform|encoder", parts[3]) else ""
+
+
+def conversion_of(model_type: str) -> str | None:
+    """The conversion of weights that a model type stands for."""
+    return _CONVERTED_BY.get(model_type)
+
+
+FAMILY_LENGTHS: Mapping[str, int] = {
+    "code_llama2": 16384, "gemma": 8192, "gemma2": 8192, "llama2": 4096, "llama3": 8192, "llama3_1": 131072,
+    "llama3_2": 131072, "llama3_3": 131072, "mistral": 32768, "phi3": 4096, "phi4": 16384, "qwen2": 32768,
+    "qwen2_5": 131072,
+}  # fmt: skip
+"""The longest max_seq_len of a family's builders. Source: torchtune.models, 0.4.0 to 0.6.1."""
+
+FAMILY_VOCABULARIES: Mapping[str, int] = {
+    "code_llama2": 32016, "gemma": 256000, "gemma2": 256000, "llama2": 32000, "llama3": 128256, "llama3_1": 128256,
+    "llama3_2": 128256, "llama3_3": 128256, "mistral": 32000, "phi3": 32064, "phi4": 100352, "qwen2": 152064,
+    "qwen2_5": 152064,
+}  # fmt: skip
+"""The largest vocab_size of a family's builders. Source: torchtune.models, 0.4.0 to 0.6.1."""
+
+FAMILY_WIDTHS: Mapping[str, tuple[int, ...]] = {
+    "code_llama2": (4096, 5120, 8192, 11008, 13824, 28672), "gemma": (2048, 3072, 16384, 24576),
+    "gemma2": (2304, 3584, 4608, 9216, 14336, 36864), "llama2": (4096, 5120, 8192, 11008, 13824, 28672),
+    "llama3": (4096, 8192, 14336, 28672), "llama3_1": (4096, 8192, 16384, 14336, 28672, 53248),
+    "llama3_2": (2048, 3072, 8192), "llama3_3": (8192, 28672), "mistral": (4096, 14336), "phi3": (3072, 8192),
+    "phi4": (5120, 17920), "qwen2": (896, 1536, 3584, 4864, 8960, 18944),
+    "qwen2_5": (896, 1536, 2048, 3584, 4864, 5120, 8192, 8960, 11008, 13824, 18944, 27648, 29568),
+}  # fmt: skip
+"""The widths of the layers of a family's models. Source: torchtune.models, 0.4.0 to 0.6.1."""
+
+FIRST_SPECIAL_TOKEN: Mapping[str, int] = {
+    "llama3_tokenizer": 128000, "qwen2_5_tokenizer": 151643, "qwen2_tokenizer": 151643,
+}  # fmt: skip
+"""The first special token of these tokenizers. Source: torchtune.models, 0.4.0 to 0.6.1."""
+
+NOT_A_TOKENIZER = (".bin", ".json", ".jsonl", ".md", ".pt", ".pth", ".safetensors", ".txt", ".yaml", ".yml")
+"""The ends of file names that are never a tokenizer of SentencePiece or tiktoken."""
+
+NO_BPE_VOCABULARY = (
+    "config.json", "generation_config.json", "merges.txt", "special_tokens_map.json", "tokenizer.json",
+    "tokenizer_config.json", "tokenizer.model",
+)  # fmt: skip
+"""Files of a model that are not the vocabulary of its BPE tokenizer."""
+
+COLLATE_FUNCTIONS = ("padded_collate", "padded_collate_dpo", "padded_collate_packed")
+"""The functions of torchtune.data that fine-tunes cannot call, or whose samples they do not have."""
+
+PREFERENCE_DATASETS = ("hh_rlhf_helpful_dataset", "preference_dataset", "stack_exchange_paired_dataset")
+"""The datasets of preferences. Source: torchtune.datasets, 0.4.0 to 0.6.1."""
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("grammar_dataset", "instruct_dataset", "samsum_dataset"), ("input", "output")),
+    **dict.fromkeys(PREFERENCE_DATASETS[:2], ("chosen", "rejected")),
+    "slimorca_dataset": ("conversations",),
+}
+"""The keys of a dataset's column_map. Source: the transforms of torchtune.data, 0.4.0 to 0.6.1."""
+
+CONVERSATION_STYLES = ("openai", "sharegpt")
+"""Source: chat_dataset of torchtune 0.4.0 to 0.6.1."""
+
+LABEL_LOSSES = ("CEWithChunkedOutputLoss", "CrossEntropyLoss", "NLLLoss")
+"""The losses of logits and labels that have an ignore_index. Source: torchtune.modules.loss and torch.nn."""
+
+PAIR_LOSSES = ("DPOLoss", "RSOLoss", "SimPOLoss")
+"""The losses of DPO. Source: torchtune.rlhf.loss, 0.4.0 to 0.6.1."""
+
+DISTILLATION_LOSSES = (
+    "ForwardKLLoss", "ForwardKLWithChunkedOutputLoss", "ReverseKLLoss", "ReverseKLWithChunkedOutputLoss",
+    "SymmetricKLLoss", "SymmetricKLWithChunkedOutputLoss",
+)  # fmt: skip
+"""The losses of a student and a teacher. Source: torchtune.modules.loss, 0.4.0 to 0.6.1."""
 
 SUPPLIED: Mapping[str, tuple[str, ...]] = {
     "checkpointer": ("resume_from_checkpoint", "should_load_recipe_state"),
@@ -78,18 +196,19 @@ SUPPLIED: Mapping[str, tuple[str, ...]] = {
 }
 """The parameters of a section's component that recipes pass themselves. Source: the recipes, 0.4.0 to 0.6.1."""
 
+NOT_NULL = frozenset(
+    "checkpointer dataset kd_loss loss metric_logger model optimizer policy_model ref_checkpointer"
+    " ref_policy_checkpointer reward_and_value_model reward_checkpointer teacher_checkpointer teacher_model tokenizer"
+    " value_checkpointer".split()
+)
+"""Sections that recipes use without asking whether they are null. Source: the recipes, 0.4.0 to 0.6.1."""
+
 INSTANTIATED = (
     "checkpointer", "dataset", "kd_loss", "loss", "lr_scheduler", "metric_logger", "model", "optimizer", "policy_model",
     "quantizer", "ref_checkpointer", "ref_policy_checkpointer", "reward_and_value_model", "reward_checkpointer",
     "teacher_checkpointer", "teacher_model", "tensor_parallel_plan", "tokenizer", "value_checkpointer",
 )  # fmt: skip
 """Sections that recipes pass to config.instantiate: a mapping with `_component_`, or null; `dataset` also a list."""
-
-NUMBERS = (
-    "batch_size", "epochs", "gradient_accumulation_steps", "log_every_n_steps", "max_steps_per_epoch", "seed",
-    "tensor_parallel_dim",
-)  # fmt: skip
-"""The settings that recipes calculate with: text raises. Source: the recipes, 0.4.0 to 0.6.1."""
 
 PROFILER = "torchtune.training.setup_torch_profiler"
 """The only component that recipes accept in `profiler`. Source: _setup_profiler of the recipes, 0.4.0 to 0.6.1."""
@@ -115,11 +234,38 @@ DATASET_PARAMETERS_GONE: Mapping[str, str] = {
 """Parameters of dataset builders in 0.1 and 0.2, and what replaces them. Source: the wheels 0.1.1, 0.2.1 and 0.3.1."""
 
 LOADER_KEYWORDS = frozenset(
-    "batch_size cache_dir chunksize column_names columns data_dir data_files delimiter download_config download_mode"
-    " encoding features field header keep_in_memory name names num_proc revision sample_by save_infos sep split"
-    " storage_options streaming token trust_remote_code verification_mode".split()
+    "batch_size block_size cache_dir catalog chunksize coerce_float column_names columns comment comment_prefix con"
+    " converters data_dir data_files date_format decimal decode_num_threads delimiter description dialect doublequote"
+    " download_config download_mode drop_labels drop_metadata encoding encoding_errors end_time engine error_bad_lines"
+    " escapechar false_values features field filters float_precision fragment_scan_options header ignore_verifications"
+    " include_files index_col input_batch_size keep_default_na keep_in_memory keep_linebreaks lineterminator"
+    " mangle_dupe_cols max_batch_bytes memory_map metadata_filenames na_filter na_values name names newlines_in_values"
+    " nrows num_proc on_bad_files on_bad_lines on_mixed_types output_batch_size params parse_agent_traces parse_dates"
+    " prefix quotechar quoting revision sample_by save_infos sep skip_blank_lines skip_docstart skipfooter"
+    " skipinitialspace skiprows snapshot_id split sql start_time storage_options streaming strip_canary table"
+    " table_name task thousands timestamp_tz timestamp_unit token true_values trust_remote_code use_auth_token"
+    " use_threads usecols verbose verification_mode version warn_bad_lines".split()
 )
-"""Keywords that a dataset may pass on. Source: datasets.load_dataset and its csv, json, parquet and text builders."""
+"""Keywords that a dataset may pass on. Source: load_dataset and the packaged builders of datasets 2.14 to 5.2."""
+
+PACKAGED_SOURCES = frozenset("arrow csv json pandas parquet text xml".split())
+"""Sources that are builders of datasets itself, with no keywords of their own. Source: datasets 2.14 to 5.2."""
+
+SWITCHES = frozenset(
+    "amsgrad apply_lora_to_mlp apply_lora_to_output compile cpu cuda enable_activation_checkpointing"
+    " enable_activation_offloading enable_async_checkpointing enable_kv_cache enabled fsdp_cpu_offload"
+    " fsdp_reshard_after_forward fused log_peak_memory_stats low_cpu_ram maximize optimizer_in_bwd packed"
+    " profile_memory quantize_base record_shapes safe_serialization save_adapter_weights_only shuffle"
+    " tie_word_embeddings train_on_input use_dora with_flops with_stack".split()
+)
+"""The switches of recipes and components. Source: the shipped configs and signatures, 0.4.0 to 0.6.1."""
+
+LATER_SETTINGS = frozenset(
+    "batch_size_val context_parallel_dim context_parallel_rotate_method data_parallel_replicate_dim"
+    " data_parallel_shard_dim dataset_val enable_fp8_training expert_parallel_degree fp8_recipe_name packing_strategy"
+    " run_val_every_n_steps save_every_n_steps save_last_epoch_only use_grad_scaler".split()
+)
+"""Settings that torchtune's source has added since 0.6.1. Source: the recipes of its main branch, 2025."""
 
 TORCHRUN_BARE = (
     "--standalone", "--module", "-m", "--no_python", "--run_path", "--virtual_local_rank",
@@ -208,6 +354,22 @@ class RecipeFacts:
     def required(self) -> tuple[str, ...]:
         """The settings that must be there."""
         return (*self.start, *self.setup)
+
+    @property
+    def is_dpo(self) -> bool:
+        """It learns from preferences."""
+        return "dpo" in self.name
+
+    @property
+    def is_distillation(self) -> bool:
+        """It learns from a teacher."""
+        return self.name.startswith("knowledge_distillation")
+
+    @property
+    def is_fine_tune(self) -> bool:
+        """It learns from tokens and labels, also from those of a teacher."""
+        finetune = "finetune" in self.name and not self.name.startswith("ppo")
+        return finetune or self.name.startswith("qat_") or self.is_distillation
 
     @cached_property
     def top_level(self) -> frozenset[str]:
@@ -322,6 +484,10 @@ class TorchtuneFacts:
             is_function = entry != "?" and parts[depth].islower()
             return Component(False, parent=".".join(parts[: depth + 1])) if is_function else Component(True)
         return Component(True, None if entry == "?" else Signature.of(entry))
+
+    def has(self, path: str) -> bool:
+        """This release has a name, also one that is not public."""
+        return self.component(path).exists is True
 
     def _is_module(self, name: str) -> bool:
         return self._at(_mapping(_modules().get(name)).get("", _MISSING)) is not _MISSING

@@ -49,6 +49,11 @@ class Problem:
     help: str = ""
     resolver: bool = False
 
+    @property
+    def named(self) -> bool:
+        """It names a key that is not there, as others may too."""
+        return "names nothing" in self.message
+
 
 class Unresolved(Exception):
     """Reading this value raises."""

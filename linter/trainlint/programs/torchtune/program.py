@@ -9,12 +9,13 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeAlias
 
-from trainlint.findings import Finding, Severity
+from trainlint.findings import Finding, Severity, Stage
 from trainlint.lazy import regex
 from trainlint.programs import ProgramModule
 from trainlint.programs.kubeflow.facts.release import LORA_ARG
@@ -33,6 +34,7 @@ from trainlint.programs.torchtune.omegaconf import Node
 from trainlint.reading.document import Document
 from trainlint.reading.document import Mapping as MappingNode
 from trainlint.reading.scalars import Dialect, whole_number
+from trainlint.reading.text import Undecodable
 from trainlint.reading.values import Field, Known, Unknown
 from trainlint.releases import InForce, speaking_for
 from trainlint.repository.invocations import (
@@ -157,11 +159,52 @@ class RecipeSettings:
         """The recipe reads this top-level setting."""
         return self.recipe is not None and key in self.recipe.top_level
 
+    @property
+    def sure(self) -> bool:
+        """The recipe is known: a command names it, or hardly any setting is missing or unread."""
+        return self.recipe is not None and (self.certain or self.near)
+
+    def built_at(self, name: str) -> Stage:
+        """When the recipe builds a section from its component."""
+        early = self.recipe is not None and name in self.recipe.start
+        return Stage.START if name == "tensor_parallel_plan" or (early and name == "quantizer") else Stage.PREPARE
+
+    def section(self, name: str) -> Node | None:
+        """A section that the recipe builds from its `_component_`; None where it is not one, or nothing builds it."""
+        node = self.root.entries.get(name)
+        built = node is not None and node.mapping is not None and (self.recipe is None or self.reads(name))
+        return node if built and not self.fork else None
+
+    @cached_property
+    def checkpointers(self) -> list[Node]:
+        """The sections of checkpointers that the recipe builds."""
+        names = (name for name in self.root.entries if name.endswith("checkpointer"))
+        return [section for name in names if (section := self.section(name)) is not None]
+
+    @cached_property
+    def models(self) -> list[Node]:
+        """The sections of models that the recipe builds."""
+        names = ("model", "teacher_model", "policy_model", "reward_and_value_model")
+        return [section for name in names if (section := self.section(name)) is not None]
+
+    @cached_property
+    def datasets(self) -> list[Node]:
+        """The sections of datasets that the recipe builds: one, or each of a list."""
+        node = self.root.entries.get("dataset")
+        if node is None or self.fork or not (self.recipe is None or self.reads("dataset")):
+            return []
+        return [part for part in [node, *node.elements] if part.mapping is not None]
+
     @cached_property
     def referenced(self) -> frozenset[str]:
         """The top-level settings that an interpolation names."""
         texts = [node.plain for node in self.root.walk() if isinstance(node.plain, str)]
         return frozenset(key for text in (*texts, *self.filled_in) for key in re.findall(r"\$\{\s*([\w-]+)", text))
+
+    def names_nothing(self, key: str) -> bool:
+        """An interpolation of the user's own names this key, which is not there."""
+        missing = (node.problem for node in self.root.walk() if node.own and isinstance(node.plain, str))
+        return any(problem is not None and problem.message.endswith(f"there is no {key}") for problem in missing)
 
     @cached_property
     def components(self) -> list[Node]:
@@ -177,14 +220,16 @@ class RecipeSettings:
         paths = (section.get("_component_").text().known or "" for section in self.components)
         return not self.stated and any(unreleased_component(path) for path in paths)
 
-    def refusal(self, *nodes: Node, message: str, help: str = "") -> Finding:
+    def refusal(self, *nodes: Node, message: str, help: str = "", stage: Stage | None = None) -> Finding:
         """A finding on what the recipe raises at its start, at the first of these nodes that the user wrote.
 
         It is a warning where it is not known how a recipe for several processes is started: it may not get that far.
         """
         place = next((node for node in nodes if node.own and node.present), nodes[0])
         severity = Severity.ERROR if self.launched else Severity.WARNING
-        return place.field.finding(message, help=help, severity=severity)
+        others = (node for node in nodes if node is not place and node.own and node.present)
+        related = tuple(part for node in others for part in node.field.relate(f"{node.name} is here"))
+        return place.field.finding(message, help=help, severity=severity, stage=stage, related=related)
 
 
 def _jobs(document: Document) -> Iterator[TrainJob]:
@@ -353,6 +398,7 @@ def _of_invocation(invocation: Invocation, surroundings: Surroundings, release: 
     run.launched = _launched(invocation, before, known)
     run.world_size = _world_size(invocation) if before else 1
     run.stated = _stated(invocation, surroundings)
+    run.alone = run.launched is False and _stands_alone(invocation, surroundings.repository)
     run.fork = _is_fork(surroundings, _path(invocation))
     run.own_recipe = known is None and _may_be_module(recipe.text, surroundings.repository)
     _find_config(run, surroundings, release, invocation)
@@ -400,6 +446,25 @@ def _launched(invocation: Invocation, before: Sequence[Word], recipe: RecipeFact
     return None if elsewhere else False
 
 
+def _stands_alone(invocation: Invocation, repository: Repository) -> bool:
+    """A script starts it, and nothing in the repository could set the variables of a process group for it."""
+    if invocation.owner is not None or invocation.elsewhere or _LAUNCHER_TEXT.search(invocation.document.text.content):
+        return False
+    return repository.once("nothing but scripts", lambda: not _has_launchers(repository))
+
+
+def _has_launchers(repository: Repository) -> bool:
+    if repository.files_named(_CONTAINER_FILES):
+        return True
+    with suppress(OSError, Undecodable):
+        return any("apiVersion" in repository.text(file) for file in repository.files)
+    return True
+
+
+_CONTAINER_FILES = ("Dockerfile", "dockerfile", "Containerfile", "compose.yaml", "compose.yml", ".sbatch", ".slurm")
+_LAUNCHER_TEXT = regex(r"\b(?:MASTER_ADDR|RANK|SBATCH|SLURM\w*|WORLD_SIZE|mpirun|srun|torchrun)\b")
+
+
 def _world_size(invocation: Invocation) -> int | None:
     """The number of processes in torchrun's options, where both options are plain numbers."""
     sizes = []
@@ -414,7 +479,12 @@ def _world_size(invocation: Invocation) -> int | None:
 
 
 def _may_be_module(recipe: str, repository: Repository) -> bool:
-    """An unregistered recipe may be the user's own module: it is a path, or there is a file of that name."""
+    """An unregistered recipe may be the user's own module: it is a path, or there is a file of that name.
+
+    The file of one of torchtune's own recipes, without a folder, is nobody's where the repository has no such file.
+    """
+    if recipe.endswith(".py") and recipe.removesuffix(".py") in facts_of(RELEASES[-1]).recipes:
+        return bool(repository.files_named([recipe]))
     if "/" in recipe or recipe.endswith(".py"):
         return True
     name = recipe.replace(".", "/") + ".py"
@@ -560,6 +630,15 @@ def _from_words(args: list[Arg], place: Field, surroundings: Surroundings, relea
     return run
 
 
+_IMAGE = regex(r"(?:^|/)kubeflow/trainer/torchtune-trainer(?:[:@]|$)")
+
+
+def _is_in_image(invocation: Invocation) -> bool:
+    """The container of a command has Kubeflow's own image, as in the runtimes that a release ships."""
+    image = invocation.owner.get("image").text().known if invocation.owner is not None else None
+    return image is not None and _IMAGE.search(image) is not None
+
+
 class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts]):
     """The program torchtune: its configs, and the commands and jobs that start it."""
 
@@ -591,7 +670,9 @@ class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts
 
     def default_target(self, subject: TorchtuneSubject, surroundings: Surroundings) -> Target:
         """For a job the release in the image of its runtime, else the pinned one, else the newest."""
-        if isinstance(subject, JobRun) or (isinstance(subject, Invocation) and _is_a_jobs(subject)):
+        if isinstance(subject, JobRun) or (
+            isinstance(subject, Invocation) and (_is_a_jobs(subject) or _is_in_image(subject))
+        ):
             return Target((KUBEFLOW_IMAGE,), "the image of Kubeflow Trainer", How.STATED)
         return target(surroundings.repository, _path(subject), _KNOWN)
 

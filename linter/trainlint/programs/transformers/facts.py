@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from trainlint.findings import Severity
+from trainlint.findings import Severity, Stage
 from trainlint.releases import behaviour, during, minor, names_within, version_tuple, within, words_within
 from trainlint.training.declarations import Declarations, Spec, declarations
 from trainlint.training.fsdp import FsdpFacts, Words
@@ -53,6 +53,36 @@ _LOG_LEVELS = {"..": ("debug", "info", "warning", "error", "critical", "passive"
 
 REPORTERS = frozenset("azure_ml clearml codecarbon comet_ml dagshub flyte mlflow neptune tensorboard wandb".split())
 _LATER_REPORTERS = {"dvclive": "4.36.2..", "swanlab": "4.50.3..", "trackio": "4.54.1..", "kubeflow": "5.4.0.."}
+
+COMPILE_BACKENDS = frozenset(
+    """
+    no eager aot_eager inductor aot_ts_nvfuser nvprims_nvfuser cudagraphs ofi fx2trt onnxrt tensorrt
+    aot_torchxla_trace_once torchxla_trace_once ipex tvm hpu_backend neuron
+    """.split()
+)
+"""The backends of torch.compile that some release of accelerate knows (DynamoBackend), in any case."""
+
+ACCUMULATION_SETTINGS = frozenset({"num_steps", "adjust_scheduler", "sync_with_dataloader", "sync_each_batch"})
+"""The fields of accelerate's GradientAccumulationPlugin."""
+
+PLATEAU_SETTINGS = frozenset("mode factor patience threshold threshold_mode cooldown min_lr eps verbose".split())
+"""What torch's ReduceLROnPlateau takes; `verbose` went with torch 2.7."""
+
+FILLED = frozenset(
+    """
+    train_micro_batch_size_per_gpu train_batch_size gradient_accumulation_steps gradient_clipping fp16.enabled
+    bf16.enabled optimizer.params.lr optimizer.params.betas optimizer.params.eps optimizer.params.weight_decay
+    scheduler.params.warmup_min_lr scheduler.params.warmup_max_lr scheduler.params.warmup_num_steps
+    scheduler.params.total_num_steps zero_optimization.stage zero_optimization.reduce_bucket_size
+    zero_optimization.stage3_prefetch_bucket_size zero_optimization.stage3_param_persistence_threshold
+    zero_optimization.stage3_gather_16bit_weights_on_model_save zero_optimization.offload_optimizer.device
+    zero_optimization.offload_optimizer.nvme_path zero_optimization.offload_param.device
+    zero_optimization.offload_param.nvme_path
+    """.split()
+)
+"""The settings of a DeepSpeed config whose "auto" the Trainer or accelerate fills in."""
+
+FILLED_OF_AMP = frozenset({"amp.enabled", "amp.opt_level"})
 
 TORCH_DTYPES = frozenset(
     "float float16 float32 float64 bfloat16 half double float8_e4m3fn float8_e5m2 int8 uint8 int16 int32 int64".split()
@@ -162,6 +192,8 @@ class ArgumentFacts:
     """By program: the tables that arguments come from."""
     others: frozenset[str] = frozenset()
     """Keys of a file that are not for a dataclass."""
+    trainer_stage: Stage | None = None
+    """When the Trainer is built, in a program that loads the model before."""
     advice: Mapping[str, str] = field(default_factory=dict)
     """What replaces an argument of the program itself that is gone."""
     null_report_to_refused: bool = during("5.0.0..")
@@ -220,6 +252,16 @@ class ArgumentFacts:
     """Loading on one process needs sync_module_states."""
     sharded_save_only_model_refused: bool = during("4.50.3..")
     """save_only_model does not work with a sharded state dict."""
+    inverse_sqrt_has_settings: bool = during("5.4.0..")
+    """get_scheduler passes lr_scheduler_kwargs to inverse_sqrt too."""
+    clipping_compared: bool = during("5.3.0..")
+    """max_grad_norm is compared with 0 in each step, also where it is null."""
+    accumulation_settings_checked: bool = during("4.40.2..4.45.2,5.2.0..")
+    """gradient_accumulation_kwargs are passed to accelerate's plugin, which refuses unknown ones."""
+    fills_amp: bool = during("..4.57.6")
+    """An `auto` below `amp` in the DeepSpeed config is filled in."""
+    adafactor_excludes_optimizer: bool = during("4.57.1..4.57.6")
+    """optim: adafactor does not work with an optimizer in the DeepSpeed config; before, the argument adafactor."""
     no_batch_size_search_with_sharding: bool = during("4.38.2..4.44.2")
     """auto_find_batch_size works neither with FSDP nor with any DeepSpeed."""
 
@@ -234,6 +276,11 @@ class ArgumentFacts:
             return self.defaults[name]
         argument = self.fields.get(name)
         return argument.default if argument else None
+
+    @property
+    def schedulers(self) -> Mapping[str, Spec]:
+        """The words of lr_scheduler_type, each with the settings that its function takes and needs."""
+        return declarations("transformers").fields("schedulers", self.release)
 
     @property
     def reporters(self) -> frozenset[str]:
@@ -323,6 +370,7 @@ class ArgumentFacts:
             single_unit=warning if new else None,
             section_not_used=warning,
             deepspeed_beside=error,
+            trainer_stage=self.trainer_stage,
             two_checkpointings=error,
             save_only_model_sharded=error if self.sharded_save_only_model_refused else None,
             save_only_model_best=error if self.save_only_model_best_refused else None,
@@ -365,6 +413,13 @@ class ArgumentFacts:
     def accelerator_keys(self) -> frozenset[str]:
         """The keys of accelerator_config."""
         return _ACCELERATOR_KEYS | set(names_within(_LATER_ACCELERATOR_KEYS, self.release))
+
+    def is_ever(self, name: str) -> bool:
+        """Some release has this argument."""
+        known = ((declarations(program), tables) for program, tables in self.tables.items())
+        return name in self.fields or any(
+            name in declared.keys_of_any(table) for declared, tables in known for table in tables
+        )
 
     def other_releases(self, name: str) -> str | None:
         """In words, which other releases have an argument; None where none does."""

@@ -3,513 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import cached_property, lru_cache
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from trainlint.budget import BUDGET
-from trainlint.findings import Edit, Finding, Fix, Related, Severity, common_letters
 from trainlint.programs import WheelProgram
-from trainlint.programs.transformers.facts import (
-    FALSE_WORDS,
-    MEANT,
-    SHARDING_OPTIONS,
-    TABLES,
-    TRUE_WORDS,
-    ArgumentFacts,
-    SwitchForm,
-    transformers_facts,
-)
-from trainlint.reading.document import Document, Scalar, Unparsable, documents
+from trainlint.programs.transformers.arguments import Arguments, ArgumentsFile, arguments_in
+from trainlint.programs.transformers.facts import ArgumentFacts, transformers_facts
+from trainlint.programs.transformers.fsdp import FsdpConfig
+from trainlint.programs.transformers.json_settings import is_object_text, mapping_of, trouble_of
+from trainlint.programs.transformers.launched import LaunchOfFile, launches_of_file, passed_files
+from trainlint.programs.transformers.setup import fsdp_setup, training
+from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
-from trainlint.reading.text import Text, Undecodable
-from trainlint.reading.values import Absent, Field, Known, Unknown, Value, WrongType
-from trainlint.repository.python_code import OwnReader, own_reader
+from trainlint.reading.values import Field, Value
+from trainlint.repository.python_code import own_reader
 from trainlint.targets import How
 from trainlint.training.declarations import declarations
-from trainlint.training.fsdp import STATE_DICT_TYPES, FsdpRun, FsdpSetup, Training, nothing
+from trainlint.training.fsdp import FsdpRun, FsdpSetup, Training, nothing
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
-    from trainlint.repository.invocations import Invocation
+    from trainlint.repository.files import Repository
 
 T = TypeVar("T")
 
-SIGNS = frozenset(
-    """
-    per_device_train_batch_size per_device_eval_batch_size per_gpu_train_batch_size num_train_epochs lr_scheduler_type
-    save_strategy eval_strategy evaluation_strategy logging_strategy save_total_limit load_best_model_at_end
-    metric_for_best_model remove_unused_columns report_to overwrite_output_dir gradient_checkpointing_kwargs
-    hub_model_id hub_strategy push_to_hub ddp_find_unused_parameters group_by_length logging_first_step
-    """.split()
+_CONFIGS = frozenset(("parse_dict",)).union(
+    f"{trainer}Config"
+    for trainer in "SFT DPO GRPO KTO ORPO CPO RLOO Reward GKD PPO PPOv2 OnlineDPO PRM XPO BCO".split()
 )
-"""Arguments whose names other programs hardly use."""
-
-_SECTION_KEYS = 5
-_SECTION_SHARE = 0.8
-_SHORTEST_NEAR_MISS = 8
-
-
-class ArgumentsFile:
-    """A mapping of training arguments.
-
-    `whole`: it is the document itself, which a parser reads. A section of a larger config gets to TrainingArguments
-    through unknown code.
-    """
-
-    owns_document = True
-
-    def __init__(self, field: Field, whole: bool) -> None:
-        self.field = field
-        self.whole = whole
-
-
-def arguments_in(document: Document) -> list[ArgumentsFile]:
-    """The mappings of training arguments in a document: the document itself, else sections one or two levels down."""
-    root = Field.root(document, Dialect.PYYAML)
-    if not root.is_mapping:
-        return []
-    keys = {entry.name for entry in root.entries()}
-    if _is_arguments(root, keys):
-        return [ArgumentsFile(root, True)]
-    inner = [child for child in root.entries() if child.is_mapping]
-    inner += [child for section in inner for child in section.entries() if child.is_mapping]
-    return [ArgumentsFile(section, False) for section in inner if _is_section(section)]
-
-
-def _is_arguments(field: Field, keys: set[str]) -> bool:
-    known = keys & _all_names()
-    if not field.get("fsdp").is_mapping and "fsdp" in keys:
-        return bool(keys & {"output_dir", "per_device_train_batch_size", "learning_rate", "num_train_epochs"})
-    return len(keys & SIGNS) >= 3 or ("per_device_train_batch_size" in keys and len(known) >= 3)
-
-
-def _is_section(field: Field) -> bool:
-    keys = {entry.name for entry in field.entries()}
-    known = keys & _all_names()
-    return len(known) >= max(_SECTION_KEYS, _SECTION_SHARE * len(keys)) and (
-        len(keys & SIGNS) >= 3 or "per_device_train_batch_size" in keys
-    )
-
-
-def _all_names() -> frozenset[str]:
-    known = declarations("transformers")
-    return frozenset().union(*(known.keys_of_any(table) for table in TABLES))
-
-
-class Arguments:
-    """The arguments as one release reads them."""
-
-    def __init__(
-        self,
-        file: ArgumentsFile,
-        facts: ArgumentFacts,
-        config: FsdpConfig | None = None,
-        deepspeed: Field | None = None,
-        reader: OwnReader | None = None,
-    ) -> None:
-        self.field = file.field
-        self.reader = reader or OwnReader()
-        """What the repository's own code does with the file."""
-        self.whole = file.whole and not self.reader.takes_apart
-        self.facts = facts
-        self.config = config
-        """The section of FSDP settings, where it is known."""
-        self.deepspeed = deepspeed
-        """The mapping in `deepspeed` or in the file that it names, where it is known."""
-
-    def get(self, name: str) -> Field:
-        """The field of an argument."""
-        return self.field.get(name)
-
-    def own(self, name: str) -> Field:
-        """The field of an argument that only some releases have; absent where this one does not."""
-        return self.get(name if name in self.facts.fields else "")
-
-    def has(self, name: str) -> bool:
-        """The argument is written, even as null."""
-        return self.get(name).node is not None
-
-    def refused(
-        self,
-        at: Field | Value[T],
-        message: str,
-        *,
-        help: str = "",
-        replacement: str | None = None,
-        related: tuple[Related, ...] = (),
-        at_key: bool = False,
-    ) -> Finding:
-        """A finding on what the release refuses: an error where a parser reads this mapping, else a warning."""
-        severity = Severity.ERROR if self.whole else Severity.WARNING
-        fix = _written_as(at, replacement)
-        return at.finding(message, help=help, severity=severity, related=related, fix=fix, at_key=at_key)
-
-    def warned(
-        self,
-        at: Field | Value[T],
-        message: str,
-        *,
-        help: str = "",
-        replacement: str | None = None,
-        at_key: bool = False,
-    ) -> Finding:
-        """A finding on what is accepted but not meant, or refused by some parsers only."""
-        fix = _written_as(at, replacement)
-        return at.finding(message, help=help, severity=Severity.WARNING, fix=fix, at_key=at_key)
-
-    # values, as the parser passes them on
-
-    def number(self, name: str) -> Value[float]:
-        """A number; text counts where the parser converts it."""
-        field = self.get(name)
-        text = field.text().known
-        if text is not None and self.facts.converts:
-            try:
-                return Known(field, float(text))
-            except ValueError:
-                return WrongType(field)
-        return field.number()
-
-    def switch(self, name: str) -> Value[bool]:
-        """A switch; Unknown for text that the parsers read differently."""
-        field = self.get(name)
-        text = field.text().known
-        if text is None:
-            number = field.number()
-            return number.map(bool) if number.known is not None else field.boolean()
-        word = text.lower()
-        if word in TRUE_WORDS or (word in FALSE_WORDS and self.facts.converts):
-            return Known(field, word in TRUE_WORDS)
-        return Unknown(field)
-
-    def is_on(self, name: str) -> bool:
-        """The switch is on, as written or by default."""
-        value = self.switch(name)
-        return value.is_(True) or (value.absent and self.facts.default(name) is True)
-
-    def word(self, name: str) -> Value[str]:
-        """A word, or the release's default."""
-        default = self.facts.default(name)
-        value = self.get(name).text()
-        return value.or_when_absent(default) if isinstance(default, str) else value
-
-    def steps(self, name: str) -> Value[float]:
-        """A number of steps, or the release's default; for evaluation that of logging where it has none."""
-        value = self.number(name)
-        if name == "eval_steps" and (value.absent or value.is_(0)):
-            return self.steps("logging_steps")
-        default = self.facts.default(name)
-        if self.get(name).is_null or not isinstance(default, (int, float)):
-            return value
-        return value.or_when_absent(float(default))
-
-    @property
-    def eval_strategy(self) -> Value[str]:
-        """The evaluation strategy under its new or old name; the old one wins where the release reads both."""
-        old = self.get("evaluation_strategy")
-        if "eval_strategy" not in self.facts.fields:
-            return self.word("evaluation_strategy")
-        if "evaluation_strategy" in self.facts.fields and not old.is_absent:
-            return old.text()
-        return self.word("eval_strategy")
-
-    @property
-    def checkpointing_name(self) -> str:
-        """The name of the argument for gradient checkpointing: activation_checkpointing where that is set."""
-        new = "activation_checkpointing"
-        return new if new in self.facts.fields and not self.get(new).is_absent else "gradient_checkpointing"
-
-    @property
-    def checkpoints_gradients(self) -> bool:
-        """The Trainer's gradient checkpointing is on."""
-        return self.is_on(self.checkpointing_name)
-
-    @cached_property
-    def options(self) -> FsdpOptions:
-        """The argument `fsdp`."""
-        return FsdpOptions(self.get("fsdp"))
-
-    @property
-    def wraps(self) -> bool:
-        """Layer classes or a size are given, in fsdp_config or by the arguments that went before it."""
-        names = ("fsdp_min_num_params", "fsdp_transformer_layer_cls_to_wrap")
-        given = any(not self.own(name).is_absent for name in names)
-        return given or (self.config is not None and (self.config.has_size or self.config.has_classes))
-
-    def near_miss(self, name: str) -> str | None:
-        """The argument that a name may mean: one that is not given, within two edits (hyphens apart) or cut short."""
-        name = name.replace("-", "_")
-        if len(name) < _SHORTEST_NEAR_MISS or name in MEANT:
-            return MEANT.get(name)
-        longest = len(name) + 3 if len(name) <= BUDGET.likened else 0
-        names = [known for known in self.facts.fields if len(name) - 3 <= len(known) <= longest and not self.has(known)]
-        near = [known for known in names if known.startswith(name) or edits(name, known) <= 2]
-        return min(near, key=lambda known: edits(name, known), default=None)
-
-
-def _written_as(at: Field | Value[T], text: str | None) -> Fix | None:
-    """A fix that writes another text in the place of a scalar; None for an alias or a block."""
-    field = at.field if isinstance(at, Value) else at
-    node = field.node
-    if text is None or not isinstance(node, Scalar) or field.use is not None or node.style in ("|", ">"):
-        return None
-    return Fix(f"write {text}", (Edit(node.start, node.end, text),))
-
-
-@lru_cache(maxsize=2**14)
-def edits(word: str, other: str) -> int:
-    """The smallest number of letters to change, add, remove or swap with a neighbour; 9 where it is surely above 2."""
-    # A change replaces one letter in the one word and one in the other, a swap none.
-    if len(word) - common_letters(word, other) > 2 or len(other) - common_letters(word, other) > 2:
-        return 9
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(word, 1):
-        earlier, before = before, row
-        row = [i]
-        for j, wanted in enumerate(other, 1):
-            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != wanted))
-            if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == wanted:
-                cost = min(cost, earlier[j - 2] + 1)
-            row.append(cost)
-    return row[-1]
-
-
-class FsdpOptions:
-    """The argument `fsdp`: words separated by spaces, a list of words, or a boolean."""
-
-    def __init__(self, field: Field) -> None:
-        self.field = field
-
-    @cached_property
-    def words(self) -> list[Value[str]]:
-        """The words, each at its place."""
-        if self.field.is_sequence:
-            return [item.text() for item in self.field.items()]
-        text = self.field.text().known
-        return [Known(self.field, word) for word in text.split()] if text is not None else []
-
-    def given(self, *names: str) -> Value[str] | None:
-        """The last word that is one of these."""
-        return next((word for word in reversed(self.words) if word.is_(*names)), None)
-
-    @property
-    def on(self) -> Value[bool]:
-        """FSDP is on."""
-        if self.field.is_unknown or any(word.unknown for word in self.words):
-            return Unknown(self.field)
-        if self.field.node is None:
-            return Absent(self.field)
-        plain = self.field.plain
-        return Known(self.field, bool(self.words) if plain is None or isinstance(plain, str) else bool(plain))
-
-    @property
-    def strategy(self) -> Value[str]:
-        """The last word that is a sharding strategy, as written."""
-        strategies = (word for word in reversed(self.words) if (word.known or "").lower() in SHARDING_OPTIONS)
-        return next(strategies, Absent(self.field))
-
-
-class FsdpConfig:
-    """The argument `fsdp_config`: a mapping, a JSON object as text, or the content of a JSON file.
-
-    `field` is that mapping.
-    """
-
-    def __init__(self, field: Field, facts: ArgumentFacts, *, json: bool = False) -> None:
-        self.field = field
-        self.facts = facts
-        self.json = json
-
-    def get(self, key: str) -> Field:
-        """The field of a key; where the prefix is stripped, a key with the prefix wins."""
-        stripped = self.facts.fsdp_prefix or (self.json and self.facts.prefix_stripped_in_files)
-        name, prefixed = self.facts.fsdp_names.get(key, key), self.field.get(f"fsdp_{key}")
-        if stripped and name.startswith("fsdp_"):
-            return self.field.get("")
-        return prefixed if stripped and prefixed.node is not None else self.field.get(name)
-
-    def read(self, key: str) -> Field:
-        """The field of a key if the release reads the key, else an absent one."""
-        return self.get(key) if key in self.facts.fsdp_keys else self.field.get("")
-
-    @cached_property
-    def version(self) -> Value[int]:
-        """The FSDP version, as int() reads it."""
-        field = self.get("version")
-        plain = field.plain
-        if field.node is None or field.is_unknown:
-            return field.integer()
-        try:
-            return Known(field, int(plain)) if plain is not None else WrongType(field)
-        except (ValueError, OverflowError):
-            return WrongType(field)
-
-    @property
-    def runs_version(self) -> int | None:
-        """The FSDP version that runs; None where it is not known or does not exist."""
-        if "version" not in self.facts.fsdp_keys or self.version.absent:
-            return self.facts.default_fsdp_version
-        return self.version.known if self.version.is_(1, 2) else None
-
-    def switch(self, key: str) -> Value[bool]:
-        """A switch as the release reads it; WrongType where it raises."""
-        field = self.read(key)
-        form = self.facts.switch_form(key, self.runs_version)
-        if field.node is None or field.is_unknown or form is None:
-            return field.boolean()
-        if form is SwitchForm.TRUTH:
-            return Known(field, bool(field.plain) if isinstance(field.target, Scalar) else not _is_empty(field))
-        word = str(field.plain).lower() if isinstance(field.target, Scalar) else ""
-        if form is SwitchForm.TEXT and not isinstance(field.plain, str):
-            return Unknown(field)
-        return Known(field, word in TRUE_WORDS) if word in TRUE_WORDS | FALSE_WORDS else WrongType(field)
-
-    @property
-    def min_num_params(self) -> Field:
-        """The size for the wrap policy."""
-        return self.read("min_num_params")
-
-    @property
-    def has_size(self) -> bool:
-        """A size above 0 is given."""
-        return self.min_num_params.number().known_and(lambda number: number > 0)
-
-    @property
-    def has_classes(self) -> bool:
-        """Layer classes are given."""
-        return not self.read("transformer_layer_cls_to_wrap").is_absent
-
-    @property
-    def layer_classes(self) -> Value[list[str]]:
-        """The layer classes; WrongType, at the item, where one is not a class name."""
-        field = self.read("transformer_layer_cls_to_wrap")
-        names: list[str] = []
-        for item in field.items() if field.is_sequence else [field]:
-            text = item.text()
-            if text.known is None:
-                return text.map(lambda name: [name])
-            if any(not name or name == "None" or " " in name or "." in name for name in text.known.split(",")):
-                return WrongType(item)
-            names += text.known.split(",")
-        return Known(field, names)
-
-
-def _is_empty(field: Field) -> bool:
-    return not field.items() and not list(field.entries())
-
-
-def fsdp_setup(arguments: Arguments) -> FsdpSetup | None:
-    """How the arguments shard the model; None where they do not, where that is not known, or where torch_xla does."""
-    options, facts = arguments.options, arguments.facts
-    config = arguments.config or FsdpConfig(arguments.field.get("fsdp_config"), facts)
-    if not arguments.whole or options.on.known is False or config.switch("xla").known:
-        return None
-    deepspeed = arguments.get("deepspeed")
-    absent = options.on.absent
-    if absent and not config.field.is_mapping:
-        return None
-    setup = FsdpSetup(
-        facts=facts.fsdp,
-        switch=options.field,
-        section=config.field,
-        sharding=Known(config.field, False) if absent else options.on,
-        version=config.version,
-        strategy=options.strategy.map(str.upper),
-        reshard=_reshard(config),
-        wrap_policy=_wrap_policy(arguments, config),
-        layer_classes=config.layer_classes,
-        min_num_params=_size(config),
-        backward_prefetch=_prefetch(config),
-        forward_prefetch=config.switch("forward_prefetch"),
-        use_orig_params=config.switch("use_orig_params"),
-        limit_all_gathers=config.switch("limit_all_gathers"),
-        sync_module_states=_exact(config.switch("sync_module_states"), facts),
-        ram_efficient_loading=_exact(config.switch("cpu_ram_efficient_loading"), facts),
-        state_dict_type=_state_dict_type(config),
-        offload=config.switch("cpu_offload"),
-        activation_checkpointing=config.switch("activation_checkpointing"),
-    )
-    return setup if deepspeed.is_absent or deepspeed.text().is_("") else replace(setup, deepspeed=deepspeed)
-
-
-def _reshard(config: FsdpConfig) -> Value[bool | str]:
-    """A boolean or a word for one, else the text of the value."""
-    field = config.read("reshard_after_forward")
-    plain = field.plain
-    if field.node is None or field.is_unknown:
-        return Unknown(field) if field.is_unknown else Absent(field)
-    if isinstance(plain, bool):
-        return Known(field, plain)
-    word = str(plain).lower()
-    switch = word in TRUE_WORDS | FALSE_WORDS and config.runs_version == 2
-    return Known(field, word in TRUE_WORDS) if switch else Known(field, word)
-
-
-def _wrap_policy(arguments: Arguments, config: FsdpConfig) -> Value[str]:
-    """The wrap policy: up to 5.9 it follows from `auto_wrap` and a size, later it is a key with a default."""
-    if arguments.facts.reads_options_as_settings:
-        policy = config.read("auto_wrap_policy")
-        return WrongType(policy) if policy.is_null else policy.text().or_when_absent("TRANSFORMER_BASED_WRAP")
-    wrap = arguments.options.given("auto_wrap")
-    if wrap is None:
-        return Absent(arguments.options.field)
-    return Known(wrap.field, "SIZE_BASED_WRAP" if config.has_size else "TRANSFORMER_BASED_WRAP")
-
-
-def _prefetch(config: FsdpConfig) -> Value[str]:
-    field = config.read("backward_prefetch")
-    return (
-        WrongType(field) if field.is_null else field.text().map(lambda word: _PREFETCH_NUMBERS.get(word, word.upper()))
-    )
-
-
-def _size(config: FsdpConfig) -> Value[int]:
-    """The size; accelerate refuses a float or a null."""
-    field = config.min_num_params
-    return WrongType(field) if field.is_null or isinstance(field.plain, float) else field.integer()
-
-
-def _state_dict_type(config: FsdpConfig) -> Value[str]:
-    """The word, or the one that a number in quotes stands for; anything but text is not looked up."""
-    text = config.read("state_dict_type").text()
-    numbers = {str(number): word for number, word in enumerate(STATE_DICT_TYPES, 1)}
-    return Unknown(text.field) if text.wrong_type else text.map(lambda word: numbers.get(word, word.upper()))
-
-
-_PREFETCH_NUMBERS = {"1": "BACKWARD_PRE", "2": "BACKWARD_POST"}
-
-
-def _exact(value: Value[bool], facts: ArgumentFacts) -> Value[bool]:
-    """Up to 5.9 only true and false are compared; accelerate resolves the conflict for other words."""
-    if facts.reads_options_as_settings or str(value.field.plain).lower() in ("true", "false"):
-        return value
-    return Unknown(value.field) if value.known is not None else value
-
-
-def training(arguments: Arguments) -> Training:
-    """Training arguments that interact with sharding."""
-    checkpointing = arguments.switch(arguments.checkpointing_name)
-    if checkpointing.absent and arguments.checkpoints_gradients:
-        config = arguments.config
-        place = config.get("activation_checkpointing") if config else arguments.field
-        checkpointing = Known(place if place.node is not None else arguments.field, True)
-    deepspeed = arguments.get("deepspeed")
-    has_deepspeed = not deepspeed.is_absent and not deepspeed.text().is_("")
-    return Training(
-        arguments=arguments.field,
-        gradient_checkpointing=checkpointing,
-        save_only_model=arguments.switch("save_only_model"),
-        load_best_model_at_end=arguments.switch("load_best_model_at_end"),
-        auto_find_batch_size=arguments.switch("auto_find_batch_size"),
-        optimizer=arguments.get("optim").text(),
-        deepspeed=Known(deepspeed, deepspeed.written) if has_deepspeed else nothing(),
-    )
-
-
-# reading the file
+"""What makes training arguments of a mapping: TRL's classes, and a method of HfArgumentParser."""
 
 
 def views(arguments: Arguments, trained: Training, launched: Iterable[tuple[FsdpSetup, set[str]]]) -> Iterator[object]:
@@ -539,14 +61,35 @@ def launches(file: ArgumentsFile, surroundings: Surroundings) -> Iterator[tuple[
     from trainlint.programs.accelerate.program import launched_setups
     from trainlint.repository.invocations import invocations_naming
 
-    naming = invocations_naming(surroundings.repository, file.field.document, LAUNCH, _passed_on)
+    naming = invocations_naming(surroundings.repository, file.field.document, LAUNCH, passed_files)
     for invocation, setup in launched_setups(surroundings, naming):
         yield setup, flag_names(word.known or "" for word in invocation.rest)
 
 
-def _passed_on(invocation: Invocation) -> list[str]:
-    words = [word.known or "" for word in invocation.rest]
-    return [word.rpartition("=")[2] for word in words if word.endswith((".yaml", ".yml"))]
+@dataclass(frozen=True)
+class LaunchedArguments:
+    """The arguments as a launch starts them, with the names of those that the command line gives itself."""
+
+    arguments: Arguments
+    launch: LaunchOfFile
+    given: frozenset[str]
+
+    @property
+    def field(self) -> Field:
+        """The mapping of the arguments."""
+        return self.arguments.field
+
+    @property
+    def has_own_deepspeed(self) -> bool:
+        """The arguments name a DeepSpeed config themselves."""
+        field = self.arguments.get("deepspeed")
+        return "deepspeed" in self.given or not (field.is_absent or field.text().is_(""))
+
+
+def launched_arguments(arguments: Arguments, surroundings: Surroundings) -> Iterator[LaunchedArguments]:
+    """The arguments with each launch in the repository that passes their file to its script."""
+    for launch in launches_of_file(arguments.field.document, surroundings) if arguments.whole else ():
+        yield LaunchedArguments(arguments, launch, frozenset(flag_names(launch.words)))
 
 
 def flag_names(words: Iterable[str]) -> set[str]:
@@ -601,62 +144,13 @@ def fsdp_config(arguments: Field, facts: ArgumentFacts, surroundings: Surroundin
     field = arguments.get("fsdp_config")
     if is_object_text(field) and not facts.texts_parsed:
         return None
-    mapping = _mapping(field, surroundings)
+    mapping = mapping_of(field, surroundings)
     return FsdpConfig(mapping, facts, json=mapping is not field) if mapping else None
-
-
-def is_object_text(field: Field) -> bool:
-    """The field holds the text of a JSON object."""
-    return field.text().known_and(lambda text: text.startswith("{"))
 
 
 def deepspeed_config(file: ArgumentsFile, surroundings: Surroundings) -> Field | None:
     """`deepspeed` as a mapping, or from its JSON text or file; None where it is none of these."""
-    return _mapping(file.field.get("deepspeed"), surroundings)
-
-
-def _mapping(field: Field, surroundings: Surroundings) -> Field | None:
-    if field.is_mapping:
-        return field
-    text = field.text().known
-    if text is None or field.use is not None:
-        return None
-    return _json_text(field, text) if text.startswith("{") else _json_file(field, text, surroundings)
-
-
-_JSON = Dialect.OMEGACONF
-"""A reader that reads JSON's numbers as numbers, also `1e-5`."""
-
-
-def _json_text(field: Field, text: str) -> Field | None:
-    """A JSON object in a scalar; each of its nodes has its place in the file."""
-    target = field.target
-    if not isinstance(target, Scalar):
-        return None
-    content = field.document.text.content
-    start = content.find(text, target.start, target.end)
-    if start < 0:
-        return None
-    try:
-        inner = next(documents(field.document.path, Text(" " * start + text)))
-    except (StopIteration, Unparsable):
-        return None
-    return Field(field.document, _JSON, inner.root, field.path, entry=field.entry, parent=field.parent)
-
-
-def _json_file(field: Field, name: str, surroundings: Surroundings) -> Field | None:
-    """The object in a JSON file, named relative to the workspace or to the file that names it."""
-    holder = Path(field.document.path).absolute().parent
-    for base in (surroundings.repository.root, holder):
-        file = base / name
-        if name.endswith(".json") and not Path(name).is_absolute() and surroundings.repository.find(file):
-            try:
-                script = surroundings.repository.script(file)
-                document = next(documents(script.path, script.text))
-            except (OSError, StopIteration, Undecodable, Unparsable):
-                return None
-            return Field.root(document, _JSON)
-    return None
+    return mapping_of(file.field.get("deepspeed"), surroundings)
 
 
 class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
@@ -672,6 +166,16 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
         """The training arguments in a document."""
         return arguments_in(document)
 
+    def against(self, subject: ArgumentsFile, repository: Repository) -> str:
+        """Of a section of a larger file: the nearest code that reads it does not make training arguments of it."""
+        if subject.whole:
+            return ""
+        section = str(subject.field.path[-1])
+        made = own_reader(repository, subject.field.document.path).made_of(section)
+        if made is None or any(name.endswith("TrainingArguments") or name in _CONFIGS for name in made):
+            return ""
+        return f"code of the repository reads `{section}` itself"
+
     def alternatives(self, subject: ArgumentsFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The arguments, how they shard the model, and both together."""
         known = transformers_facts(release)
@@ -681,8 +185,10 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
             fsdp_config(subject.field, known, surroundings),
             deepspeed_config(subject, surroundings),
             own_reader(surroundings.repository, subject.field.document.path),
+            trouble_of(subject.field.get("deepspeed"), surroundings),
         )
-        return [list(views(arguments, training(arguments), launches(subject, surroundings)))]
+        found = views(arguments, training(arguments), launches(subject, surroundings))
+        return [[*found, *launched_arguments(arguments, surroundings)]]
 
     def facts(self, release: str) -> ArgumentFacts:
         """What one known release accepts."""

@@ -8,14 +8,16 @@ on to it since 0.18.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import enum
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from trainlint.programs.transformers.facts import TABLES, ArgumentFacts, argument_fields
-from trainlint.releases import behaviour, within
+from trainlint.releases import behaviour, within, words_within
 from trainlint.training.declarations import Spec, declarations
+from trainlint.training.limits import Limit, limits_of_release
 
 if TYPE_CHECKING:
     from trainlint.training.declarations import Json
@@ -39,6 +41,9 @@ Source: the dates in the wheels, and `requires:transformers` of the release. It 
 
 PROFILES = frozenset({"fsdp1", "fsdp2", "multi_gpu", "single_gpu", "zero1", "zero2", "zero3"})
 """The accelerate configs that TRL ships, which `accelerate_config` may name since 0.18."""
+
+PROFILE_PROCESSES = 8
+"""The num_processes of each of them."""
 
 FSDP_PROFILES: Mapping[str, dict[str, object]] = {
     "fsdp1": {
@@ -68,11 +73,163 @@ TRAINERS: Mapping[str, str] = {
     "gkd": "GKDConfig",
     "ppo": "PPOConfig",
     "online_dpo": "OnlineDPOConfig",
+    "bco": "BCOConfig",
+    "distillation": "DistillationConfig",
 }
-"""The dataclass of each command `trl WORD`; files for a command often have its name."""
+"""The dataclass of each trainer; files for a trainer often have its name."""
+
+COMMANDS: Mapping[str, str] = {
+    "sft": "..",
+    "dpo": "..",
+    "kto": "0.11.4..",
+    "grpo": "0.14.0..",
+    "rloo": "0.22.2..",
+    "reward": "0.24.0..",
+    "distillation": "1.10.0..",
+}
+"""The commands `trl WORD`, with the releases that have them.
+
+Source: up to 0.12 SUPPORTED_COMMANDS in commands/cli.py, up to 0.28 cli.py, later cli/commands.
+"""
+
+_READS_NO_FILE: Mapping[str, str] = {"kto": "..0.12.2"}
+"""Commands whose script does not read `--config`."""
+
+
+class Unknowns(enum.Enum):
+    """What a start does with a key of the file that no dataclass of its parser has."""
+
+    REFUSED = "refused"
+    LAUNCHED = "launched"
+    """It is passed on to `accelerate launch`, which refuses what is no option of its own."""
+    SHARED = "shared"
+    """The same, but a key that another command of `trl` has is dropped."""
+    DROPPED = "dropped"
+    UNSURE = "unsure"
+    """The parser fills dataclasses of the repository too."""
+
+
+def under_command(trainer: str, release: str) -> Unknowns:
+    """What `trl TRAINER` does with an unknown key.
+
+    Source: cli.py, and parse_args_and_config with its arguments in scripts/TRAINER.py of each known release.
+    """
+    if within(release, "0.29.1.."):
+        return Unknowns.LAUNCHED
+    if trainer == "sft" and within(release, "0.18.2.."):
+        return Unknowns.SHARED
+    return under_script(trainer, release)
+
+
+def under_script(trainer: str, release: str) -> Unknowns:
+    """What a script of TRL, started by `accelerate launch -m trl.scripts.TRAINER`, does with an unknown key."""
+    if within(release, "..0.8.6"):
+        return Unknowns.UNSURE
+    return Unknowns.DROPPED if within(release, "0.18.2.." if trainer == "sft" else "0.22.2..") else Unknowns.REFUSED
+
+
+def has_command(trainer: str, release: str) -> bool:
+    """There is a command `trl TRAINER`."""
+    return trainer in COMMANDS and within(release, COMMANDS[trainer])
+
+
+def reads_files(trainer: str, release: str) -> bool:
+    """The script of TRAINER reads the file that `--config` names."""
+    return trainer not in _READS_NO_FILE or not within(release, _READS_NO_FILE[trainer])
+
+
+DIVERGENCE_LOSSES = frozenset({"sigmoid", "sigmoid_norm", "hinge", "ipo", "exo_pair", "robust", "discopop", "sft"})
+"""The losses of DPO that another f_divergence_type than reverse_kl works with.
+
+Source: DPOTrainer.__init__ since 1.10.
+"""
+
+_DPO = ("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard")
+_GRPO = ("grpo", "bnpo", "dr_grpo")
+
+_LOSSES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "sft": {"0.23.1..": ("nll", "dft"), "1.4.0..": ("chunked_nll",)},
+    "dpo": {
+        "..0.8.6": ("sigmoid", "hinge", "ipo", "kto_pair"),
+        "0.9.6..": _DPO,
+        "0.10.1..0.27.2": ("aot", "aot_pair"),
+        "0.28.0..": ("aot", "aot_unpaired"),
+        "0.10.1..": ("apo_zero", "apo_down"),
+        "0.13.0..": ("discopop",),
+        "0.20.0..": ("sft",),
+        "1.4.0..": ("sigmoid_norm",),
+    },
+    "kto": {"0.11.4..": ("kto", "apo_zero_unpaired")},
+    "grpo": {
+        "0.17.0..": _GRPO,
+        "0.22.2..": ("dapo",),
+        "0.26.2..": ("cispo", "sapo"),
+        "0.28.0..": ("luspo",),
+        "1.0.0..": ("vespo",),
+    },
+    "cpo": {"0.9.6..": ("sigmoid", "hinge", "ipo", "simpo"), "0.22.2..": ("alphapo",)},
+}
+"""The losses that a trainer knows.
+
+Source: the chain of comparisons before "Unknown loss type" in each known release; CPOConfig, which turns alphapo into
+simpo. The dataclasses declare words, but no parser checks those in a file.
+"""
+
+_REWARDS: Mapping[str, tuple[str, ...]] = {
+    "0.18.2..": ("think_format_reward",),
+    "0.22.2..": ("get_soft_overlong_punishment",),
+    "0.24.0..": ("accuracy_reward",),
+    "0.26.2..": ("reasoning_accuracy_reward",),
+}
+"""The reward functions that the scripts of GRPO and RLOO know by name: reward_funcs_registry."""
+
+_DTYPES: Mapping[str, str] = {
+    "sft": "..", "dpo": "..", "grpo": "0.26.2..", "rloo": "1.5.1..", "reward": "1.5.1..", "kto": "1.8.0..",
+}  # fmt: skip
+"""The scripts that load the model as `dtype` and `attn_implementation` say, with their releases."""
+
+ATTENTIONS = frozenset(
+    """
+    eager sdpa flash_attention_2 flash_attention_3 flash_attention_4 flex_attention eager_paged sdpa_paged
+    paged_attention
+    """.split()
+)
+"""The words of attn_implementation in any release of transformers; a slash makes it the name of a kernel.
+
+Later releases also take `paged|WORD`.
+"""
+
+
+def losses(trainer: str, release: str) -> tuple[str, ...]:
+    """The losses that a trainer knows; none where it has no choice."""
+    return words_within(_LOSSES.get(trainer, {}), release)
+
+
+def rewards(release: str) -> tuple[str, ...]:
+    """The reward functions that the scripts of GRPO and RLOO know by name."""
+    return words_within(_REWARDS, release)
+
+
+def loads_dtype(trainer: str, release: str) -> bool:
+    """The trainer's script loads the model in the dtype, and with the attention, that the file gives."""
+    return trainer in _DTYPES and within(release, _DTYPES[trainer])
+
+
+@cache
+def trl_limits(release: str) -> Mapping[str, tuple[Limit, ...]]:
+    """The limits of a release, by section of limits.txt."""
+    return limits_of_release("trl", release, declarations("trl").names)
+
+
+def trainer_of(config: str) -> str | None:
+    """The trainer with this dataclass."""
+    return next((trainer for trainer, name in TRAINERS.items() if name == config), None)
+
 
 _SHARED = ("ModelConfig", "ScriptArguments", "DatasetMixtureConfig")
-_NOT_FOR_CONFIGS = frozenset({"ChatArguments", "DDPOConfig", "AlignPropConfig", "DatasetConfig", "BaseConfig"})
+_NOT_FOR_CONFIGS = frozenset(
+    {"ChatArguments", "DDPOConfig", "AlignPropConfig", "DatasetConfig", "BaseConfig", "VLLMServeArguments"}
+)
 """Tables whose names are never top-level keys of a trainer's file."""
 
 _FOREIGN = frozenset({"base_model"})
@@ -102,11 +259,37 @@ def trainer_tables(trainer: str | None = None) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*tables, *_SHARED]))
 
 
-@cache
-def trl_facts(release: str, transformers: str, trainer: str | None = None) -> ArgumentFacts:
-    """The facts of one known release of TRL with one of transformers, for one trainer or for all."""
+def known_tables(names: Collection[str], release: str) -> tuple[str, ...]:
+    """The dataclasses of these names; none if one of them is unknown."""
     known = declarations("trl")
-    tables = [table for table in trainer_tables(trainer) if known.keys(table, release)]
+    mine = tuple(sorted(name for name in names if known.keys(name, release)))
+    return mine if set(names) <= {*mine, *TABLES} else ()
+
+
+@cache
+def command_keys(release: str) -> frozenset[str]:
+    """The keys that any command of `trl` has; up to 0.28 they share a parser."""
+    known = declarations("trl")
+    tables = {table for word in COMMANDS if has_command(word, release) for table in trainer_tables(word)}
+    return frozenset().union(*(known.keys(table, release) for table in {*tables, "VLLMServeArguments"}))
+
+
+@cache
+def launch_keys() -> frozenset[str]:
+    """The options of `accelerate launch`, and what `trl` makes of one of them."""
+    return declarations("accelerate").keys_of_any("launch_flags") | {"accelerate_config"}
+
+
+@cache
+def trl_facts(
+    release: str, transformers: str, trainer: str | None = None, dataclasses: tuple[str, ...] = ()
+) -> ArgumentFacts:
+    """The facts of one known release of TRL with one of transformers, for one trainer or for all.
+
+    `dataclasses` are those that the parser fills; by default those of the trainer's script.
+    """
+    known = declarations("trl")
+    tables = [table for table in dataclasses or trainer_tables(trainer) if known.keys(table, release)]
     fields = argument_fields(declarations("transformers"), TABLES, transformers)
     own: dict[str, list[Spec]] = {}
     for table in tables:
@@ -123,17 +306,10 @@ def trl_facts(release: str, transformers: str, trainer: str | None = None) -> Ar
         defaults=_defaults(own, len(trainers)),
         quant_storage="bnb_4bit_quant_storage" in known.keys("ModelConfig", release),
         tables={"trl": trainer_tables(trainer), "transformers": TABLES},
-        others=_FOREIGN | (_launch_keys() if within(release, "0.18.2..") else frozenset({"config", "env"})),
+        others=_FOREIGN | {"config", "env"} | (launch_keys() if within(release, "0.18.2..") else frozenset()),
         advice=RENAMED,
         **behaviour(ArgumentFacts, transformers),
     )
-
-
-@cache
-def _launch_keys() -> frozenset[str]:
-    """The keys that `trl sft --config` passes to `accelerate launch`, or that TrlParser takes out of the file."""
-    known = declarations("accelerate")
-    return known.keys_of_any("launch_flags") | {"accelerate_config", "config", "env"}
 
 
 def _merged(found: list[Spec]) -> Spec:

@@ -3,39 +3,59 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from trainlint.findings import Details, Finding, Severity, Stage
 from trainlint.programs import FileReader, WheelProgram
-from trainlint.programs.transformers.facts import TABLES, ArgumentFacts
+from trainlint.programs.transformers.arguments import Arguments, ArgumentsFile, arguments_in
+from trainlint.programs.transformers.facts import FALSE_WORDS, TABLES, TRUE_WORDS, ArgumentFacts
+from trainlint.programs.transformers.json_settings import trouble_of
 from trainlint.programs.transformers.program import (
-    Arguments,
-    ArgumentsFile,
-    arguments_in,
     deepspeed_config,
     flag_names,
     fsdp_config,
+    launched_arguments,
     launches,
     release_below,
-    training,
     views,
 )
-from trainlint.programs.trl.facts import FSDP_PROFILES, GOES_WITH, TRAINERS, trainer_tables, trl_facts
+from trainlint.programs.transformers.setup import training
+from trainlint.programs.trl.facts import (
+    DIVERGENCE_LOSSES,
+    FSDP_PROFILES,
+    GOES_WITH,
+    PROFILE_PROCESSES,
+    PROFILES,
+    TRAINERS,
+    Unknowns,
+    command_keys,
+    launch_keys,
+    trainer_tables,
+    trl_facts,
+)
+from trainlint.programs.trl.starts import COMMAND, MODULE, Start, config_of, starts
 from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
-from trainlint.reading.values import Field, Known
-from trainlint.repository.invocations import Command, Invocation, invocations_naming
+from trainlint.reading.values import UNKNOWN, Field, Known, Value
+from trainlint.repository.invocations import invocations_naming
 from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
+from trainlint.training.limits import Data, data_of
 
 if TYPE_CHECKING:
-    from trainlint.programs import Surroundings, Views
+    from typing_extensions import Unpack
 
-COMMAND = Command("trl", tuple(("trl", word.replace("_", "-")) for word in TRAINERS), r"\btrl\b")
+    from trainlint.programs import Surroundings, Views
+    from trainlint.repository.files import Repository
+    from trainlint.training.declarations import Spec
+
+T = TypeVar("T")
 
 EXAMPLE_SCRIPT_KEYS = frozenset(
     """
@@ -57,7 +77,148 @@ _COMMON = frozenset(
 
 
 class TrlArguments(Arguments):
-    """The arguments of one of TRL's trainers."""
+    """The arguments of one of TRL's trainers, as a start reads them.
+
+    `start` is None where the repository shows none; `trainer` is then what the keys or the file's name tell.
+    """
+
+    start: Start | None = None
+    trainer: str | None = None
+    shown = False
+    """The trainer follows from a start or from the keys, not from the file's name alone."""
+
+    @property
+    def is_certain(self) -> bool:
+        """The parser and its dataclasses are known."""
+        return self.whole and self.start is not None and self.start.unknowns is not Unknowns.UNSURE
+
+    def is_refused(self, key: str) -> bool:
+        """The start refuses this key, which no dataclass of its parser has."""
+        release = self.facts.version
+        how = self.start.unknowns if self.start and self.whole else Unknowns.UNSURE
+        if how is Unknowns.SHARED and key in command_keys(release):
+            return False
+        passed_on = how in (Unknowns.LAUNCHED, Unknowns.SHARED) and key not in launch_keys()
+        return key != "env" and (passed_on or how is Unknowns.REFUSED)
+
+    def is_dropped(self, key: str) -> bool:
+        """The start drops this key, which no dataclass of its parser has, without a message."""
+        how = self.start.unknowns if self.start and self.whole else Unknowns.UNSURE
+        shared = how is Unknowns.SHARED and key in command_keys(self.facts.version)
+        return key not in ("env", "config") and (shared or how is Unknowns.DROPPED)
+
+    def raises_on_kind(self, name: str) -> Stage | None:
+        """As in transformers; PEFT makes its matrices with the rank, and losses are computed with beta."""
+        if name == "lora_r" and self.data("scripted") and self.data("use_peft") is True:
+            return Stage.START
+        if name == "gradient_accumulation_steps" and self.is_sure and self.trainer in ("grpo", "rloo"):
+            return Stage.START
+        if name == "beta" and self.is_sure and self.trainer in ("dpo", "kto", "cpo", "orpo"):
+            return Stage.TRAIN
+        return super().raises_on_kind(name)
+
+    @property
+    def is_sure(self) -> bool:
+        """A parser reads the file, and it is that of the trainer."""
+        return self.whole and self.shown
+
+    def told(self, at: Field | Value[T], message: str, **details: Unpack[Details]) -> Finding:
+        """A finding on what the trainer refuses: an error where it is surely this trainer, else a warning."""
+        details["severity"] = None if self.is_sure else Severity.WARNING
+        return at.finding(message, **details)
+
+    @property
+    def processes(self) -> int | None:
+        """The number of processes, where the command line, or the file for the launcher, tells it."""
+        start = self.start
+        if start is None or start.processes is not None or not start.command:
+            return start.processes if start else None
+        if start.unknowns not in (Unknowns.LAUNCHED, Unknowns.SHARED) or "accelerate_config" in start.given:
+            return None
+        profile = self.get("accelerate_config")
+        stated = self.get("num_processes").integer().known
+        return PROFILE_PROCESSES if stated is None and profile.text().is_(*PROFILES) else stated
+
+    @property
+    def losses(self) -> list[Data] | None:
+        """The losses; None where they are not known."""
+        found = self.data("loss_type")
+        if found is UNKNOWN or isinstance(found, Mapping):
+            return None
+        listed: list[Data] = list(found) if isinstance(found, Sequence) and not isinstance(found, str) else [found]
+        return None if UNKNOWN in listed else listed
+
+    # what limits look at
+
+    def place(self, name: str) -> Field:
+        """Where a setting is written."""
+        return self.field.at(*name.split("."))
+
+    def data(self, name: str) -> Data:
+        """The value of a setting as the parser makes it, or its default; what the command line gives is unknown."""
+        derived = _DERIVED.get(name)
+        if derived is not None:
+            return derived(self)
+        if name.startswith("losses."):
+            return name.partition(".")[2] in self.losses if self.losses is not None else UNKNOWN
+        if self.start is not None and name in self.start.given:
+            return UNKNOWN
+        if name.partition(".")[0] not in self.facts.fields:
+            return None
+        place = self.place(name)
+        if place.node is not None:
+            found = data_of(place)
+            spec = self.facts.fields.get(name)
+            return _converted(found, spec) if isinstance(found, str) and spec is not None else found
+        return UNKNOWN if self._is_computed(name) else self.facts.default(name)
+
+    def _is_computed(self, name: str) -> bool:
+        spec = self.facts.fields.get(name)
+        return spec is not None and spec.computed and self.facts.default(name) is None
+
+
+def _converted(text: str, spec: Spec) -> Data:
+    """A text in the type of its argument, where that is a number or a boolean and it is one."""
+    kinds = [kind for kind in spec.types if kind != "None"]
+    try:
+        if kinds == ["int"]:
+            return int(text)
+        if kinds == ["float"]:
+            return float(text)
+    except ValueError:
+        return UNKNOWN
+    if kinds == ["bool"]:
+        word = text.lower()
+        return word in TRUE_WORDS if word in TRUE_WORDS | FALSE_WORDS else UNKNOWN
+    return text
+
+
+def _evaluates(arguments: TrlArguments) -> Data:
+    """An evaluation strategy other than `no`."""
+    strategy = arguments.eval_strategy
+    return UNKNOWN if strategy.unknown or strategy.known is None else not strategy.is_("no")
+
+
+def _zero3(arguments: TrlArguments) -> Data:
+    """The DeepSpeed config that the file names has ZeRO stage 3."""
+    stage = arguments.deepspeed.at("zero_optimization", "stage").integer() if arguments.deepspeed else None
+    return stage is not None and stage.is_(3)
+
+
+def _streams(arguments: TrlArguments) -> Data:
+    """The data is streamed."""
+    return arguments.data("streaming" if arguments.data("datasets") else "dataset_streaming")
+
+
+_DERIVED: dict[str, Callable[[TrlArguments], Data]] = {
+    "evaluates": _evaluates,
+    "zero3": _zero3,
+    "streams": _streams,
+    "trainer": lambda arguments: arguments.trainer,
+    "scripted": lambda arguments: arguments.start is not None and arguments.start.scripted,
+    "other_losses": lambda arguments: bool(arguments.losses and set(map(str, arguments.losses)) - DIVERGENCE_LOSSES),
+}
+"""Names in limits that are no setting."""
 
 
 @cache
@@ -88,15 +249,11 @@ def _started(
     own = arguments.get("accelerate_config").text().known
     if own:
         yield from ((setup, set()) for setup in _profile(own, subject, surroundings))
-    for invocation in invocations_naming(surroundings.repository, subject.field.document, COMMAND, _config_of):
+    for invocation in invocations_naming(surroundings.repository, subject.field.document, COMMAND, config_of):
         config = invocation.flag("--accelerate_config").known
         if config:
             given = flag_names(flag.name.text for flag in invocation.flags)
             yield from ((setup, given) for setup in _profile(config, subject, surroundings))
-
-
-def _config_of(invocation: Invocation) -> list[str | None]:
-    return [invocation.flag("--config").known]
 
 
 def _profile(name: str, subject: ArgumentsFile, surroundings: Surroundings) -> Iterator[FsdpSetup]:
@@ -124,6 +281,24 @@ def _profile(name: str, subject: ArgumentsFile, surroundings: Surroundings) -> I
                 yield setup
 
 
+def _trainer_by_keys(subject: ArgumentsFile, release: str) -> str | None:
+    """The one trainer whose dataclass has all arguments in the file that are TRL's own, if there is exactly one."""
+    known = declarations("trl")
+    keys = {entry.name for entry in subject.field.entries()}
+    tables = {trainer: known.keys(name, release) for trainer, name in TRAINERS.items()}
+    own = keys & frozenset().union(*tables.values()) - _not_own()
+    fitting = [trainer for trainer, table in tables.items() if own <= table]
+    return fitting[0] if own and len(fitting) == 1 else None
+
+
+@cache
+def _not_own() -> frozenset[str]:
+    """The arguments that are no trainer's own."""
+    known, theirs = declarations("trl"), declarations("transformers")
+    shared = (known.keys_of_any(table) for table in ("ModelConfig", "ScriptArguments", "DatasetMixtureConfig"))
+    return frozenset().union(*shared, *(theirs.keys_of_any(table) for table in TABLES))
+
+
 def _trainer(subject: ArgumentsFile) -> str | None:
     """The one trainer in the file's name, if there is exactly one."""
     words = set(re.split(r"[^a-z]+", PurePath(subject.field.document.path).stem.lower()))
@@ -148,11 +323,16 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
     """Files for TRL's trainers."""
 
     name = "trl"
-    readers = (FileReader(COMMAND, "--config"),)
+    readers = (FileReader(COMMAND, "--config"), FileReader(MODULE, "--config"))
 
     def adopt(self, document: Document) -> Sequence[ArgumentsFile]:
         """A file of arguments, whatever they are."""
         return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True)]
+
+    def reader_in_code(self, document: Document, repository: Repository) -> str:
+        """The nearest Python code reads whole files with TrlParser alone."""
+        parser, place = own_reader(repository, document.path).parser
+        return f"{parser} in {place}" if parser == "TrlParser" else ""
 
     def recognise(self, document: Document) -> Sequence[ArgumentsFile]:
         """Training arguments that name a model and a dataset as TRL does, or have two arguments that only TRL has."""
@@ -160,15 +340,21 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
 
     def alternatives(self, subject: ArgumentsFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The arguments, how they shard the model, and both together; one alternative for each transformers release."""
-        trainer = _trainer(subject)
         reader = own_reader(surroundings.repository, subject.field.document.path)
         found: list[Views] = []
-        for transformers in release_below(subject, surroundings, GOES_WITH[release]):
-            known = trl_facts(release, transformers, trainer)
+        shown: list[Start | None] = [*starts(surroundings.repository, subject.field.document, release)] or [None]
+        for transformers, start in product(release_below(subject, surroundings, GOES_WITH[release]), shown):
+            told = start.trainer if start else _trainer_by_keys(subject, release)
+            trainer = told or _trainer(subject)
+            known = trl_facts(release, transformers, trainer, start.tables if start else ())
             config = fsdp_config(subject.field, known, surroundings)
-            arguments = TrlArguments(subject, known, config, deepspeed_config(subject, surroundings), reader)
+            trouble = trouble_of(subject.field.get("deepspeed"), surroundings)
+            deepspeed = deepspeed_config(subject, surroundings)
+            arguments = TrlArguments(subject, known, config, deepspeed, reader, trouble)
+            arguments.start, arguments.trainer, arguments.shown = start, trainer, told is not None
             launched = [*launches(subject, surroundings), *_started(arguments, surroundings, subject)]
-            found.append(list(views(arguments, _training(arguments), launched)))
+            runs = launched_arguments(arguments, surroundings)
+            found.append([*views(arguments, _training(arguments), launched), *runs])
         return found
 
     def facts(self, release: str) -> ArgumentFacts:

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
-from trainlint.programs.trl.facts import PROFILES
+from trainlint.programs.transformers.facts import TORCH_DTYPES
+from trainlint.programs.trl.facts import (
+    ATTENTIONS,
+    COMMANDS,
+    PROFILES,
+    has_command,
+    loads_dtype,
+    losses,
+    reads_files,
+    rewards,
+    trl_limits,
+)
 from trainlint.programs.trl.program import TrlArguments
+from trainlint.reading.values import UNKNOWN
+from trainlint.releases import minor, within
 from trainlint.rule import rule
+from trainlint.training.declarations import declarations
+from trainlint.training.limits import refused
 
 
 @rule("FS250", "environment-not-a-mapping", stage=Stage.LOAD)
@@ -41,3 +57,388 @@ def unknown_accelerate_profile(arguments: TrlArguments) -> Iterator[Finding]:
     if name.known_and_not_in(PROFILES) and not looks_like_file:
         hint = did_you_mean(str(name), PROFILES) or f"write a path, or {one_of(sorted(PROFILES), 7)}"
         yield arguments.warned(name, f"TRL has no accelerate config {name}", help=hint)
+
+
+# the command
+
+
+@rule("FS252", "no-such-trl-command", stage=Stage.LOAD)
+def no_such_command(arguments: TrlArguments) -> Iterator[Finding]:
+    """`trl` has no such command in this release, or its script reads no file.
+
+    The commands are sft and dpo, since 0.11 kto, since 0.14 grpo, since 0.22 rloo, since 0.24 reward, since 1.10
+    distillation; no release has one for ORPO, CPO, PPO and the like, which need a script of your own. Up to 0.12
+    `trl kto` starts a script that does not know `--config`: it stops because its required arguments are missing.
+
+    Source: TRL 0.8 to 1.16, commands/cli.py, cli.py, cli/commands; scripts/kto.py.
+    """
+    start, release = arguments.start, arguments.facts.version
+    if start is None or not start.command:
+        return
+    words, related = start.invocation.field, arguments.field.relate("the file that it names")
+    if not has_command(start.trainer, release):
+        known = [word for word in COMMANDS if has_command(word, release)]
+        message = f"trl {minor(release)} has no command {start.invocation.program[-1].text}"
+        yield words.finding(message, help=f"write {one_of(known, 7)}, or a script of your own", related=related)
+    elif not reads_files(start.trainer, release):
+        message = f"trl {start.trainer} reads no config file in {minor(release)}"
+        yield words.finding(message, help="give its settings as options", related=related)
+
+
+# data and model
+
+
+@rule("FS253", "trainer-without-data", stage=Stage.START)
+def trainer_without_data(arguments: TrlArguments) -> Iterator[Finding]:
+    """A script of TRL gets no data, or a dataset of its mixture has a wrong key.
+
+    Up to 0.17 `dataset_name` is a required argument; since 0.22 the scripts raise ValueError without `dataset_name` and
+    `datasets`. Each item of `datasets` is made into a DatasetConfig: without `path`, or with a key that it does not
+    have, that raises TypeError while the file is read. Streamed data has no length, so `max_steps` must say how long to
+    train.
+
+    Source: TRL 0.8 to 1.16, ScriptArguments, DatasetMixtureConfig.__post_init__ and scripts/*.py.
+    """
+    start, release = arguments.start, arguments.facts.version
+    none = arguments.data("dataset_name") is None and not arguments.data("datasets")
+    if start and start.scripted and arguments.whole and "dataset_name" in arguments.facts.fields and none:
+        message = f"{start.trainer} gets no data"
+        if within(release, "..0.17.0"):
+            yield arguments.refused(arguments.field, message, help="add dataset_name", stage=Stage.LOAD)
+        elif within(release, "0.22.2.."):
+            yield arguments.refused(arguments.field, message, help="add dataset_name, or datasets")
+    yield from _limits(arguments, "data")
+    known = declarations("trl").keys("DatasetConfig", release)
+    for item in arguments.own("datasets").items() if known else ():
+        for entry in item.entries():
+            if entry.name not in known:
+                hint = did_you_mean(entry.name, known) or f"write {one_of(sorted(known), 7)}"
+                message = f"datasets has no key {entry.name}"
+                yield arguments.refused(entry, message, help=hint, at_key=True, stage=Stage.LOAD)
+        if item.is_mapping and item.get("path").node is None:
+            message = "an item of datasets needs a path"
+            yield arguments.refused(item, message, help="add path", at_key=True, stage=Stage.LOAD)
+
+
+@rule("FS254", "text-for-mapping", stage=Stage.LOAD)
+def text_for_mapping(arguments: TrlArguments) -> Iterator[Finding]:
+    """An argument is text where a mapping or numbers are needed.
+
+    TrlParser converts text with the type of the argument: `dict` of a text raises ValueError, and so does a number of
+    one that is none. Later releases take JSON for arguments such as `model_init_kwargs`; another text raises when the
+    model is loaded.
+
+    Write the keys below it, or a list of numbers.
+
+    Source: TRL 0.9 to 1.16, HfArgumentParser and argparse, which converts defaults that are texts.
+    """
+    for name, argument in arguments.facts.fields.items():
+        text = arguments.get(name).text().known
+        if text is None or not arguments.facts.converts or not arguments.whole:
+            continue
+        kinds = [kind for kind in argument.types if kind != "None"]
+        used = name == "model_init_kwargs" and arguments.is_sure and not text.startswith("{")
+        if text and ((len(kinds) == 1 and kinds[0].startswith("dict")) or used):
+            message, stage = f"{name} must be a mapping, not a text", Stage.START if len(kinds) > 1 else Stage.LOAD
+            yield arguments.refused(arguments.get(name), message, help="write its keys below it", stage=stage)
+        elif kinds in (["list[float]"], ["list[int]"]) and not _is_number(text):
+            message = f"{name} must be a list of numbers, not a text"
+            yield arguments.refused(arguments.get(name), message, help="write a list of numbers")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+@rule("FS255", "model-loading", stage=Stage.START)
+def model_loading(arguments: TrlArguments) -> Iterator[Finding]:
+    """A script of TRL cannot load the model as the file says.
+
+    `dtype` (`torch_dtype` up to 0.26) is looked up in torch, since 0.29 among four words: `bf16` raises. An unknown
+    `attn_implementation` raises in transformers; a slash makes it the name of a kernel. The model cannot be in 4 and in
+    8 bits at once. A LoRA rank must be above 0, and PEFT has six task types.
+
+    Source: TRL 0.8 to 1.16, ModelConfig, scripts/*.py, trainer/utils.py; transformers, PreTrainedModel.from_pretrained;
+    peft, LoraConfig.
+    """
+    yield from _limits(arguments, "model")
+    start, release = arguments.start, arguments.facts.version
+    if start is None or not start.scripted or not arguments.whole:
+        return
+    words = _LOADED_DTYPES if within(release, "0.29.1..") else {*TORCH_DTYPES, "auto"}
+    name = next((name for name in ("dtype", "torch_dtype") if not arguments.own(name).is_absent), "")
+    dtype = arguments.get(name).text()
+    if not loads_dtype(start.trainer, release):
+        return
+    if dtype.known_and_not_in(words) and name not in start.given:
+        hint = _DTYPE_WORDS.get(str(dtype)) or did_you_mean(str(dtype), words)
+        help = hint if hint.startswith("did") else f"write {hint or one_of(_LOADED_DTYPES)}"
+        yield arguments.refused(dtype, f"{name} cannot be {dtype}", help=help)
+    attention = arguments.own("attn_implementation").text()
+    if attention.known_and(lambda word: word not in ATTENTIONS and not {*"/|"} & {*word}):
+        hint = did_you_mean(str(attention), ATTENTIONS) or f"write {one_of(sorted(ATTENTIONS))}"
+        yield arguments.refused(attention, f"transformers has no attn_implementation {attention}", help=hint)
+
+
+_LOADED_DTYPES = ("auto", "bfloat16", "float16", "float32")
+_DTYPE_WORDS = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}
+
+
+@rule("FS256", "lora-not-used", stage=Stage.RUN, severity=Severity.WARNING)
+def lora_not_used(arguments: TrlArguments) -> Iterator[Finding]:
+    """LoRA settings without `use_peft`: all weights are trained.
+
+    The scripts of TRL read `lora_r` and the like only with `use_peft: true`; nothing is printed.
+
+    Source: TRL 0.8 to 1.16, get_peft_config.
+    """
+    start = arguments.start
+    if start is None or not start.scripted or arguments.data("use_peft") is not False:
+        return
+    for entry in arguments.field.entries():
+        if entry.name in _LORA and entry.name in arguments.facts.fields:
+            message = f"{entry.name} is not used without use_peft"
+            yield arguments.warned(entry, message, help="set use_peft: true, or remove it", at_key=True)
+            return
+
+
+_LORA = ("lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_modules_to_save", "use_dora")
+
+
+# losses, and what the trainers take together
+
+
+@rule("FS257", "unknown-loss", stage=Stage.TRAIN)
+def unknown_loss(arguments: TrlArguments) -> Iterator[Finding]:
+    """The trainer does not know this loss.
+
+    The parser takes any word. SFT raises ValueError when it is made, the others only in the first step: DPO, CPO and
+    GRPO ValueError, KTO UnboundLocalError. Since 0.20 DPO takes a list of losses; earlier a list is an unknown loss.
+    `kto_pair` was a loss of DPO up to 0.8; up to 0.28 it is refused when the trainer is made.
+
+    Source: TRL 0.8 to 1.16, trainer/*_trainer.py and experimental/, the functions that compute a loss.
+    """
+    trainer, release = arguments.trainer or "", arguments.facts.version
+    words = losses(trainer, release)
+    field = arguments.own("loss_type")
+    listed = trainer == "dpo" and within(release, "0.20.0..")
+    if not words or (arguments.start and "loss_type" in arguments.start.given):
+        return
+    if field.is_sequence and not listed:
+        message = f"{_NAMES.get(trainer, trainer)} takes one loss, not a list"
+        yield arguments.told(field, message, help="write one word", at_key=True)
+    if field.is_sequence and listed and not field.items():
+        yield arguments.told(field, "DPO needs a loss", help="remove loss_type, or name one", at_key=True)
+    for item in field.items() if field.is_sequence and listed else [field]:
+        text = item.text()
+        if text.known_and_not_in(words):
+            hint = did_you_mean(str(text), words) or f"write {one_of(words)}"
+            if text.is_("kto_pair"):
+                hint = "train with KTO instead"
+            early = trainer == "sft" or (text.is_("kto_pair") and within(release, "..0.28.0"))
+            stage = Stage.START if early else Stage.TRAIN
+            message = f"{_NAMES.get(trainer, trainer)} has no loss {text}"
+            yield arguments.told(text, message, help=hint, stage=stage)
+
+
+_NAMES = {"sft": "SFT", "dpo": "DPO", "kto": "KTO", "grpo": "GRPO", "cpo": "CPO", "rloo": "RLOO"}
+
+
+def _limits(arguments: TrlArguments, section: str) -> Iterator[Finding]:
+    """A finding for each limit of a section that the arguments exceed."""
+    if arguments.trainer is not None or section == "model":
+        severity = None if arguments.is_sure else Severity.WARNING
+        yield from refused(trl_limits(arguments.facts.version)[section], arguments, severity=severity)
+
+
+@rule("FS258", "packing-limits", stage=Stage.START)
+def packing_limits(arguments: TrlArguments) -> Iterator[Finding]:
+    """SFT does not pack, cut or checkpoint the samples like this.
+
+    Packing needs a length and one of the release's strategies. Since 1.0 `padding_free` without packing needs
+    `max_length: null`, because nothing would cut the samples. Up to 0.29 a negative length is refused.
+
+    Source: TRL 0.16 to 1.16, SFTTrainer.__init__ and _prepare_dataset; data_utils.pack_dataset.
+    """
+    yield from _limits(arguments, "packing")
+
+
+@rule("FS259", "preference-limits", stage=Stage.START)
+def preference_limits(arguments: TrlArguments) -> Iterator[Finding]:
+    """DPO, KTO, CPO or ORPO does not take these settings together.
+
+    DPO's `loss_weights` must be as many as its losses. The prompt must be shorter than the whole sample in CPO, where
+    both have defaults. Some losses do not work with liger, weighting, or another divergence; KTO needs more than one
+    sample a batch.
+
+    Source: TRL 0.9 to 1.16, DPOConfig.__post_init__, the trainers' __init__.
+    """
+    yield from _limits(arguments, "preference")
+    release = arguments.facts.version
+    weights, found = arguments.data("loss_weights"), arguments.losses
+    number = len(weights) if isinstance(weights, Sequence) and not isinstance(weights, str) else None
+    if arguments.trainer == "dpo" and found and number not in (None, len(found)):
+        at = arguments.get("loss_weights")
+        message = f"loss_weights has {_numbers(number or 0)} for {len(found)} loss{'' if len(found) == 1 else 'es'}"
+        yield arguments.told(at, message, help="write one number for each loss", at_key=True, stage=Stage.LOAD)
+    if arguments.trainer == "cpo" and within(release, "0.17.0..0.27.2"):
+        yield from _prompt_length(arguments)
+
+
+def _numbers(count: int) -> str:
+    return f"{count} number{'' if count == 1 else 's'}"
+
+
+def _prompt_length(arguments: TrlArguments) -> Iterator[Finding]:
+    whole, prompt = arguments.data("max_length"), arguments.data("max_prompt_length")
+    length = 512 if whole is None else whole
+    of_prompt = 128 if prompt is None else prompt
+    if isinstance(length, int) and isinstance(of_prompt, int) and of_prompt >= length:
+        name = "max_prompt_length" if arguments.has("max_prompt_length") else "max_length"
+        message = f"max_prompt_length {of_prompt} must be below max_length {length}"
+        help = "lower max_prompt_length"
+        if name == "max_length":
+            help = f"add for example max_prompt_length: {max(length // 2, 1)}"
+        yield arguments.told(arguments.get(name), message, help=help)
+
+
+@rule("FS260", "reference-model-limits", stage=Stage.START)
+def reference_model_limits(arguments: TrlArguments) -> Iterator[Finding]:
+    """The reference model cannot be synchronised, or precomputed, like this.
+
+    `sync_ref_model` updates a reference model: there is none with PEFT, with precomputed log-probabilities, or with
+    `beta: 0`. Precomputing does not work with ZeRO stage 3 (DPO up to 0.28) and with streamed data.
+
+    Source: TRL 0.9 to 1.16, the trainers' __init__.
+    """
+    yield from _limits(arguments, "reference")
+
+
+# generation
+
+
+@rule("FS261", "generation-limits", stage=Stage.LOAD)
+def generation_limits(arguments: TrlArguments) -> Iterator[Finding]:
+    """GRPO or RLOO does not take these settings together.
+
+    Source: TRL 0.14 to 1.16, GRPOConfig and RLOOConfig.__post_init__, the trainers' __init__, generation/.
+    """
+    yield from _limits(arguments, "generation")
+    low, high = (arguments.data(f"vllm_importance_sampling_clip_{end}") for end in ("min", "max"))
+    cap = arguments.data("vllm_importance_sampling_cap")
+    high = high if cap is None else cap
+    numbers = isinstance(low, (int, float)) and isinstance(high, (int, float)) and low >= high
+    if arguments.trainer == "grpo" and numbers and within(arguments.facts.version, "1.6.0.."):
+        at = arguments.get("vllm_importance_sampling_clip_min")
+        message = f"vllm_importance_sampling_clip_min must be below {high}"
+        yield arguments.told(at, message, help="lower it, or raise vllm_importance_sampling_clip_max")
+
+
+@rule("FS262", "generation-batch", stage=Stage.LOAD)
+def generation_batch(arguments: TrlArguments) -> Iterator[Finding]:
+    """The batches of GRPO or RLOO do not hold whole groups of generations.
+
+    A generation batch is `generation_batch_size`, or the batch per device times the processes times
+    `steps_per_generation` (else the accumulation). It must be divisible by `num_generations` (8 by default), and, where
+    it is given, by the batch of all processes. The same holds for the batch of an evaluation (not in 0.20 and 0.21),
+    with `num_generations_eval`. With vLLM in the same processes their number must be divisible by
+    `vllm_tensor_parallel_size`. Where neither command nor file tells the number of processes, only what is wrong for
+    every number is found.
+
+    Source: TRL 0.18 to 1.16, GRPOConfig.__post_init__; since 0.22 RLOOConfig.__post_init__; generation/.
+    """
+    release, processes = arguments.facts.version, arguments.processes
+    since = {"grpo": "0.18.2..", "rloo": "0.22.2.."}.get(arguments.trainer or "")
+    if since is None or not within(release, since):
+        return
+    numbers = {name: value for name in _SIZES if isinstance(value := arguments.data(name), int)}
+    group, batch = numbers.get("num_generations", 0), numbers.get("per_device_train_batch_size", 0)
+    if group < 2 or batch < 1 or _is_unknown(arguments, "generation_batch_size", "steps_per_generation"):
+        return
+    size = numbers.get("generation_batch_size")
+    steps = numbers.get("steps_per_generation", numbers.get("gradient_accumulation_steps"))
+    if size is not None and "steps_per_generation" in numbers:
+        return
+    of_all = batch * processes if processes is not None else None
+    if size is not None and of_all and size % of_all and within(release, "0.19.1.."):
+        at, message = "generation_batch_size", f"generation_batch_size {size} is not divisible by {of_all}"
+        yield _undivided(arguments, at, message, f"write a multiple of {of_all}: {batch} for each of {processes}")
+        return
+    total = size if size is not None else of_all * steps if of_all and steps is not None else None
+    if total is not None and (total % group or (total == 0 and within(release, "..0.19.1"))):
+        message = f"a generation batch of {total} is not divisible by num_generations {group}"
+        yield _undivided(arguments, "num_generations", message, f"write for example num_generations: {_divisor(total)}")
+        return
+    evaluated = numbers.get("num_generations_eval") or group
+    each = numbers.get("per_device_eval_batch_size")
+    evaluates = arguments.data("evaluates") is True and not within(release, "0.20.0..0.21.0")
+    if evaluates and each and processes and each * processes % evaluated:
+        message = f"an evaluation batch of {each * processes} is not divisible by {evaluated} generations"
+        yield _undivided(arguments, "per_device_eval_batch_size", message, "raise per_device_eval_batch_size")
+    shards, colocated = numbers.get("vllm_tensor_parallel_size", 0), arguments.data("vllm_mode") == "colocate"
+    if arguments.data("use_vllm") is True and colocated and shards > 1 and processes and processes % shards:
+        message = f"vllm_tensor_parallel_size {shards} does not divide {processes} processes"
+        place = arguments.get("vllm_tensor_parallel_size")
+        yield arguments.told(place, message, help="write a divisor of it", stage=Stage.START)
+
+
+_SIZES = (
+    "num_generations", "num_generations_eval", "per_device_train_batch_size", "per_device_eval_batch_size",
+    "generation_batch_size", "steps_per_generation", "gradient_accumulation_steps", "vllm_tensor_parallel_size",
+)  # fmt: skip
+
+
+def _is_unknown(arguments: TrlArguments, *names: str) -> bool:
+    return any(arguments.data(name) is UNKNOWN for name in names)
+
+
+def _divisor(total: int) -> int:
+    """The largest divisor up to 8 that makes groups, or the number itself."""
+    return next((number for number in range(8, 1, -1) if total and total % number == 0), max(total, 2))
+
+
+def _undivided(arguments: TrlArguments, name: str, message: str, help: str) -> Finding:
+    """A finding at the first of the settings that is written."""
+    names = [name, "num_generations", "generation_batch_size", "steps_per_generation", "gradient_accumulation_steps"]
+    names += ["per_device_train_batch_size", "eval_strategy"]
+    at = next((known for known in names if arguments.has(known)), name)
+    related = arguments.start.invocation.field.relate("the processes") if arguments.start else ()
+    return arguments.told(arguments.get(at), message, help=help, related=related)
+
+
+@rule("FS263", "reward-functions", stage=Stage.START)
+def reward_functions(arguments: TrlArguments) -> Iterator[Finding]:
+    """The script of GRPO or RLOO cannot use these rewards.
+
+    A name in `reward_funcs` is one of the release's own, or has a dot and is imported; anything else raises ValueError.
+    `reward_weights` must be as many as the reward model and functions together. Up to 0.19 the script passes on the
+    reward model alone, and fails without one; since 1.8 GRPO refuses to start without any reward.
+
+    Source: TRL 0.14 to 1.16, scripts/grpo.py and rloo.py; the trainers' __init__.
+    """
+    start, release = arguments.start, arguments.facts.version
+    if start is None or not start.scripted or start.trainer not in ("grpo", "rloo") or not arguments.whole:
+        return
+    model, functions = arguments.data("reward_model_name_or_path"), arguments.own("reward_funcs")
+    for item in functions.items():
+        name = item.text()
+        if name.known_and(lambda word: word not in rewards(release) and "." not in word):
+            hint = did_you_mean(str(name), rewards(release)) or "write an import path, or one of TRL's own"
+            yield arguments.refused(name, f"TRL has no reward function {name}", help=hint)
+            return
+    if model is UNKNOWN or "reward_funcs" in start.given or functions.is_unknown:
+        return
+    only_model = within(release, "..0.19.1")
+    count = bool(model) + (0 if only_model else len(functions.items()))
+    missing = not model if only_model else not count and start.trainer == "grpo" and within(release, "1.8.0..")
+    weights = arguments.own("reward_weights")
+    if missing:
+        what = "reward_model_name_or_path" if only_model else "reward_funcs"
+        yield arguments.refused(arguments.field, f"{start.trainer} gets no reward", help=f"add {what}")
+    elif weights.is_sequence and count and len(weights.items()) != count:
+        message = f"reward_weights has {_numbers(len(weights.items()))} for {count} reward function"
+        message += "" if count == 1 else "s"
+        yield arguments.refused(weights, message, help="write one number for each", at_key=True)

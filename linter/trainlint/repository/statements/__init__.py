@@ -62,6 +62,7 @@ _BY_NAME: dict[str, tuple[Form, str, str]] = {
     "pipfile": (Form.PROJECT, "projects", "read_pipfile"),
     "pixi.toml": (Form.PROJECT, "projects", "read_pixi"),
     "uv.toml": (Form.PROJECT, "projects", "read_uv"),
+    "requires.txt": (Form.PROJECT, "requirements", "read_requires"),
     "metadata": (Form.VENDORED, "vendored", "read_metadata"),
     "pkg-info": (Form.VENDORED, "vendored", "read_metadata"),
     ".gitmodules": (Form.SUBMODULE, "vendored", "read_submodules"),
@@ -133,6 +134,8 @@ def statements_of(
     if form in (Form.REQUIREMENTS, Form.CONSTRAINTS) and (reader is None or reader[0] is not Form.LOCK):
         reader = form, "requirements", "read"
     vendored = [(package, home)] if package else asked.vendored(path)
+    if form is Form.README and path.endswith((".yaml", ".yml")):
+        reader = Form.README, "texts", "read_comments"
     if reader is None and not vendored:
         return Reading()
     wide = data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in data[:2]

@@ -39,6 +39,9 @@ _QUOTING = frozenset("echo printf grep egrep rg sed awk alias man which type log
 _PIP = regex(r"(?:pip|pip\d(?:\.\d{1,2})?)$")
 _CONDA = frozenset(("conda", "mamba", "micromamba"))
 _FOLDERS = frozenset(("cd", "pushd", "workdir"))
+_SYNCS = {"uv": ("sync",), "poetry": ("install", "sync"), "pdm": ("install", "sync"), "pipenv": ("install", "sync")}
+_PROJECT = regex(r"\.{1,2}/?(?:\[[^\]]*\])?")
+_TARGET = regex(r"[A-Za-z][\w./-]*[ \t]*:(?![=:])")
 _INSTRUCTIONS = frozenset("RUN CMD ENTRYPOINT ONBUILD SHELL".split())
 _KEYWORDS = frozenset("! { if then else elif do while until sudo time exec nohup command eval".split())
 _CONTAINERS = frozenset("from docker podman nerdctl apptainer singularity enroot".split())
@@ -71,6 +74,7 @@ class _Clone:
     place: tuple[int, int]
     ref: str
     checked_out: bool
+    replaces: bool = False
 
 
 class Script:
@@ -86,6 +90,11 @@ class Script:
         self.folder: str | None = ""
         self.workdir: str | None = ""
         self.clones: list[_Clone] = []
+        self._others: set[str] = set()
+        self._has_project = False
+        """The project, or a file of its requirements, was installed before."""
+        self._gone: set[str] = set()
+        """Packages that were uninstalled before."""
         self._found: list[Statement | Include] = []
 
     @property
@@ -102,7 +111,7 @@ class Script:
             if clone.package == kubeflow.NAME:
                 meaning = kubeflow.of_tag(clone.ref) or Meaning(Kind.UNKNOWN)
             if meaning.kind is not Kind.UNKNOWN or clone.package not in stated:
-                yield self.page.statement(clone.package, meaning, clone.place, self.form)
+                yield self.page.statement(clone.package, meaning, clone.place, self.form, replaces=clone.replaces)
 
     # going through
 
@@ -119,6 +128,8 @@ class Script:
             elif item == "\n":
                 self.folder = start if each_line_alone else self.folder
             elif not isinstance(item, str):
+                if each_line_alone and not depth and _TARGET.match(item[0].line.text, item[0].span[0]):
+                    self._start_anew()
                 self.command(item, depth)
 
     def command(self, words: Sequence[Word], depth: int = 0) -> None:
@@ -133,6 +144,8 @@ class Script:
         if not words:
             return
         head = name_of(words[0]).lower()
+        if head == "from" and self.docker:
+            self._start_anew()
         if head in _FOLDERS:
             self._enter(self.expanded(words[1]) if len(words) > 1 else OPEN)
             self.workdir = self.folder if head == "workdir" else self.workdir
@@ -153,6 +166,11 @@ class Script:
             name = text.lstrip("@-+!%").rpartition("/")[2].lower()
             if name == "git":
                 self._git(words[index:], texts[index:])
+                return
+            if self._uninstalls(name, texts[index + 1 :]):
+                return
+            if any(verb in texts[index + 1 :] for verb in _SYNCS.get(name, ())) and texts[-1] in _SYNCS[name]:
+                self._has_project = self._has_project or self._is_at_project
                 return
             rest = self._installer(name, texts[index + 1 :])
             if rest is not None:
@@ -274,7 +292,31 @@ class Script:
             return (name, at, _ALL) if first == "add" else None
         return None
 
+    def _start_anew(self) -> None:
+        """Another target of a Makefile or another stage of a Dockerfile begins: nothing is installed in it."""
+        self._has_project = False
+        self._gone.clear()
+
+    def _uninstalls(self, name: str, following: Sequence[str]) -> bool:
+        """The command removes packages; what is installed later replaces them."""
+        given = [text for text in following if not text.startswith("-")]
+        verbs = given[:2] if name == "uv" else given[:1]
+        if not _PIP.match(name) and name not in ("uv", "pipenv", *_CONDA):
+            return False
+        if not verbs or verbs[-1] not in ("uninstall", "remove"):
+            return False
+        named = (self.page.packages.distribution(text) for text in given[len(verbs) :])
+        self._gone.update(package for package in named if package)
+        return True
+
+    @property
+    def _is_at_project(self) -> bool:
+        """The commands run in the project's own folder, not in one that they cloned."""
+        parts = set((self.folder or OPEN).split("/"))
+        return self.folder is not None and not parts & {*self._others, *(clone.folder for clone in self.clones)}
+
     def _install(self, tool: str, words: Sequence[Word], texts: Sequence[str], limit: int) -> None:
+        has_project = False
         refs = [texts[i + 1] for i, t in enumerate(texts[:-1]) if t in ("--tag", "--rev", "--branch")]
         pypi = tool != "conda" and (tool != "pixi" or "--pypi" in texts)
         files = _CONDA_FILES if tool == "conda" else _FILES
@@ -296,13 +338,16 @@ class Script:
                     limit = 0
                 if option in files and value:
                     self._file(option, value, word)
+                    has_project = has_project or option not in ("-c", "--constraint", "--constraints")
                 elif option in _PACKAGES and value:
+                    has_project = has_project or _PROJECT.fullmatch(value) is not None
                     for part in re.split(r",(?=\s*[A-Za-z])", value) if option.startswith("--with") else [value]:
                         self._package(part, word, pypi=True, refs=refs)
                 continue
             if limit <= 0:
-                return
+                break
             limit -= 1
+            has_project = has_project or _PROJECT.fullmatch(text) is not None
             if index + 1 < len(words) and texts[index] == "@":
                 text = f"{text} @ {texts[index + 1]}"
                 index += 2
@@ -310,6 +355,8 @@ class Script:
                 self._at(text, word)
             else:
                 self._package(text, word, pypi=pypi, refs=refs)
+        # What one command installs must go together; only a later one replaces anything.
+        self._has_project = self._has_project or (has_project and self._is_at_project)
 
     def _file(self, option: str, value: str, word: Word) -> None:
         if OPEN in value or "://" in value:
@@ -357,12 +404,16 @@ class Script:
             return
         found = requirement(text, packages)
         if found is not None and found.length == len(text.partition(";")[0].rstrip()):
-            self._found.append(
-                self.page.statement(found.package, found.meaning, self.place(word), self.form, marker=found.marker)
-            )
+            self._state(found.package, found.meaning, word, marker=found.marker)
 
-    def _state(self, package: str, meaning: Meaning, word: Word, form: Form | None = None) -> None:
-        self._found.append(self.page.statement(package, meaning, self.place(word), form or self.form))
+    def _state(self, package: str, meaning: Meaning, word: Word, form: Form | None = None, *, marker: str = "") -> None:
+        place, replaces = self.place(word), self._replaces(package)
+        self._found.append(
+            self.page.statement(package, meaning, place, form or self.form, marker=marker, replaces=replaces)
+        )
+
+    def _replaces(self, package: str) -> bool:
+        return self._has_project or package in self._gone
 
     # git, images, charts
 
@@ -398,6 +449,8 @@ class Script:
         own = repository_of(positional[0][1]) if positional else None
         known = self.page.packages.repository(own[0]) if own else None
         if own is None or known is None:
+            if positional and len(self._others) < _MAX_CLONES:
+                self._others.add(_folder_of(positional, self.folder))
             if positional and self.clones and len(self.clones) < _MAX_CLONES:
                 # A checkout behind another clone is that one's.
                 self.clones.append(_Clone("", False, _folder_of(positional, self.folder), (0, 0), "", True))
@@ -406,7 +459,8 @@ class Script:
         ref = branch[1] if branch else ""
         folder = _folder_of(positional, self.folder)
         if len(self.clones) < _MAX_CLONES:
-            self.clones.append(_Clone(known[0], known[1], folder, self.place(word), ref, branch is not None))
+            replaces, checked_out = self._replaces(known[0]), branch is not None
+            self.clones.append(_Clone(known[0], known[1], folder, self.place(word), ref, checked_out, replaces))
 
     def _checkout(self, verb: str, rest: Sequence[tuple[Word, str]], at: str | None) -> None:
         if any(text in ("-b", "-B", "-c", "-C", "--orphan", "--") for _, text in rest):

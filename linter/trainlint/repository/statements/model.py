@@ -61,6 +61,7 @@ class Statement(NamedTuple):
     `package` is a distribution's normalised name (or `kubeflow-trainer`). `extra` names the extra, dependency group or
     environment that it belongs to, empty for what is always installed; `marker` is the environment marker as written.
     `home` is the folder that it speaks for, which is the file's own but for vendored sources and workspaces' locks.
+    `replaces`: a script installs it over what the project had it install before.
     """
 
     package: str
@@ -70,6 +71,7 @@ class Statement(NamedTuple):
     extra: str = ""
     marker: str = ""
     home: str = ""
+    replaces: bool = False
 
     @property
     def kind(self) -> Kind:

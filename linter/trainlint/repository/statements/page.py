@@ -49,10 +49,11 @@ class Page:
         extra: str = "",
         marker: str = "",
         home: str | None = None,
+        replaces: bool = False,
     ) -> Statement:
         """A statement at a place of this file."""
         where = self.home if home is None else home
-        return Statement(package, meaning, self.span(*place), form, extra, marker, where)
+        return Statement(package, meaning, self.span(*place), form, extra, marker, where, replaces)
 
     def required(self, text: str, place: tuple[int, int], form: Form, *, extra: str = "") -> Iterator[Statement]:
         """The statement of a requirement in pip's syntax, if it is one of a package that is asked for."""

@@ -42,6 +42,16 @@ def read(page: Page) -> Iterator[Statement | Include]:
         yield from of_line(page, text, start, form, extra)
 
 
+def read_requires(page: Page) -> Iterator[Statement | Include]:
+    """`requires.txt` of an egg's metadata: what is always installed, then sections of extras and markers."""
+    extra = ""
+    for text, start in lines_of(page.content):
+        if text.startswith("["):
+            extra = text.strip("[]").partition(":")[0]
+        else:
+            yield from of_line(page, text, start, Form.PROJECT, extra)
+
+
 def _variant(page: Page) -> str:
     """What a file of requirements is for besides the run itself: `requirements-dev.txt`, `requirements/fp8.txt`."""
     stem = page.name.rpartition(".")[0] or page.name

@@ -57,6 +57,18 @@ def read_markdown(page: Page) -> Iterator[Statement | Include]:
     yield from docker.found
 
 
+def read_comments(page: Page) -> Iterator[Statement | Include]:
+    """What a file of settings says in comments of its own: the image, or the packages, that it is for."""
+    for line in re.finditer(r"^[ \t]*#([^\n]*)", page.content, re.MULTILINE):
+        start = line.start(1)
+        for package, meaning, first, last in images_in(line[1], page.packages):
+            yield page.statement(package, meaning, (start + first, start + last), Form.README)
+        if INSTALLS.search(line[1]):
+            script = Script(page, Form.README)
+            script.read(shell_text(page, line[1], range(start, line.end(1))))
+            yield from script.found
+
+
 def _images(text: str, page: Page) -> Iterator[tuple[str, Meaning, int, int]]:
     """The images that the lines of a text name, comments apart."""
     for line in re.finditer(r"^[^#\n]+", text, re.MULTILINE):

@@ -23,6 +23,9 @@ FLUX_MOUNTS = (
     ("spack-install", "/opt/software"),
 )
 
+V1_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
+"""What the training operator before 2.0 set in each container. Source: kubeflow/training-operator 1.9."""
+
 FAILURE_REASONS = (
     "BackoffLimitExceeded",
     "DeadlineExceeded",

@@ -18,6 +18,7 @@ from trainlint.programs.kubeflow.built_value import BuiltValue, repeated
 from trainlint.programs.kubeflow.facts import pods as tables
 from trainlint.programs.kubeflow.facts.jobset import COPIED_ENV_SOURCES
 from trainlint.programs.kubeflow.quantities import parse_quantity, whole
+from trainlint.reading.document import Scalar, target_of
 from trainlint.rule import rule
 
 # images and names
@@ -363,6 +364,8 @@ def resource_name(job: Build) -> Iterator[Finding]:
     for owner, resources in _resources(job):
         for kind in ("limits", "requests"):
             for name, part in resources.get(kind).entries():
+                if part.place.entry is not None and not isinstance(target_of(part.place.entry.key), Scalar):
+                    continue  # Go's reader refuses such a key, and with it the document.
                 problem = names.key(name)
                 if not problem and "/" not in name and not _is_standard(name):
                     problem = "is unknown"

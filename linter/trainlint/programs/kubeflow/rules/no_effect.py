@@ -120,7 +120,8 @@ def processes_and_gpus(job: BuiltJob) -> Iterator[Finding]:
     """The processes per node do not fit the GPUs per node.
 
     Two processes cannot share a GPU with NCCL; with MPI it takes one process per GPU to use all of them. From 2.1 on an
-    MPI runtime's own `numProcPerNode: 1` counts as not set: the controller starts as many processes as there are GPUs.
+    MPI runtime's own `numProcPerNode: 1` counts as not set: the controller starts as many processes as there are GPUs,
+    which is told where the runtime has both.
 
     Source: Kubeflow Trainer 2.0 and later, torch and MPI plugins.
     """
@@ -135,6 +136,8 @@ def processes_and_gpus(job: BuiltJob) -> Iterator[Finding]:
     part, count = devices
     own = job.runtime.ml_policy.at("mpi", "numProcPerNode")
     if mpi and processes.made and count > 1 and own.integer().is_(1) and not job.runtime.shipped:
+        if part.owner is Owner.JOB:
+            return  # The job asks for the GPUs, and gets a process for each.
         yield job.finding(
             part,
             f"MPI starts {processes.number} processes per node, one per GPU, not the runtime's numProcPerNode of 1",
@@ -185,7 +188,8 @@ def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Findin
         missing = (
             "no job labelled as the trainer step" if job.trainer is None else f"no container {NODE} in its trainer job"
         )
-        ignored = [key for key in TRAINER_FIELDS if trainer.get(key).given]
+        counted = ("numNodes",) if job.trainer is None and "mpi" not in policies else ()
+        ignored = [key for key in (*TRAINER_FIELDS, *counted) if trainer.get(key).given]
         if ignored:
             verb = "has" if len(ignored) == 1 else "have"
             yield trainer.place.finding(
@@ -199,10 +203,9 @@ def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Findin
         yield trainer.get("numProcPerNode").place.finding(
             "numProcPerNode has no effect: the runtime has no torch, mpi or flux policy", at_key=True
         )
-    counted = [pods for pods in job.jobs if pods.name == NODE] if "mpi" in policies else [job.trainer]
-    if trainer.get("numNodes").given and not any(counted):
-        what = f"job called {NODE}" if "mpi" in policies else "job labelled as the trainer step"
-        yield trainer.get("numNodes").place.finding(f"numNodes has no effect: the runtime has no {what}", at_key=True)
+    if trainer.get("numNodes").given and "mpi" in policies and not any(pods.name == NODE for pods in job.jobs):
+        message = f"numNodes has no effect: the runtime has no job called {NODE}"
+        yield trainer.get("numNodes").place.finding(message, at_key=True)
     for step, name in INITIALIZERS.items():
         own = job.spec.at("initializer", step)
         named = [pods for pods in job.jobs if pods.name == name]
@@ -335,7 +338,7 @@ def trainer_needs_newer_server(runtime: Runtime, facts: KubeflowFacts) -> Iterat
 
 
 @rule("TJ617", "training-runs-again", stage=Stage.RUN, severity=Severity.WARNING)
-def training_runs_again(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
+def training_runs_again(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Finding]:
     """The JobSet's ttlSecondsAfterFinished makes the training run again.
 
     The controller makes a JobSet anew that its time to live has removed: Trainer 2.1 after every training, 2.2 and 2.3
@@ -343,11 +346,11 @@ def training_runs_again(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding
 
     Source: Kubeflow Trainer 2.0.1 to 2.3.0, run live with their JobSets.
     """
-    ttl = job.jobset.get("ttlSecondsAfterFinished")
-    if ttl.given and facts.runs_again_after_ttl:
+    ttl = runtime.spec.at("template", "spec", "ttlSecondsAfterFinished")
+    if not ttl.is_absent and facts.runs_again_after_ttl:
         what = "a failed job" if facts.runs_again_after_ttl == "failed" else "a finished job"
-        yield job.finding(
-            ttl, f"{what} is trained anew each time ttlSecondsAfterFinished ends", help="remove ttlSecondsAfterFinished"
+        yield ttl.finding(
+            f"{what} is trained anew each time ttlSecondsAfterFinished ends", help="remove it", at_key=True
         )
 
 

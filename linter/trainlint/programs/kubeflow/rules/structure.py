@@ -12,7 +12,7 @@ from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.crd_walk import Defect, DefectKind, dotted
 from trainlint.programs.kubeflow.facts.admission import MANAGERS, MOVED, OVERRIDES, POLICIES, TORCH_PROCESS_WORDS
 from trainlint.programs.kubeflow.facts.release import KubeflowFacts
-from trainlint.programs.kubeflow.objects import GROUP, KINDS, VERSION, Manifest, TrainerObject
+from trainlint.programs.kubeflow.objects import GROUP, KINDS, OLD_GROUP, OLD_VERSION, VERSION, Manifest, TrainerObject
 from trainlint.reading.values import Field, is_template
 from trainlint.rule import rule
 
@@ -33,12 +33,16 @@ def unknown_kind(document: TrainerObject) -> Iterator[Finding]:
     """The version or kind of trainer.kubeflow.org is unknown.
 
     The group has the version v1alpha1 with the kinds TrainJob, TrainingRuntime and ClusterTrainingRuntime. `kubectl
-    apply` finds no match for anything else.
+    apply` finds no match for anything else, nor for kubeflow.org/v2alpha1, the group of the time before 2.0.
 
     Source: Kubeflow Trainer 2.0 and later, its CRDs.
     """
     version = document.api_version.map(lambda text: text.partition("/")[2])
-    if version.known_and(lambda text: text != VERSION):
+    if document.api_version.is_(f"{OLD_GROUP}/{OLD_VERSION}"):
+        yield document.api_version.finding(
+            f"no release serves {document.kind} in {document.api_version}", help=f"write apiVersion: {GROUP}/{VERSION}"
+        )
+    elif version.known_and(lambda text: text != VERSION):
         yield version.finding(
             f"{GROUP} has no version {version}", help=f"write apiVersion: {GROUP}/{VERSION}", field="kind"
         )
@@ -49,7 +53,7 @@ def unknown_kind(document: TrainerObject) -> Iterator[Finding]:
         yield document.kind.finding(f"{GROUP} has no kind {document.kind}", help=hint)
 
 
-@rule("TJ011", "unknown-field", stage=Stage.ADMISSION)
+@rule("TJ011", "unknown-field", stage=Stage.ADMISSION, covers=True)
 def unknown_field(manifest: Manifest, facts: KubeflowFacts) -> Iterator[Finding]:
     """The release does not have this field here.
 
@@ -97,7 +101,7 @@ def _where_instead(manifest: Manifest, defect: Defect, facts: KubeflowFacts, kno
     return f"allowed here: {some_of(known)}" if known else ""
 
 
-@rule("TJ012", "wrong-type", stage=Stage.ADMISSION)
+@rule("TJ012", "wrong-type", stage=Stage.ADMISSION, covers=True)
 def wrong_type(manifest: Manifest) -> Iterator[Finding]:
     """A value has another type than its field.
 

@@ -275,14 +275,17 @@ def unused_lora_arguments(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findi
     if not (job.runtime and job.runtime.torch and job.runs_tune):
         return
     asks = job.uses_lora or job.uses_qlora(facts)
-    refused = facts.lora_multi_node_refused and job.num_nodes.above(1)
+    refused = job.torchtune_model.known_and_not_in(facts.supported_models)
+    refused |= facts.lora_multi_node_refused and job.num_nodes.above(1)
     recipe = built_recipe(job, facts)
     if asks and not refused and recipe and not recipe.lora:
         arg = next(arg for arg in job.args if arg.known_and(lambda text: LORA_ARG in text or QUANTIZE_ARG in text))
-        yield arg.finding(
-            f"this LoRA argument has no effect: the job runs {recipe.name} with {recipe.config}",
+        cause = (job.num_nodes if facts.lora_recipes and job.num_nodes.above(1) else job.runtime_name).field
+        yield cause.finding(
+            f"the job asks for LoRA and runs {recipe.name} with {recipe.config}",
             help=f"{'set numNodes: 1' if facts.lora_recipes else 'use Kubeflow Trainer 2.1 or later'}, "
             "or remove the LoRA arguments",
+            related=arg.field.relate("the first LoRA argument"),
         )
 
 

@@ -38,7 +38,7 @@ def duplicate_key(document: TrainerObject) -> Iterator[Finding]:
     Source: sigs.k8s.io/yaml as kubectl uses it; YAML 1.2.2, section 3.2.1.3.
     """
     for field in _fields(document.field):
-        if field.earlier_keys:
+        if field.earlier_keys and _can_be_key(field):
             yield field.finding(
                 f"this mapping has the key {field.name} twice: the earlier value is lost",
                 help="remove one of them",

@@ -82,7 +82,7 @@ def config_of_another_recipe(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Fi
         )
 
 
-@rule("TT404", "not-an-override", stage=Stage.START)
+@rule("TT404", "not-an-override", stage=Stage.LOAD)
 def not_an_override(run: TuneRun) -> Iterator[Finding]:
     """An argument of a recipe is not an override, and the run stops at it.
 
@@ -117,13 +117,13 @@ def torchrun_options_for_one_device(run: TuneRun, facts: TorchtuneFacts) -> Iter
             )
 
 
-@rule("TT406", "distributed-without-launcher", stage=Stage.RUN, severity=Severity.WARNING)
+@rule("TT406", "distributed-without-launcher", stage=Stage.START, severity=Severity.WARNING)
 def distributed_without_launcher(run: TuneRun) -> Iterator[Finding]:
     """A recipe for several processes is started without torchrun.
 
     `tune run` uses torchrun only if one of torchrun's options comes before the recipe. Without any, the recipe runs in
     this process, finds no process group and raises, unless something else (srun, an operator) has set RANK, WORLD_SIZE
-    and MASTER_ADDR.
+    and MASTER_ADDR. It is an error in a script of a repository that has no containers, manifests or batch jobs.
 
     Source: tune run and the distributed recipes of torchtune 0.4.0 to 0.6.1.
     """
@@ -131,4 +131,5 @@ def distributed_without_launcher(run: TuneRun) -> Iterator[Finding]:
         yield run.recipe.finding(
             f"{run.recipe} starts as a single process and finds no process group",
             help="put torchrun's options before the recipe: tune run --nproc_per_node 2 …",
+            severity=Severity.ERROR if run.alone else Severity.WARNING,
         )

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, Stage, did_you_mean, nearest, one_of, some_of
+from trainlint.findings import Finding, Severity, Stage, did_you_mean, nearest, some_of
 from trainlint.programs.torchtune.facts import (
     DATASET_PARAMETERS_GONE,
-    DEVICES,
-    DTYPES,
     INSTANTIATED,
     LOADER_KEYWORDS,
     LORA_PARAMETERS,
-    LORA_TARGETS,
-    MULTIMODAL,
-    NUMBERS,
+    NOT_NULL,
+    PACKAGED_SOURCES,
     PROFILER,
     RENAMED,
     SUPPLIED,
-    TIED_OUTPUT,
     RecipeFacts,
     TorchtuneFacts,
     unreleased_component,
 )
-from trainlint.programs.torchtune.omegaconf import Node
+from trainlint.programs.torchtune.omegaconf import Node, Problem
 from trainlint.programs.torchtune.program import ConfigFile, RecipeSettings
+from trainlint.programs.torchtune.rules.models import has_unloadable_adapters
 from trainlint.reading.document import Alias, Scalar
-from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 
@@ -84,21 +80,24 @@ def unresolved_interpolation(settings: RecipeSettings) -> Iterator[Finding]:
     """
     paths = [node.get("_component_").text().known or "torchtune" for node in settings.components]
     foreign = settings.recipe is None or not all(path.startswith(_PACKAGES) for path in paths)
+    found: dict[str, list[Problem]] = {}
     for node in settings.root.walk():
         problem = node.problem
         if problem is not None and node.own and not (problem.resolver and foreign):
-            yield node.field.finding(f"{node.name}: {problem.message}", help=problem.help)
+            found.setdefault(problem.message if problem.named else node.name, []).append(problem)
+    for first, *others in found.values():
+        related = tuple(part for other in others for part in other.node.field.relate(f"and {other.node.name}"))
+        yield first.node.field.finding(f"{first.node.name}: {first.message}", help=first.help, related=related)
 
 
-@rule("TT303", "unknown-component", stage=Stage.LOAD)
+@rule("TT303", "unknown-component", stage=Stage.PREPARE)
 def unknown_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A `_component_` names nothing that can be imported.
 
     The value is a dotted path that begins with an installed package, not a relative path, a file or a text with spaces.
-    torchtune imports it when it validates or starts; a name that the package does not have raises. Only torchtune's own
-    modules, `torch.optim` and `bitsandbytes.optim` are checked, other packages are assumed to be there. Validation only
-    checks top-level sections: in a list (several datasets) or deeper down it is a warning, since it raises only when
-    the recipe builds that part.
+    torchtune imports it when it validates or builds the section; a name that the package does not have raises. Only
+    torchtune's own modules, `torch.optim` and `bitsandbytes.optim` are checked, other packages are assumed to be there.
+    It is a warning where nothing builds the section: the recipe does not read it, or it is deeper down.
 
     Source: _get_component_from_path of torchtune 0.4.0 to 0.6.1; the names in its wheels, in torch 2.13 and in
     bitsandbytes 0.50.
@@ -108,38 +107,49 @@ def unknown_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
         if component.unknown or not component.own:
             continue
         text = component.text().known
+        severity, stage = _when(settings, section)
         if text is None:
             yield component.field.finding(
                 f"{component.name} must be a dotted path",
                 help="write package.module.name of a builder or class",
-                severity=_severity(section),
+                severity=severity,
+                stage=stage,
             )
         elif "." not in text or not all(text.split(".")):
             message = f'{component.name} must be a dotted path, not "{text}"'
             yield component.field.finding(
                 message if text else f"{component.name} must not be empty",
                 help="write the path from the package on: package.module.name",
-                severity=_severity(section),
+                severity=severity,
+                stage=stage,
             )
         elif not settings.fork and not (unreleased_component(text) and not settings.stated):
-            yield from _misspelt_package(component, text)
-            yield from _missing_component(component, text, facts, only_almost=settings.for_development)
+            yield from _misspelt_package(settings, component, text)
+            yield from _missing_component(settings, component, text, facts)
 
 
-def _misspelt_package(component: Node, path: str) -> Iterator[Finding]:
+def _misspelt_package(settings: RecipeSettings, component: Node, path: str) -> Iterator[Finding]:
     package = path.partition(".")[0]
     meant = nearest(package, ("torchtune", "torch", "bitsandbytes"), cutoff=0.9)
+    severity, stage = _when(settings, component.parent)
     if meant is not None and package != meant:
         yield component.field.finding(
-            f"there is no package {package}", help=f'did you mean "{meant}"?', severity=_severity(component.parent)
+            f"there is no package {package}", help=f'did you mean "{meant}"?', severity=severity, stage=stage
         )
 
 
-def _missing_component(component: Node, path: str, facts: TorchtuneFacts, *, only_almost: bool) -> Iterator[Finding]:
-    found, severity = facts.component(path), _severity(component.parent)
+def _missing_component(
+    settings: RecipeSettings, component: Node, path: str, facts: TorchtuneFacts
+) -> Iterator[Finding]:
+    found = facts.component(path)
+    severity, stage = _when(settings, component.parent)
+    only_almost = settings.for_development
     if found.is_module:
         yield component.field.finding(
-            f"{path} is a module, not a component", help="add the name of a builder or class in it", severity=severity
+            f"{path} is a module, not a component",
+            help="add the name of a builder or class in it",
+            severity=severity,
+            stage=stage,
         )
     elif found.exists is False and not (only_almost and not nearest(path.rpartition(".")[2], found.known, cutoff=0.85)):
         missing = path[len(found.parent) + 1 :].partition(".")[0]
@@ -153,27 +163,37 @@ def _missing_component(component: Node, path: str, facts: TorchtuneFacts, *, onl
             f"{owner} has no {found.parent}.{missing}",
             help=hint or f"choose another name from {found.parent}",
             severity=severity,
+            stage=stage,
         )
 
 
-def _severity(section: Node | None) -> Severity:
-    """Error for a top-level section, which `tune validate` checks; a warning for one in a list or deeper down."""
-    top_level = section is not None and section.parent is not None and section.parent.parent is None
-    return Severity.ERROR if top_level else Severity.WARNING
+def _when(settings: RecipeSettings, section: Node | None) -> tuple[Severity, Stage]:
+    """An error for a section that the recipe builds, and for a top-level one of an unknown recipe; else a warning."""
+    steps: list[Node] = []
+    node = section
+    while node is not None and node.parent is not None:
+        steps.append(node)
+        node = node.parent
+    if section is None or not steps:
+        return Severity.WARNING, Stage.PREPARE
+    top = steps[-1]
+    read = settings.recipe is None or not settings.certain or settings.reads(top.key)
+    listed = len(steps) == 2 and top.key == "dataset" and top.items is not None and settings.reads("dataset")
+    built = read and (len(steps) == 1 or listed)
+    return Severity.ERROR if built else Severity.WARNING, settings.built_at(top.key)
 
 
-@rule("TT304", "unknown-parameter", stage=Stage.START)
+@rule("TT304", "unknown-parameter", stage=Stage.PREPARE)
 def unknown_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A section has a key that its component does not accept.
 
     Every key beside `_component_` is passed to the component by name, also with a null, and an unknown one raises a
     TypeError. After `section=other.component` on the command line the keys of the config stay, so those of the old
-    component must be removed (`~section.key`). In a list or deeper down it is a warning, since validation does not
-    check there.
+    component must be removed (`~section.key`). Where nothing builds the section it is a warning.
 
-    Datasets pass any keyword on to datasets.load_dataset, so a misspelt key is accepted without a message. For them it
-    is a warning on a key that is almost a parameter, or was one in earlier releases (max_seq_len, template,
-    chat_format), which the loader refuses later.
+    Datasets pass any keyword on to datasets.load_dataset, which refuses those that it does not know when the dataset is
+    built. That is certain of a key that is almost a parameter or was one in earlier releases (max_seq_len, template,
+    chat_format), and of any where the data are files or a data set that torchtune names.
 
     Source: validate and instantiate of torchtune 0.4.0 to 0.6.1; the signatures in its wheels, in torch 2.13 and in
     bitsandbytes 0.50.
@@ -183,40 +203,68 @@ def unknown_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
     for section in settings.components:
         path = _component(section)
         signature = facts.component(path).signature if path else None
-        if signature is None or path is None or not any(node.own for node in section.walk()):
+        told = settings.recipe is not None and path is not None and path.endswith(".DistributedCheckpointer")
+        if signature is None or path is None or told or not any(node.own for node in section.walk()):
             continue
         name = path.rpartition(".")[2]
         unset = [parameter for parameter in signature.parameters if not section.get(parameter).present]
         unknown = [key for key in section.entries if key != "_component_" and key not in signature.parameters]
         if signature.keywords:
-            yield from _almost_parameters(section, name, unknown, unset)
+            yield from _passed_on(settings, section, name, unknown, unset)
             continue
+        severity, stage = _when(settings, section)
         left_over = [key for key in unknown if not section.get(key).own]
         if left_over:
             yield section.get("_component_").field.finding(
                 f"{name} does not accept the config's {some_of(left_over, 2)}",
                 help="remove with " + some_of([f"~{section.name}.{key}" for key in left_over], 8),
-                severity=_severity(section),
+                severity=severity,
+                stage=stage,
             )
+        of_lora = [key for key in unknown if key in LORA_PARAMETERS and section.get(key).own]
+        if len(of_lora) > 1 and not settings.job:
+            yield section.get("_component_").field.finding(
+                f"{name} does not accept {some_of(of_lora, 3)}",
+                help=f"write lora_{name}, or remove them",
+                severity=severity,
+                stage=stage,
+            )
+            unknown = [key for key in unknown if key not in of_lora]
         for key in unknown:
             node = section.get(key)
             if node.own and not (settings.for_development and not nearest(key, unset)):
                 yield node.field.finding(
                     f"{name} does not accept {key}",
                     help=_parameter_help(settings, section, key, unset),
-                    severity=_severity(section),
+                    severity=severity,
+                    stage=stage,
                     at_key=True,
                 )
 
 
-def _almost_parameters(section: Node, name: str, unknown: list[str], unset: list[str]) -> Iterator[Finding]:
-    """Keys that a dataset passes on to its loader, although they are almost its own or were so once."""
+def _passed_on(
+    settings: RecipeSettings, section: Node, name: str, unknown: list[str], unset: list[str]
+) -> Iterator[Finding]:
+    """Keys that a dataset or a logger passes on, and that what they are passed to does not know."""
+    is_dataset = name.endswith("_dataset") and any(part is section for part in settings.datasets)
+    source = section.get("source")
+    sure = is_dataset and (source.is_(*PACKAGED_SOURCES) or (not source.present and "source" in unset))
     for key in unknown:
         node = section.get(key)
         moved = DATASET_PARAMETERS_GONE.get(key) if name.endswith("_dataset") else None
-        if node.own and (moved or (key not in LOADER_KEYWORDS and nearest(key, unset, cutoff=0.75))):
+        almost = nearest(key, unset, cutoff=0.75)
+        if not node.own or (key in LOADER_KEYWORDS and not moved) or (key == "packed" and is_dataset):
+            continue
+        if is_dataset and (moved or almost or sure):
             yield node.field.finding(
-                f"{name} has no parameter {key} and passes it on to the data loader",
+                f"{name} has no parameter {key}, and load_dataset refuses it",
+                help=f"write {moved} instead" if moved else did_you_mean(key, unset) if almost else "remove it",
+                severity=Severity.ERROR,
+                at_key=True,
+            )
+        elif moved or almost:
+            yield node.field.finding(
+                f"{name} has no parameter {key} and passes it on",
                 help=f"write {moved} instead" if moved else did_you_mean(key, unset),
                 severity=Severity.WARNING,
                 at_key=True,
@@ -242,7 +290,7 @@ def _component(section: Node) -> str | None:
 _PACKAGES = ("torchtune", "torch.", "bitsandbytes.")
 
 
-@rule("TT305", "missing-parameter", stage=Stage.START)
+@rule("TT305", "missing-parameter", stage=Stage.PREPARE)
 def missing_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A section lacks a parameter that its component requires.
 
@@ -258,6 +306,8 @@ def missing_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
         signature = facts.component(path).signature if path else None
         if signature is None or path is None or not any(node.own for node in section.walk()):
             continue
+        if has_unloadable_adapters(settings, section):
+            continue
         supplied = SUPPLIED.get("checkpointer" if name.endswith("checkpointer") else name, ())
         for parameter in signature.parameters:
             lacks = parameter in signature.required and parameter not in supplied and not section.get(parameter).present
@@ -267,10 +317,11 @@ def missing_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
                     f"{path.rpartition('.')[2]} requires {parameter}",
                     help=f"add {name}.{parameter}",
                     at_key=not settings.certain,
+                    stage=settings.built_at(name),
                 )
 
 
-@rule("TT306", "missing-setting", stage=Stage.START)
+@rule("TT306", "missing-setting", stage=Stage.PREPARE)
 def missing_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The recipe reads a setting that the config does not have.
 
@@ -283,16 +334,32 @@ def missing_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator
     """
     if settings.recipe is None or settings.fork or not (settings.certain or settings.near):
         return
+    missing: dict[str, list[str]] = {}
     for key in settings.recipe.required if settings.certain else settings.recipe.start:
         node = settings.at(key)
-        section = settings.at(key.rpartition(".")[0]) if "." in key else settings.root
+        head, _, part = key.rpartition(".")
+        section = settings.at(head) if part and head else settings.root
+        above = settings.root.entries.get(head)
+        told = key in settings.referenced and settings.names_nothing(key)
+        if told or (head and (above is None or "_component_" not in above.entries or _requires(key, section, facts))):
+            continue
         if not node.present and section.present and not _is_misspelt(key, section, facts):
-            removed = settings.removed.get(key)
-            yield settings.refusal(
-                node if removed is None else Node(removed, None, key),
-                message=f"{key} is missing, which {settings.recipe.name} reads",
-                help=f"add {key}" if removed is None else f"remove ~{key}",
-            )
+            missing.setdefault(head or key, []).append(key)
+    for keys in missing.values():
+        key, removed = keys[0], settings.removed.get(keys[0])
+        verb = "is" if len(keys) == 1 else "are"
+        yield settings.refusal(
+            settings.at(key) if removed is None else Node(removed, None, key),
+            message=f"{some_of(keys, 4)} {verb} missing, which {settings.recipe.name} reads",
+            help=f"add {some_of(keys, 4)}" if removed is None else f"remove ~{key}",
+            stage=Stage.START if key in settings.recipe.start else Stage.PREPARE,
+        )
+
+
+def _requires(key: str, section: Node, facts: TorchtuneFacts) -> bool:
+    """The section's component itself requires this parameter, which TT305 reports."""
+    signature = facts.component(_component(section) or "").signature
+    return signature is not None and key.rpartition(".")[2] in signature.required
 
 
 def _is_misspelt(key: str, section: Node, facts: TorchtuneFacts) -> bool:
@@ -306,14 +373,15 @@ def _is_misspelt(key: str, section: Node, facts: TorchtuneFacts) -> bool:
     return any(name != "_component_" and nearest(name, wanted) for name in foreign)
 
 
-@rule("TT307", "section-without-component", stage=Stage.START)
+@rule("TT307", "section-without-component", stage=Stage.PREPARE)
 def section_without_component(settings: RecipeSettings) -> Iterator[Finding]:
     """A section that the recipe builds has no `_component_`.
 
     Model, tokenizer, dataset, optimizer, loss, checkpointer and the like are built from their `_component_`; a mapping
-    without one, and a text, raise. `tune validate` only checks sections that have one, and accepts this.
+    without one and anything else raise, and most may not be null. Only `dataset` may be a list, of such sections.
+    `tune validate` only checks sections that have a component, and accepts this.
 
-    Source: instantiate of torchtune 0.4.0 to 0.6.1.
+    Source: instantiate and the recipes of torchtune 0.4.0 to 0.6.1.
     """
     if settings.fork:
         return
@@ -321,337 +389,45 @@ def section_without_component(settings: RecipeSettings) -> Iterator[Finding]:
         section = settings.root.entries.get(name)
         if section is None or not section.own or (settings.recipe and not settings.reads(name)):
             continue
-        if section.mapping is not None and "_component_" not in section.mapping:
+        parts = section.items if name == "dataset" and section.items else [section]
+        for part in parts:
+            yield from _not_a_component(settings, name, part)
+
+
+def _not_a_component(settings: RecipeSettings, name: str, section: Node) -> Iterator[Finding]:
+    what = name if section.key == name else f"a part of {name}"
+    if section.mapping is not None:
+        if "_component_" not in section.mapping:
             yield section.field.finding(
-                f"{name} has no _component_", help=f"add {name}._component_ with the path of a builder", at_key=True
+                f"{what} has no _component_",
+                help=f"add {name}._component_ with the path of a builder",
+                at_key=section.key == name,
+                stage=settings.built_at(name),
             )
-        elif section.mapping is None and section.items is None and section.text().known is not None:
-            yield section.field.finding(
-                f"{name} must be a section with a _component_, not a text",
-                help=f"write the component as {name}._component_",
-            )
-
-
-@rule("TT308", "unsupported-dtype", stage=Stage.START)
-def unsupported_dtype(settings: RecipeSettings) -> Iterator[Finding]:
-    """The dtype is unknown, or the recipe does not train in it.
-
-    torchtune only knows the names bf16, fp32, fp64 and fp16 (not bfloat16, not an enum's name such as DataType.BF16),
-    and every recipe that trains refuses fp16.
-
-    Source: get_dtype and the constructors of the recipes, torchtune 0.4.0 to 0.6.1.
-    """
-    dtype = settings.at("dtype")
-    if settings.recipe is None or not settings.reads("dtype"):
-        return
-    if dtype.wrong_type:
-        yield settings.refusal(dtype, message="dtype must be a name", help=f"write {one_of(DTYPES[:2])}")
-    elif dtype.known_and_not_in(DTYPES):
-        yield settings.refusal(
-            dtype,
-            message=f"torchtune has no dtype {dtype.known}",
-            help=_DTYPE_WORDS.get(str(dtype.known).lower().rpartition(".")[2], f"write {one_of(DTYPES[:2])}"),
+    elif section.items or (section.items is not None and name != "dataset") or section.value.known is not None:
+        kind = (
+            "a list" if section.items is not None else "a text" if section.text().known is not None else section.value
         )
-    elif dtype.is_("fp16") and settings.checks("fp16"):
-        yield settings.refusal(
-            dtype, message=f"{settings.recipe.name} refuses to train in fp16", help="write bf16 or fp32"
+        yield section.field.finding(
+            f"{what} must be a section with a _component_, not {kind}",
+            help=f"write the component as {name}._component_",
+            stage=settings.built_at(name),
         )
+    elif section.absent and _needed(settings, name):
+        late = name in ("lr_scheduler", "optimizer")
+        message = f"{name} is null, and {settings.recipe.name if settings.recipe else ''} uses it"
+        help = f"write a section with {name}._component_"
+        yield settings.refusal(section, message=message, help=help, stage=Stage.TRAIN if late else Stage.PREPARE)
 
 
-_DTYPE_WORDS = {
-    "bfloat16": "write bf16",
-    "bf16": "write bf16",
-    "float32": "write fp32",
-    "fp32": "write fp32",
-    "float64": "write fp64",
-    "float16": "write bf16; fp16 is refused",
-    "half": "write bf16; fp16 is refused",
-}
-
-
-@rule("TT309", "activation-offloading", stage=Stage.START)
-def activation_offloading(settings: RecipeSettings) -> Iterator[Finding]:
-    """Activation offloading is on without what it needs.
-
-    Recipes that offload activations raise unless activation checkpointing is on too, and unless they train on CUDA.
-    Some shipped configs have checkpointing off (those of llama3_2/1B), so switching only offloading on fails.
-
-    Source: the constructors of the recipes, torchtune 0.4.0 to 0.6.1 (lora_dpo and qat_distributed since 0.5.0).
-    """
-    offloading = settings.at("enable_activation_offloading")
-    if not offloading.truth().is_(True):
-        return
-    checkpointing = settings.at("enable_activation_checkpointing")
-    device = settings.at("device")
-    if settings.checks("offloading-device") and device.text().known_and(lambda text: text.partition(":")[0] != "cuda"):
-        yield settings.refusal(
-            offloading,
-            device,
-            message=f"activation offloading works only on CUDA, not on {device.text()}",
-            help="set enable_activation_offloading: False",
-        )
-    elif settings.checks("offloading-checkpointing") and (
-        checkpointing.truth().absent or checkpointing.truth().is_(False)
-    ):
-        yield settings.refusal(
-            offloading,
-            checkpointing,
-            message="activation offloading needs activation checkpointing",
-            help="set enable_activation_checkpointing: True, or enable_activation_offloading: False",
-        )
-
-
-@rule("TT310", "optimizer-in-backward", stage=Stage.START)
-def optimizer_in_backward(settings: RecipeSettings) -> Iterator[Finding]:
-    """The optimizer steps in the backward pass, which excludes gradient accumulation and clipping.
-
-    With `optimizer_in_bwd` each gradient is used up at once, so there is nothing to accumulate or clip: the full
-    fine-tunes raise when gradient_accumulation_steps is above 1 or clip_grad_norm is not null. The shipped
-    single-device configs have it on. LoRA recipes do not read it.
-
-    Source: the constructors of the recipes, torchtune 0.4.0 to 0.6.1 (qat_distributed since 0.5.0).
-    """
-    in_backward = settings.at("optimizer_in_bwd")
-    if not in_backward.truth().is_(True):
-        return
-    clipping, steps = settings.at("clip_grad_norm"), settings.at("gradient_accumulation_steps")
-    if settings.checks("in-backward-clip") and clipping.given and not clipping.unknown:
-        yield settings.refusal(
-            clipping,
-            in_backward,
-            message="gradients cannot be clipped with optimizer_in_bwd",
-            help="set clip_grad_norm to null, or optimizer_in_bwd to False",
-        )
-    if settings.checks("in-backward-accumulation") and steps.number().known_and(lambda number: number > 1):
-        yield settings.refusal(
-            steps,
-            in_backward,
-            message="gradients cannot be accumulated with optimizer_in_bwd",
-            help="set gradient_accumulation_steps to 1, or optimizer_in_bwd to False",
-        )
-
-
-@rule("TT311", "tensor-parallel", stage=Stage.START)
-def tensor_parallel(settings: RecipeSettings) -> Iterator[Finding]:
-    """Tensor parallelism is on without what it needs.
-
-    full_finetune_distributed splits a model over tensor_parallel_dim processes: it raises without a
-    tensor_parallel_plan, with a fused optimizer, and where the number of processes is not a multiple of it. Other
-    recipes do not read the setting.
-
-    Source: full_finetune_distributed of torchtune 0.6.1.
-    """
-    dim = settings.at("tensor_parallel_dim")
-    size = dim.number().known
-    if size is None or size <= 1:
-        return
-    plan, fused = settings.at("tensor_parallel_plan"), settings.at("optimizer.fused")
-    if settings.checks("tensor-parallel-plan") and not plan.given:
-        yield settings.refusal(
-            dim,
-            message="tensor parallelism needs a tensor_parallel_plan",
-            help="add tensor_parallel_plan with the _component_ of the model's plan",
-        )
-    if settings.checks("tensor-parallel-world") and settings.world_size is not None and settings.world_size % size:
-        yield settings.refusal(
-            dim,
-            message=f"{settings.world_size} processes are not a multiple of tensor_parallel_dim {dim.value}",
-            help="change tensor_parallel_dim or the number of processes",
-        )
-    if settings.checks("tensor-parallel-fused") and fused.truth().is_(True):
-        yield settings.refusal(
-            dim,
-            fused,
-            message="tensor parallelism does not work with a fused optimizer",
-            help="set optimizer.fused: False",
-        )
-
-
-@rule("TT312", "unsupported-compile", stage=Stage.START)
-def unsupported_compile(settings: RecipeSettings) -> Iterator[Finding]:
-    """The recipe refuses to compile the model.
-
-    Quantization-aware training raises with `compile: True`; single-device recipes raise with it on an NPU.
-
-    Source: qat_distributed and qat_lora_finetune_distributed of torchtune 0.5.0 and 0.6.1; setup of the single-device
-    recipes, 0.5.0 and 0.6.1.
-    """
-    compile = settings.at("compile")
-    if settings.recipe is None or not compile.truth().is_(True):
-        return
-    if settings.checks("compile"):
-        yield settings.refusal(compile, message=f"{settings.recipe.name} cannot compile", help="set compile: False")
-    elif settings.checks("npu-compile") and settings.at("device").text().is_("npu"):
-        yield settings.refusal(compile, message="a model cannot be compiled on an NPU", help="set compile: False")
-
-
-@rule("TT313", "left-padding-collator", stage=Stage.START)
-def left_padding_collator(settings: RecipeSettings) -> Iterator[Finding]:
-    """The collate function pads on the left, which recipes that train refuse.
-
-    Source: _setup_data of the fine-tuning recipes, torchtune 0.4.0 to 0.6.1 (qat_distributed since 0.5.0).
-    """
-    collate = settings.at("collate_fn")
-    if settings.checks("left-pad") and collate.text().known_and(lambda text: "left_pad_sequence" in text):
-        yield settings.refusal(
-            collate,
-            message="left_pad_sequence is for inference only",
-            help="write torchtune.data.padded_collate_sft, the default",
-        )
-
-
-@rule("TT314", "packed-dataset", stage=Stage.START)
-def packed_dataset(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
-    """A dataset is packed that cannot be.
-
-    `packed: True` joins samples up to the tokenizer's max_seq_len. Where that is null, as in most shipped configs, the
-    dataset raises, after every rank has loaded the model. Multimodal datasets refuse packing.
-
-    Source: the dataset builders of torchtune 0.4.0 to 0.6.1.
-    """
-    tokenizer = settings.at("tokenizer")
-    builder = tokenizer.get("_component_").text().known or ""
-    length = tokenizer.get("max_seq_len")
-    dataset = settings.at("dataset")
-    for part in [dataset, *dataset.elements]:
-        packed = part.get("packed")
-        path = part.get("_component_").text().known or ""
-        signature = facts.component(path).signature if path.startswith("torchtune.datasets.") else None
-        if signature is None or "packed" not in signature.parameters or not packed.truth().is_(True):
-            continue
-        if path.startswith(MULTIMODAL):
-            yield packed.field.finding("multimodal datasets cannot be packed", help="set packed: False")
-        elif not length.given and builder.startswith("torchtune.models.") and builder.endswith("_tokenizer"):
-            place = next((node for node in (packed, length) if node.own), packed)
-            yield place.field.finding(
-                "a packed dataset needs the tokenizer's max_seq_len", help="set tokenizer.max_seq_len, or packed: False"
-            )
-
-
-@rule("TT315", "unmatched-lora-target", stage=Stage.RUN, severity=Severity.WARNING)
-def unmatched_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
-    """A name in lora_attn_modules matches no layer and has no effect.
-
-    torchtune puts LoRA on q_proj, k_proj, v_proj and output_proj; the output projection is not called o_proj as in
-    other libraries. Any other name is accepted and does nothing: with `[q_prj]` no layer gets LoRA.
-
-    Source: the LoRA builders of torchtune 0.4.0 to 0.6.1, those of 0.6.1 called with such names.
-    """
-    for targets in _lora_targets(settings):
-        for item in targets.elements:
-            name = item.text()
-            if name.known is not None and name.known not in LORA_TARGETS:
-                hint = "output_proj" if name.is_("o_proj", "out_proj", "proj") else nearest(name.known, LORA_TARGETS)
-                yield item.field.finding(
-                    f"{name} is not a LoRA target of torchtune and has no effect",
-                    help=f'did you mean "{hint}"?' if hint else f"write {one_of(LORA_TARGETS)}",
-                )
-
-
-@rule("TT316", "no-lora-target", stage=Stage.START)
-def no_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
-    """lora_attn_modules is empty.
-
-    The builders of LoRA models need at least one attention module and raise on an empty list, also with
-    apply_lora_to_mlp.
-
-    Source: the LoRA builders of torchtune 0.4.0 to 0.6.1.
-    """
-    for targets in _lora_targets(settings):
-        if targets.own and targets.wrong_type and not targets.elements and not targets.entries:
-            yield targets.field.finding("lora_attn_modules must not be empty", help=f"add {one_of(LORA_TARGETS)}")
-
-
-def _lora_targets(settings: RecipeSettings) -> Iterator[Node]:
-    for section in settings.components:
-        path = section.get("_component_").text().known or ""
-        targets = section.get("lora_attn_modules")
-        if path.startswith("torchtune.models.") and targets.present:
-            yield targets
-
-
-@rule("TT317", "lora-on-tied-output", stage=Stage.RUN, severity=Severity.WARNING)
-def lora_on_tied_output(settings: RecipeSettings) -> Iterator[Finding]:
-    """LoRA is put on an output layer that is the embedding itself.
-
-    llama3_2 1B and 3B and qwen2_5 up to 3B have no output layer of their own. `apply_lora_to_output: True` passes `tune
-    validate` and the recipe's start; the builder of the model raises after the checkpoint has been read.
-
-    Source: the LoRA builders of torchtune 0.4.0 to 0.6.1.
-    """
-    for section in settings.components:
-        path = section.get("_component_").text().known or ""
-        output = section.get("apply_lora_to_output")
-        if TIED_OUTPUT.match(path) and output.own and output.truth().is_(True):
-            yield output.field.finding(
-                f"{path.rpartition('.')[2]} has no output layer of its own for LoRA, and its builder raises",
-                help="set apply_lora_to_output: False",
-            )
-
-
-@rule("TT318", "ppo-batches", stage=Stage.START)
-def ppo_batches(settings: RecipeSettings) -> Iterator[Finding]:
-    """The batch sizes of PPO are not multiples of one another.
-
-    batch_size must be a multiple of forward_batch_size and of ppo_batch_size, ppo_batch_size a multiple of
-    gradient_accumulation_steps, and num_steps at least batch_size.
-
-    Source: ppo_full_finetune_single_device of torchtune 0.4.0 to 0.6.1.
-    """
-    for check, larger, smaller in (
-        ("ppo-forward-batch", "batch_size", "forward_batch_size"),
-        ("ppo-batch", "batch_size", "ppo_batch_size"),
-        ("ppo-accumulation", "ppo_batch_size", "gradient_accumulation_steps"),
-    ):
-        whole, part = settings.at(larger), settings.at(smaller)
-        if settings.checks(check) and (whole.number().known or 0) % (part.number().known or 1):
-            yield settings.refusal(
-                part,
-                whole,
-                message=f"{larger} {whole.value} is not a multiple of {smaller} {part.value}",
-                help="change one of the two",
-            )
-    steps, batch = settings.at("num_steps"), settings.at("batch_size")
-    if settings.checks("ppo-steps") and (steps.number().known or 1) < (batch.number().known or 0):
-        message = f"num_steps {steps.value} is below batch_size {batch.value}"
-        yield settings.refusal(steps, batch, message=message, help=f"set num_steps to {batch.value} or more")
-
-
-@rule("TT319", "quantizer-missing", stage=Stage.START)
-def quantizer_missing(settings: RecipeSettings) -> Iterator[Finding]:
-    """Quantization-aware training has no quantizer.
-
-    The recipe needs it before it trains. The shipped configs have a section `quantizer` with the component
-    `torchtune.training.quantization.Int8DynActInt4WeightQATQuantizer` and a `groupsize`.
-
-    Source: _setup_model of qat_distributed and qat_lora_finetune_distributed, torchtune 0.4.0 to 0.6.1.
-    """
-    quantizer = settings.at("quantizer")
-    if settings.recipe and settings.checks("quantizer") and not quantizer.given:
-        yield settings.refusal(
-            quantizer, message=f"{settings.recipe.name} needs a quantizer", help="add a section quantizer"
-        )
-
-
-@rule("TT320", "unknown-model-type", stage=Stage.START)
-def unknown_model_type(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
-    """The checkpointer's model_type is unknown.
-
-    It decides how weights are renamed, and is the name of a family in capitals (LLAMA3_2, QWEN2); several families
-    share one. Any other word raises a KeyError when the checkpointer is built.
-
-    Source: ModelType of torchtune 0.4.0 to 0.6.1.
-    """
-    if settings.fork or settings.for_development:
-        return
-    for name, section in settings.root.entries.items():
-        kind = section.get("model_type")
-        shipped = name.endswith("checkpointer") and _component(section) is not None
-        if shipped and kind.own and kind.text().known_and_not_in(facts.model_types):
-            yield kind.field.finding(
-                f"torchtune {facts.release} has no model_type {kind.text()}",
-                help=did_you_mean(str(kind.text()), facts.model_types) or f"write {one_of(facts.model_types, 15)}",
-            )
+def _needed(settings: RecipeSettings, name: str) -> bool:
+    """The recipe uses the section without asking whether it is null."""
+    recipe = settings.recipe
+    if recipe is None or not settings.sure:
+        return False
+    if name == "quantizer":
+        return recipe.name == "quantize"
+    return name in NOT_NULL or (name == "lr_scheduler" and name in recipe.required)
 
 
 @rule("TT321", "unread-setting", stage=Stage.RUN, severity=Severity.WARNING)
@@ -685,43 +461,33 @@ def _is_shipped(settings: RecipeSettings, key: str) -> bool:
     return not settings.root.entries[key].own
 
 
-@rule("TT322", "not-a-number", stage=Stage.START)
-def not_a_number(settings: RecipeSettings) -> Iterator[Finding]:
-    """A setting that recipes calculate with is not a number.
-
-    batch_size, epochs, gradient_accumulation_steps, max_steps_per_epoch and seed, and the optimizer's lr, are not
-    converted; text raises a TypeError. OmegaConf reads scientific notation without a dot (`2e-5`) as a number.
-
-    Source: the recipes of torchtune 0.4.0 to 0.6.1; torch.optim and bitsandbytes.optim.
-    """
-    for key in (*(number for number in NUMBERS if settings.reads(number)), "optimizer.lr"):
-        node = settings.at(key)
-        if node.own and node.text().known is not None:
-            text = str(node.text())
-            number = not isinstance(plain_value(text, Dialect.OMEGACONF), str)
-            yield node.field.finding(
-                f'{key} must be a number, not the text "{text}"',
-                help="remove the quotes" if number else "write a number",
-            )
-
-
-@rule("TT323", "profiler-component", stage=Stage.START)
+@rule("TT323", "profiler-component", stage=Stage.PREPARE)
 def profiler_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
-    """The profiler section names a component that recipes refuse.
+    """The profiler section names a component that recipes refuse, or is none.
 
-    Recipes compare the name with that of their own profiler and raise at any other.
+    Recipes compare the name with that of their own profiler and raise at any other. Without a name they build their
+    own from the section, which must be a mapping with the keys of that profiler.
 
     Write `torchtune.training.setup_torch_profiler`, or remove the section.
 
     Source: _setup_profiler of the recipes, torchtune 0.4.0 to 0.6.1.
     """
-    component = settings.at("profiler._component_")
+    profiler, component = settings.at("profiler"), settings.at("profiler._component_")
     recipe: RecipeFacts | None = settings.recipe
     if recipe is None or settings.fork or "profiler._component_" not in recipe.optional:
         return
-    if component.text().known_and(lambda path: path != PROFILER and facts.component(path).exists is not False):
+    if profiler.own and profiler.mapping is None and profiler.given and not profiler.unknown:
+        message = "profiler must be a section, or null"
+        yield settings.refusal(profiler, message=message, help="write a section with enabled: True or False")
+    elif component.text().known_and(lambda path: path != PROFILER and facts.component(path).exists is not False):
         message = f"the component of profiler must be {PROFILER}"
         yield settings.refusal(component, message=message, help="write that, or remove the section")
+    elif component.absent:
+        signature = facts.component(PROFILER).signature
+        for key, node in profiler.entries.items():
+            if signature is not None and node.own and key not in (*signature.parameters, "_component_"):
+                hint = did_you_mean(key, signature.parameters) or "remove it"
+                yield node.field.finding(f"the profiler does not accept {key}", help=hint, at_key=True)
 
 
 @rule("TT324", "config-as-a-key", stage=Stage.START)
@@ -737,22 +503,3 @@ def config_as_a_key(settings: RecipeSettings) -> Iterator[Finding]:
     node = settings.root.entries.get("config")
     if node is not None and node.own and not settings.overrides("config"):
         yield node.field.finding("tune run refuses a config with a key config", help="rename the key", at_key=True)
-
-
-@rule("TT325", "unknown-device", stage=Stage.START)
-def unknown_device(settings: RecipeSettings) -> Iterator[Finding]:
-    """The device is not one that torch knows.
-
-    A device is cuda, cpu, xpu, mps or npu, with or without an index after a colon; `gpu` is not one. It is the first
-    setting that a recipe reads.
-
-    Source: the recipes of torchtune 0.4.0 to 0.6.1; torch.device of torch 2.13.
-    """
-    device = settings.at("device")
-    kind, _, index = (device.text().known or "").partition(":")
-    if settings.reads("device") and kind and (kind not in DEVICES or not (index.isdecimal() or not index)):
-        yield settings.refusal(
-            device,
-            message=f"torch has no device {device.text()}",
-            help="write cuda" if kind in ("gpu", "nvidia") else did_you_mean(kind, DEVICES) or "write cuda or cpu",
-        )

@@ -1,0 +1,310 @@
+"""The rules on tokenizers, datasets and collate functions."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+
+from trainlint.findings import Finding, Stage, did_you_mean, one_of
+from trainlint.programs.torchtune.facts import (
+    COLLATE_FUNCTIONS,
+    COLUMNS,
+    CONVERSATION_STYLES,
+    FAMILY_LENGTHS,
+    FAMILY_VOCABULARIES,
+    FIRST_SPECIAL_TOKEN,
+    MULTIMODAL,
+    NO_BPE_VOCABULARY,
+    NOT_A_TOKENIZER,
+    PREFERENCE_DATASETS,
+    TorchtuneFacts,
+    family_of,
+)
+from trainlint.programs.torchtune.omegaconf import Node
+from trainlint.programs.torchtune.program import RecipeSettings
+from trainlint.rule import rule
+
+
+@rule("TT313", "left-padding-collator", stage=Stage.PREPARE)
+def left_padding_collator(settings: RecipeSettings) -> Iterator[Finding]:
+    """The collate function pads on the left, which recipes that train refuse.
+
+    Source: _setup_data of the fine-tuning recipes, torchtune 0.4.0 to 0.6.1 (qat_distributed since 0.5.0).
+    """
+    collate = settings.at("collate_fn")
+    if settings.checks("left-pad") and collate.text().known_and(lambda text: "left_pad_sequence" in text):
+        yield settings.refusal(
+            collate,
+            message="left_pad_sequence is for inference only",
+            help="write torchtune.data.padded_collate_sft, the default",
+        )
+
+
+@rule("TT314", "packed-dataset", stage=Stage.PREPARE)
+def packed_dataset(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
+    """A dataset is packed that cannot be.
+
+    `packed: True` joins samples up to the tokenizer's max_seq_len. Where that is null, as in most shipped configs, the
+    dataset raises, after every rank has loaded the model. Multimodal datasets and those of preferences refuse packing,
+    and of several datasets either all are packed or none.
+
+    Source: the dataset builders and ConcatDataset of torchtune 0.4.0 to 0.6.1.
+    """
+    tokenizer = settings.at("tokenizer")
+    builder = tokenizer.get("_component_").text().known or ""
+    length = tokenizer.get("max_seq_len")
+    packed_parts = []
+    for part in settings.datasets:
+        packed = part.get("packed")
+        path = part.get("_component_").text().known or ""
+        signature = facts.component(path).signature if path.startswith("torchtune.datasets.") else None
+        if signature is None or not (packed.truth().is_(True) or packed.unknown):
+            continue
+        packed_parts.append(part)
+        if packed.unknown:
+            continue
+        if path.startswith(MULTIMODAL):
+            yield packed.field.finding("multimodal datasets cannot be packed", help="set packed: False")
+        elif path.rpartition(".")[2] in PREFERENCE_DATASETS:
+            yield packed.field.finding("datasets of preferences cannot be packed", help="remove packed")
+        elif "packed" not in signature.parameters:
+            continue
+        elif not length.given and builder.startswith("torchtune.models.") and builder.endswith("_tokenizer"):
+            place = next((node for node in (packed, length) if node.own), packed)
+            yield place.field.finding(
+                "a packed dataset needs the tokenizer's max_seq_len", help="set tokenizer.max_seq_len, or packed: False"
+            )
+    ours = all((part.get("_component_").text().known or "").startswith("torchtune.") for part in settings.datasets)
+    known = not any(part.get("packed").unknown for part in packed_parts)
+    if ours and known and 0 < len(packed_parts) < len(settings.datasets):
+        yield (
+            packed_parts[0]
+            .get("packed")
+            .field.finding(
+                "some of these datasets are packed and some are not", help="set packed to the same value in all of them"
+            )
+        )
+
+
+@rule("TT332", "packs-beyond-model", stage=Stage.TRAIN)
+def packs_beyond_model(settings: RecipeSettings) -> Iterator[Finding]:
+    """Samples are packed to a length that the model does not take.
+
+    Every pack is as long as the tokenizer's max_seq_len, and a model raises on a sequence that is longer than its own
+    max_seq_len.
+
+    Source: PackedDataset and TransformerDecoder of torchtune 0.4.0 to 0.6.1.
+    """
+    length = settings.at("tokenizer.max_seq_len")
+    packed = [part for part in settings.datasets if part.get("packed").truth().is_(True)]
+    section = settings.section("model")
+    if section is None or not packed:
+        return
+    most = section.get("max_seq_len")
+    limit = most.number().known or FAMILY_LENGTHS.get(family_of(section.get("_component_").text().known or ""))
+    if not most.unknown and limit is not None and length.number().known_and(lambda number: number > limit):
+        yield settings.refusal(
+            length,
+            most if most.present else section.get("_component_"),
+            message=f"packs of {length.value} tokens are longer than the model's max_seq_len {limit:.0f}",
+            help=f"set tokenizer.max_seq_len to {limit:.0f} or less",
+        )
+
+
+@rule("TT333", "tokenizer-file", stage=Stage.PREPARE)
+def tokenizer_file(settings: RecipeSettings) -> Iterator[Finding]:
+    """The tokenizer is given a file of another kind.
+
+    Those of Llama, Mistral, Gemma and Phi read `tokenizer.model`, those of Qwen `vocab.json` and `merges.txt`. A
+    `tokenizer.json` or `config.json` is read by none.
+
+    Source: the tokenizers of torchtune 0.4.0 to 0.6.1.
+    """
+    tokenizer = settings.section("tokenizer")
+    builder = _component(tokenizer) if tokenizer is not None else ""
+    if tokenizer is None or not builder.startswith("torchtune.models."):
+        return
+    bpe = "qwen" in builder.lower()
+    for key, wanted in (("path", "vocab.json" if bpe else "tokenizer.model"), ("merges_file", "merges.txt")):
+        node = tokenizer.get(key)
+        name = node.text().known
+        if not node.own or not node.present or node.unknown or (key == "merges_file" and not bpe):
+            continue
+        base, component = posixpath.basename(name or ""), builder.rpartition(".")[2]
+        foreign = NO_BPE_VOCABULARY if bpe else NOT_A_TOKENIZER
+        if name is None:
+            message = f"tokenizer.{key} must be the path of a file"
+        elif not base:
+            message = f"tokenizer.{key} is a directory"
+        elif key == "path" and base.endswith(foreign):
+            message = f"{component} does not read {base} as its {key}"
+        else:
+            continue
+        yield settings.refusal(node, message=message, help=f"name its {wanted}")
+        return
+
+
+@rule("TT334", "tokens-beyond-vocabulary", stage=Stage.TRAIN)
+def tokens_beyond_vocabulary(settings: RecipeSettings) -> Iterator[Finding]:
+    """The tokenizer writes tokens that the model does not have.
+
+    The special tokens of Llama 3's tokenizer begin at 128000, those of Qwen's at 151643, and every sample has some. A
+    model with a smaller vocabulary raises an IndexError in the first step.
+
+    Source: the tokenizers and model builders of torchtune 0.4.0 to 0.6.1.
+    """
+    tokenizer, section = settings.section("tokenizer"), settings.section("model")
+    if tokenizer is None or section is None or tokenizer.get("special_tokens_path").given:
+        return
+    first = FIRST_SPECIAL_TOKEN.get(_component(tokenizer).rpartition(".")[2], 0)
+    own = section.get("vocab_size")
+    size = own.number().known if own.present else FAMILY_VOCABULARIES.get(family_of(_component(section)))
+    if size is not None and 0 < size <= first:
+        yield settings.refusal(
+            tokenizer.get("_component_"),
+            own if own.present else section.get("_component_"),
+            message=f"the model has {size:.0f} tokens, and this tokenizer's go beyond {first}",
+            help="use the tokenizer and the model of one family",
+        )
+
+
+@rule("TT335", "collate-function", stage=Stage.TRAIN)
+def collate_function(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
+    """The collate function does not fit the recipe.
+
+    Fine-tunes call it with a batch of samples, padding_idx and ignore_idx: padded_collate_sft, the default, or
+    padded_collate_tiled_images_and_mask for images. padded_collate_dpo wants preferences, padded_collate and
+    padded_collate_packed have other parameters. Packed datasets do not use it.
+
+    Source: _setup_data of the fine-tuning recipes and torchtune.data, 0.4.0 to 0.6.1.
+    """
+    collate = settings.at("collate_fn")
+    recipe = settings.recipe
+    if recipe is None or "left-pad" not in recipe.checks or settings.fork or not collate.own or not collate.present:
+        return
+    path, default = collate.text().known, "write torchtune.data.padded_collate_sft, the default"
+    if collate.unknown or settings.for_development or (path is not None and "left_pad_sequence" in path):
+        return
+    if path is None or "." not in path:
+        message = "collate_fn must be the dotted path of a function"
+        yield settings.refusal(collate, message=message, help=default, stage=Stage.PREPARE)
+        return
+    found = facts.component(path)
+    name = path.rpartition(".")[2]
+    if found.exists is False and path.startswith("torchtune."):
+        message = f"torchtune {facts.release} has no {path}"
+        hint = did_you_mean(name, found.known) or default
+        yield settings.refusal(collate, message=message, help=hint, stage=Stage.PREPARE)
+    elif path.startswith("torchtune.data.") and name in (COLLATE_FUNCTIONS if _has_images(settings) else _FOR_TEXT):
+        packed = any(part.get("packed").truth().known is not False for part in settings.datasets)
+        if not packed or all(part.get("packed").absent for part in settings.datasets):
+            yield settings.refusal(collate, message=f"{name} does not collate samples of a fine-tune", help=default)
+
+
+_FOR_TEXT = (*COLLATE_FUNCTIONS, "padded_collate_tiled_images_and_mask")
+"""What datasets of text do not work with."""
+
+
+def _has_images(settings: RecipeSettings) -> bool:
+    """Some dataset may have images: it is none of torchtune's for text."""
+    paths = [_component(part) for part in settings.datasets]
+    return (
+        not paths
+        or not all(path.startswith("torchtune.datasets.") for path in paths)
+        or any(path.startswith(MULTIMODAL) for path in paths)
+    )
+
+
+@rule("TT336", "dataset-of-another-task", stage=Stage.TRAIN)
+def dataset_of_another_task(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
+    """The dataset is one of preferences in a fine-tune, or one for a fine-tune in DPO.
+
+    DPO compares a chosen with a rejected answer, which preference_dataset, hh_rlhf_helpful_dataset and
+    stack_exchange_paired_dataset give; a fine-tune reads tokens and labels, which the others give.
+
+    Source: the datasets, collate functions and recipes of torchtune 0.4.0 to 0.6.1.
+    """
+    recipe = settings.recipe
+    if recipe is None or not settings.sure:
+        return
+    wants = True if recipe.is_dpo else False if recipe.is_fine_tune else None
+    for part in settings.datasets:
+        place = part.get("_component_")
+        path = place.text().known or ""
+        found = facts.component(path) if path.startswith("torchtune.datasets.") and path.endswith("_dataset") else None
+        if wants is None or found is None or not found.exists:
+            continue
+        name = path.rpartition(".")[2]
+        if (name in PREFERENCE_DATASETS) != wants:
+            gives = "no preferences, which DPO compares" if wants else "preferences, not tokens and labels"
+            help = "use preference_dataset" if wants else "use a dataset for fine-tuning, such as chat_dataset"
+            yield settings.refusal(place, message=f"{name} gives {gives}", help=help)
+
+
+@rule("TT337", "dataset-columns", stage=Stage.PREPARE)
+def dataset_columns(settings: RecipeSettings) -> Iterator[Finding]:
+    """A dataset's columns are not described as its builder wants.
+
+    A column_map of instruct_dataset has the keys `input` and `output`, one of preference_dataset `chosen` and
+    `rejected`, one of slimorca_dataset `conversations`. The conversation_style of chat_dataset is sharegpt or openai.
+
+    Source: the dataset builders and their message transforms, torchtune 0.4.0 to 0.6.1.
+    """
+    for part in settings.datasets:
+        name = _component(part).rpartition(".")[2] if _component(part).startswith("torchtune.datasets.") else ""
+        columns, style = part.get("column_map"), part.get("conversation_style")
+        wanted = COLUMNS.get(name, ())
+        lacking = [key for key in wanted if key not in columns.entries]
+        empty = columns.mapping is not None and not columns.mapping and wanted[:1] == ("input",)
+        if wanted and columns.own and (columns.entries or empty) and lacking:
+            yield settings.refusal(
+                columns,
+                message=f"column_map of {name} lacks {' and '.join(lacking)}",
+                help=f"its keys are {' and '.join(wanted)}, its values the names of the columns",
+            )
+        null = style.present and style.absent
+        if name == "chat_dataset" and style.own and (null or style.known_and_not_in(CONVERSATION_STYLES)):
+            help = f"write {one_of(CONVERSATION_STYLES)}"
+            message = f"there is no conversation_style {'null' if null else style.value}"
+            yield settings.refusal(style, message=message, help=help)
+        if name and part.get("filter_fn").own and part.get("filter_fn").given:
+            message = "filter_fn takes a function, which no config can give"
+            yield settings.refusal(part.get("filter_fn"), message=message, help="write a dataset builder of your own")
+        if name in _PASS_A_LENGTH_ON:
+            yield settings.refusal(
+                part.get("_component_"),
+                message=f"{name} hands max_seq_len on to load_dataset, which refuses it",
+                help="use text_completion_dataset with source and column",
+            )
+
+
+_PASS_A_LENGTH_ON = ("cnn_dailymail_articles_dataset", "wikitext_dataset")
+"""Source: these builders of torchtune 0.4.0 to 0.6.1."""
+
+
+@rule("TT338", "prompt-template", stage=Stage.PREPARE)
+def prompt_template(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
+    """The tokenizer's prompt_template is no template.
+
+    It is the dotted path of a template's class, or a mapping of roles to the texts before and after a message.
+
+    Source: _get_prompt_template of torchtune 0.4.0 to 0.6.1.
+    """
+    template = settings.at("tokenizer.prompt_template")
+    if settings.for_development:
+        return
+    if settings.section("tokenizer") is None or not template.own or not template.given or template.unknown:
+        return
+    path = template.text().known
+    help = "write the dotted path of a template, such as torchtune.data.ChatMLTemplate"
+    if path is None and (template.value.known is not None or template.elements):
+        yield settings.refusal(template, message="prompt_template must be a path or a mapping", help=help)
+    elif path is not None and "." not in path:
+        yield settings.refusal(template, message=f"prompt_template {path} is no dotted path", help=help)
+    elif path is not None and path.startswith("torchtune.") and facts.component(path).exists is False:
+        hint = did_you_mean(path.rpartition(".")[2], facts.component(path).known)
+        yield settings.refusal(template, message=f"torchtune {facts.release} has no {path}", help=hint or help)
+
+
+def _component(section: Node) -> str:
+    return section.get("_component_").text().known or ""

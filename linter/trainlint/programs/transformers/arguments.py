@@ -1,0 +1,322 @@
+"""Training arguments: which mappings are some, and how one release reads them."""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import TypeVar
+
+from trainlint.budget import BUDGET
+from trainlint.findings import Edit, Finding, Fix, Related, Severity, Stage, common_letters
+from trainlint.programs.transformers.facts import (
+    FALSE_WORDS,
+    MEANT,
+    TABLES,
+    TRUE_WORDS,
+    ArgumentFacts,
+)
+from trainlint.programs.transformers.fsdp import FsdpConfig, FsdpOptions
+from trainlint.programs.transformers.json_settings import is_object_text, object_text
+from trainlint.reading.document import Document, Scalar
+from trainlint.reading.scalars import Dialect
+from trainlint.reading.values import Field, Known, Unknown, Value, WrongType
+from trainlint.repository.python_code import OwnReader
+from trainlint.training.declarations import Spec, declarations
+from trainlint.training.deepspeed import BrokenConfig
+
+T = TypeVar("T")
+
+SIGNS = frozenset(
+    """
+    per_device_train_batch_size per_device_eval_batch_size per_gpu_train_batch_size num_train_epochs lr_scheduler_type
+    save_strategy eval_strategy evaluation_strategy logging_strategy save_total_limit load_best_model_at_end
+    metric_for_best_model remove_unused_columns report_to overwrite_output_dir gradient_checkpointing_kwargs
+    hub_model_id hub_strategy push_to_hub ddp_find_unused_parameters group_by_length logging_first_step
+    """.split()
+)
+"""Arguments whose names other programs hardly use."""
+
+_JOB_KEYS = frozenset("command entry_point entrypoint executable program script training_script".split())
+
+_SECTION_KEYS = 5
+_SECTION_SHARE = 0.8
+_SHORTEST_NEAR_MISS = 8
+
+
+class ArgumentsFile:
+    """A mapping of training arguments.
+
+    `whole`: it is the document itself, which a parser reads. A section of a larger config gets to TrainingArguments
+    through unknown code.
+    """
+
+    owns_document = True
+
+    def __init__(self, field: Field, whole: bool) -> None:
+        self.field = field
+        self.whole = whole
+
+
+def arguments_in(document: Document) -> list[ArgumentsFile]:
+    """The mappings of training arguments in a document: the document itself, else sections one or two levels down."""
+    root = Field.root(document, Dialect.PYYAML)
+    if not root.is_mapping:
+        return []
+    keys = {entry.name for entry in root.entries()}
+    if _is_arguments(root, keys):
+        return [ArgumentsFile(root, True)]
+    inner = [child for part in [root] if not _is_job(part) for child in part.entries() if child.is_mapping]
+    inner += [child for part in inner if not _is_job(part) for child in part.entries() if child.is_mapping]
+    return [ArgumentsFile(section, False) for section in inner if _is_section(section)]
+
+
+def _is_job(field: Field) -> bool:
+    """The mapping describes a job: its sections reach a script as words of a command line."""
+    return any(entry.name in _JOB_KEYS for entry in field.entries())
+
+
+def _is_arguments(field: Field, keys: set[str]) -> bool:
+    known = keys & _all_names()
+    if not field.get("fsdp").is_mapping and "fsdp" in keys:
+        return bool(keys & {"output_dir", "per_device_train_batch_size", "learning_rate", "num_train_epochs"})
+    return len(keys & SIGNS) >= 3 or ("per_device_train_batch_size" in keys and len(known) >= 3)
+
+
+def _is_section(field: Field) -> bool:
+    keys = {entry.name for entry in field.entries()}
+    known = keys & _all_names()
+    return len(known) >= max(_SECTION_KEYS, _SECTION_SHARE * len(keys)) and (
+        len(keys & SIGNS) >= 3 or "per_device_train_batch_size" in keys
+    )
+
+
+def _all_names() -> frozenset[str]:
+    known = declarations("transformers")
+    return frozenset().union(*(known.keys_of_any(table) for table in TABLES))
+
+
+class Arguments:
+    """The arguments as one release reads them."""
+
+    def __init__(
+        self,
+        file: ArgumentsFile,
+        facts: ArgumentFacts,
+        config: FsdpConfig | None = None,
+        deepspeed: Field | None = None,
+        reader: OwnReader | None = None,
+        trouble: BrokenConfig | None = None,
+    ) -> None:
+        self.field = file.field
+        self.reader = reader or OwnReader()
+        """What the repository's own code does with the file."""
+        self.whole = file.whole and not self.reader.takes_apart
+        self.facts = facts
+        self.config = config
+        """The section of FSDP settings, where it is known."""
+        self.deepspeed = deepspeed
+        """The mapping in `deepspeed` or in the file that it names, where it is known."""
+        self.trouble = trouble
+        """Why the JSON in `deepspeed`, or in the file that it names, is no object."""
+
+    def get(self, name: str) -> Field:
+        """The field of an argument."""
+        return self.field.get(name)
+
+    @cached_property
+    def given(self) -> list[tuple[str, Spec, Field]]:
+        """The arguments of this release that are written, each with what it must be."""
+        fields = self.facts.fields
+        return [(entry.name, fields[entry.name], entry) for entry in self.field.entries() if entry.name in fields]
+
+    def own(self, name: str) -> Field:
+        """The field of an argument that only some releases have; absent where this one does not."""
+        return self.get(name if name in self.facts.fields else "")
+
+    def has(self, name: str) -> bool:
+        """The argument is written, even as null."""
+        return self.get(name).node is not None
+
+    # what is known of the parser
+
+    @property
+    def is_certain(self) -> bool:
+        """The parser that reads the file, and all its dataclasses, are known."""
+        return False
+
+    def is_refused(self, key: str) -> bool:
+        """The parser surely refuses this key, which none of its dataclasses has."""
+        return False
+
+    def is_dropped(self, key: str) -> bool:
+        """The parser surely ignores this key, which none of its dataclasses has."""
+        return False
+
+    def is_known(self, key: str) -> bool:
+        """What the parser does with this key is known."""
+        return self.is_refused(key) or self.is_dropped(key)
+
+    def raises_on_kind(self, name: str) -> Stage | None:
+        """When it surely raises that a number is of a wrong kind: in numpy, in the data loader, in the optimizer."""
+        stages = {"seed": Stage.START, "per_device_train_batch_size": Stage.TRAIN, "learning_rate": Stage.TRAIN}
+        return stages.get(name)
+
+    def refused(
+        self,
+        at: Field | Value[T],
+        message: str,
+        *,
+        help: str = "",
+        replacement: str | None = None,
+        related: tuple[Related, ...] = (),
+        at_key: bool = False,
+        stage: Stage | None = None,
+    ) -> Finding:
+        """A finding on what the release refuses: an error where a parser reads this mapping, else a warning."""
+        severity = Severity.ERROR if self.whole else Severity.WARNING
+        fix = _written_as(at, replacement)
+        return at.finding(message, help=help, severity=severity, related=related, fix=fix, at_key=at_key, stage=stage)
+
+    def warned(
+        self,
+        at: Field | Value[T],
+        message: str,
+        *,
+        help: str = "",
+        replacement: str | None = None,
+        at_key: bool = False,
+        stage: Stage | None = None,
+    ) -> Finding:
+        """A finding on what is accepted but not meant, or refused by some parsers only."""
+        fix = _written_as(at, replacement)
+        return at.finding(message, help=help, severity=Severity.WARNING, fix=fix, at_key=at_key, stage=stage)
+
+    # values, as the parser passes them on
+
+    def number(self, name: str) -> Value[float]:
+        """A number; text counts where the parser converts it."""
+        field = self.get(name)
+        text = field.text().known
+        if text is not None and self.facts.converts:
+            try:
+                return Known(field, float(text))
+            except ValueError:
+                return WrongType(field)
+        return field.number()
+
+    def switch(self, name: str) -> Value[bool]:
+        """A switch; Unknown for text that the parsers read differently."""
+        field = self.get(name)
+        text = field.text().known
+        if text is None:
+            number = field.number()
+            return number.map(bool) if number.known is not None else field.boolean()
+        word = text.lower()
+        if word in TRUE_WORDS or (word in FALSE_WORDS and self.facts.converts):
+            return Known(field, word in TRUE_WORDS)
+        return Unknown(field)
+
+    def is_on(self, name: str) -> bool:
+        """The switch is on, as written or by default."""
+        value = self.switch(name)
+        return value.is_(True) or (value.absent and self.facts.default(name) is True)
+
+    def word(self, name: str) -> Value[str]:
+        """A word, or the release's default."""
+        default = self.facts.default(name)
+        value = self.get(name).text()
+        return value.or_when_absent(default) if isinstance(default, str) else value
+
+    def steps(self, name: str) -> Value[float]:
+        """A number of steps, or the release's default; for evaluation that of logging where it has none."""
+        value = self.number(name)
+        if name == "eval_steps" and (value.absent or value.is_(0)):
+            return self.steps("logging_steps")
+        default = self.facts.default(name)
+        if self.get(name).is_null or not isinstance(default, (int, float)):
+            return value
+        return value.or_when_absent(float(default))
+
+    def mapping(self, name: str) -> Field | None:
+        """An argument that is a mapping, or the text of a JSON object where the release parses it; None for others."""
+        field = self.get(name)
+        if field.is_mapping or not is_object_text(field):
+            return field if field.is_mapping else None
+        text = field.text().known
+        return object_text(field, text) if text is not None and self.facts.texts_parsed else None
+
+    @property
+    def eval_strategy(self) -> Value[str]:
+        """The evaluation strategy under its new or old name; the old one wins where the release reads both.
+
+        It is not known where the file has only the name of other releases, which is a fault of its own.
+        """
+        old = self.get("evaluation_strategy")
+        for name, other in (("eval_strategy", "evaluation_strategy"), ("evaluation_strategy", "eval_strategy")):
+            if name not in self.facts.fields and not self.get(name).is_absent and self.get(other).is_absent:
+                return Unknown(self.get(name))
+        if "eval_strategy" not in self.facts.fields:
+            return self.word("evaluation_strategy")
+        if "evaluation_strategy" in self.facts.fields and not old.is_absent:
+            return old.text()
+        return self.word("eval_strategy")
+
+    @property
+    def checkpointing_name(self) -> str:
+        """The name of the argument for gradient checkpointing: activation_checkpointing where that is set."""
+        new = "activation_checkpointing"
+        return new if new in self.facts.fields and not self.get(new).is_absent else "gradient_checkpointing"
+
+    @property
+    def checkpoints_gradients(self) -> bool:
+        """The Trainer's gradient checkpointing is on."""
+        return self.is_on(self.checkpointing_name)
+
+    @cached_property
+    def options(self) -> FsdpOptions:
+        """The argument `fsdp`."""
+        return FsdpOptions(self.get("fsdp"))
+
+    @property
+    def wraps(self) -> bool:
+        """Layer classes or a size are given, in fsdp_config or by the arguments that went before it."""
+        names = ("fsdp_min_num_params", "fsdp_transformer_layer_cls_to_wrap")
+        given = any(not self.own(name).is_absent for name in names)
+        return given or (self.config is not None and (self.config.has_size or self.config.has_classes))
+
+    def near_miss(self, name: str) -> str | None:
+        """The argument that a name may mean: one that is not given, within two edits (hyphens apart) or cut short."""
+        name = name.replace("-", "_")
+        if len(name) < _SHORTEST_NEAR_MISS or name in MEANT:
+            return MEANT.get(name)
+        longest = len(name) + 3 if len(name) <= BUDGET.likened else 0
+        names = [known for known in self.facts.fields if len(name) - 3 <= len(known) <= longest and not self.has(known)]
+        near = [known for known in names if known.startswith(name) or edits(name, known) <= 2]
+        return min(near, key=lambda known: edits(name, known), default=None)
+
+
+def _written_as(at: Field | Value[T], text: str | None) -> Fix | None:
+    """A fix that writes another text in the place of a scalar; None for an alias or a block."""
+    field = at.field if isinstance(at, Value) else at
+    node = field.node
+    if text is None or not isinstance(node, Scalar) or field.use is not None or node.style in ("|", ">"):
+        return None
+    return Fix(f"write {text}", (Edit(node.start, node.end, text),))
+
+
+@lru_cache(maxsize=2**14)
+def edits(word: str, other: str) -> int:
+    """The smallest number of letters to change, add, remove or swap with a neighbour; 9 where it is surely above 2."""
+    # A change replaces one letter in the one word and one in the other, a swap none.
+    if len(word) - common_letters(word, other) > 2 or len(other) - common_letters(word, other) > 2:
+        return 9
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(word, 1):
+        earlier, before = before, row
+        row = [i]
+        for j, wanted in enumerate(other, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != wanted))
+            if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == wanted:
+                cost = min(cost, earlier[j - 2] + 1)
+            row.append(cost)
+    return row[-1]

@@ -1,0 +1,190 @@
+"""Arguments beside a DeepSpeed config."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainlint.findings import Finding, Stage
+from trainlint.programs.transformers.arguments import Arguments
+from trainlint.programs.transformers.facts import FILLED, FILLED_OF_AMP
+from trainlint.reading.values import Field
+from trainlint.rule import rule
+
+_DEEPSPEED_NUMBERS = {
+    "train_micro_batch_size_per_gpu": "per_device_train_batch_size",
+    "gradient_accumulation_steps": "gradient_accumulation_steps",
+    "gradient_clipping": "max_grad_norm",
+    "optimizer.params.lr": "learning_rate",
+    "optimizer.params.weight_decay": "weight_decay",
+    "optimizer.params.eps": "adam_epsilon",
+    "scheduler.params.warmup_max_lr": "learning_rate",
+}
+_DEEPSPEED_SWITCHES = {"fp16.enabled": "fp16", "bf16.enabled": "bf16"}
+
+
+@rule("FS238", "deepspeed-mismatch", stage=Stage.PREPARE)
+def deepspeed_mismatch(arguments: Arguments) -> Iterator[Finding]:
+    """The DeepSpeed config and the training arguments have different values.
+
+    The Trainer fills in each "auto" in the DeepSpeed config and compares the rest with its own arguments, given or
+    default: batch size, accumulation, clipping, the optimizer's settings, warm-up and steps, fp16 and bf16. A
+    difference raises ValueError when training starts.
+
+    Write "auto" in the DeepSpeed config.
+
+    Source: transformers 4.31 to 5.24, HfTrainerDeepSpeedConfig.trainer_config_process and trainer_config_finalize.
+    """
+    deepspeed = arguments.deepspeed
+    if deepspeed is None:
+        return
+    for path, name in _DEEPSPEED_NUMBERS.items():
+        theirs, mine = deepspeed.at(*path.split(".")), arguments.number(name)
+        default = arguments.facts.default(name)
+        if not arguments.has(name) and isinstance(default, (int, float)):
+            mine = mine.or_when_absent(float(default))
+        if mine.known is not None and theirs.number().known_and_not_in([mine.known]):
+            yield _mismatch(arguments, theirs, path, name, f"{mine.known:g}")
+    for path, name in _DEEPSPEED_SWITCHES.items():
+        flag, on = deepspeed.at(*path.split(".")), arguments.switch(name)
+        full = arguments.is_on(f"{name}_full_eval")
+        off = not arguments.has(name) and arguments.facts.default(name) is False and not full
+        if (flag.boolean().is_(True) and (off or (on.is_(False) and not full))) or (
+            flag.boolean().is_(False) and on.is_(True)
+        ):
+            yield _mismatch(arguments, flag, path, name, "true" if on.is_(True) else "false")
+
+    yield from _betas(arguments, deepspeed.at("optimizer", "params", "betas"))
+    yield from _schedule(arguments, deepspeed.at("scheduler", "params"))
+
+
+def _betas(arguments: Arguments, theirs: Field) -> Iterator[Finding]:
+    given = [item.number().known for item in theirs.items()]
+    mine = [_number(arguments, name) for name in ("adam_beta1", "adam_beta2")]
+    if None not in given and None not in mine and theirs.is_sequence and given != mine:
+        name = "adam_beta1" if given[:1] != mine[:1] else "adam_beta2"
+        at = arguments.get(name if arguments.has(name) else "deepspeed")
+        message = f"the betas are {mine[0]:g} and {mine[1]:g}, but the DeepSpeed config has others"
+        related = theirs.relate("the values in the DeepSpeed config")
+        yield arguments.refused(at, message, help='write "auto" in the DeepSpeed config', related=related)
+
+
+def _schedule(arguments: Arguments, params: Field) -> Iterator[Finding]:
+    """The steps of the scheduler, where the arguments give them."""
+    total = arguments.number("max_steps").known
+    warmup, ratio = _number(arguments, "warmup_steps"), _number(arguments, "warmup_ratio") or 0
+    theirs = params.get("warmup_num_steps")
+    mine = warmup if warmup and warmup >= 1 else 0 if warmup == 0 and not ratio else None
+    accepted = (mine,) if mine else (0, 1)
+    if mine is not None and theirs.number().known_and_not_in(accepted):
+        yield _mismatch(arguments, theirs, "scheduler.params.warmup_num_steps", "warmup_steps", f"{mine:g}")
+    steps = params.get("total_num_steps")
+    if total is not None and total > 0 and steps.number().known_and_not_in((total,)):
+        yield _mismatch(arguments, steps, "scheduler.params.total_num_steps", "max_steps", f"{total:g}")
+
+
+def _number(arguments: Arguments, name: str) -> float | None:
+    """A number as given, or its default."""
+    value, default = arguments.number(name), arguments.facts.default(name)
+    if arguments.has(name) or not isinstance(default, (int, float)):
+        return value.known
+    return float(default)
+
+
+def _mismatch(arguments: Arguments, theirs: Field, path: str, name: str, value: str) -> Finding:
+    at = arguments.get(name if arguments.has(name) else "deepspeed")
+    return arguments.refused(
+        at,
+        f"{name} is {value}, but the DeepSpeed config has {path}: {theirs.written}",
+        help='write "auto" in the DeepSpeed config',
+        related=theirs.relate("the value in the DeepSpeed config"),
+    )
+
+
+@rule("FS239", "deepspeed-excludes", stage=Stage.START)
+def deepspeed_excludes(arguments: Arguments) -> Iterator[Finding]:
+    """An argument does not work with DeepSpeed.
+
+    `save_only_model` with `load_best_model_at_end` raises ValueError, since the best checkpoint could not be loaded; so
+    does `auto_find_batch_size` with ZeRO-3 (up to 4.44 with any DeepSpeed). In 4.57 `optim: adafactor` does not work
+    with an optimizer in the DeepSpeed config, before that the argument `adafactor` does not.
+
+    Remove one of them.
+
+    Source: transformers 4.31 to 5.24, Trainer.create_accelerator_and_postprocess.
+    """
+    given = arguments.get("deepspeed")
+    if given.is_absent or given.is_unknown or given.text().is_(""):
+        return
+    only, auto = arguments.switch("save_only_model"), arguments.switch("auto_find_batch_size")
+    if only.is_(True) and arguments.switch("load_best_model_at_end").is_(True):
+        message = "save_only_model does not work with load_best_model_at_end under DeepSpeed"
+        yield arguments.refused(only, message, help="remove one of the two")
+    own = arguments.deepspeed.get("optimizer") if arguments.deepspeed else None
+    name = "optim" if arguments.facts.adafactor_excludes_optimizer else "adafactor"
+    adafactor = arguments.get("optim").text().is_("adafactor") if name == "optim" else arguments.is_on("adafactor")
+    if own is not None and own.node is not None and adafactor:
+        message = f"{name} does not work with an optimizer in the DeepSpeed config"
+        help, related = "remove one of the two", own.relate("the optimizer")
+        yield arguments.refused(arguments.own(name), message, help=help, related=related, stage=Stage.PREPARE)
+    stage = arguments.deepspeed.at("zero_optimization", "stage").integer() if arguments.deepspeed else None
+    if auto.is_(True) and (arguments.facts.no_batch_size_search_with_sharding or (stage is not None and stage.is_(3))):
+        yield arguments.refused(
+            auto, "auto_find_batch_size does not work with DeepSpeed", help="set the batch size yourself"
+        )
+
+
+@rule("FS225", "deepspeed-form", stage=Stage.LOAD)
+def deepspeed_form(arguments: Arguments) -> Iterator[Finding]:
+    """`deepspeed` is not a DeepSpeed config, or one without ZeRO.
+
+    It is the name of a JSON file, the text of a JSON object, or a mapping; anything else is opened as a file and raises
+    TypeError or OSError. A file that is no JSON, or holds no object, raises when TrainingArguments is made, and so does
+    a config without `zero_optimization`.
+
+    Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__; accelerate, HfDeepSpeedConfig and
+    DeepSpeedPlugin.__post_init__.
+    """
+    given, config = arguments.get("deepspeed"), arguments.deepspeed
+    if given.is_sequence or given.number().known or given.boolean().is_(True):
+        message = "deepspeed must name a file or hold a mapping"
+        yield arguments.refused(given, message, help="write the name of a JSON file", at_key=given.is_sequence)
+    elif arguments.trouble is not None:
+        related = given.relate("this file uses it")
+        message = f"the DeepSpeed config cannot be read: {arguments.trouble.reason}"
+        yield arguments.refused(arguments.trouble.field, message, help="write one JSON object", related=related)
+    elif config is not None and config.is_mapping and config.get("zero_optimization").node is None:
+        message = "the DeepSpeed config has no zero_optimization"
+        help = "add zero_optimization with a stage, such as 2"
+        yield arguments.refused(given, message, help=help, at_key=True)
+
+
+@rule("FS226", "deepspeed-auto-not-filled", stage=Stage.PREPARE)
+def deepspeed_auto(arguments: Arguments) -> Iterator[Finding]:
+    """The DeepSpeed config has an "auto" that nobody fills in.
+
+    The Trainer and accelerate fill in the batch sizes, accumulation, clipping, precision, the usual settings of
+    optimizer and scheduler, and some of ZeRO; up to 4.57 also those of `amp`. Any other "auto" raises ValueError when
+    the engine is made.
+
+    Write a value.
+
+    Source: transformers 4.33 to 5.24, HfTrainerDeepSpeedConfig; accelerate, DeepSpeedPlugin.fill_match.
+    """
+    if arguments.deepspeed is None:
+        return
+    filled = FILLED | (FILLED_OF_AMP if arguments.facts.fills_amp else frozenset())
+    for path, place in _autos(arguments.deepspeed, ""):
+        if path not in filled:
+            related = arguments.get("deepspeed").relate("this file uses it")
+            message = f'nobody fills in "auto" for {path}'
+            yield arguments.refused(place, message, help="write a value", related=related)
+
+
+def _autos(section: Field, path: str) -> Iterator[tuple[str, Field]]:
+    """The places below a section that hold "auto"."""
+    for entry in section.entries():
+        name = f"{path}.{entry.name}" if path else entry.name
+        if entry.text().is_("auto"):
+            yield name, entry
+        else:
+            yield from _autos(entry, name)

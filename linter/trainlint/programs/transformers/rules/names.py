@@ -1,0 +1,79 @@
+"""Keys that are no argument of the release, or stand twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainlint.findings import Finding, Severity, Stage
+from trainlint.programs.transformers.arguments import Arguments
+from trainlint.reading.scalars import Dialect
+from trainlint.rule import rule
+from trainlint.training.declarations import declarations
+
+
+@rule("FS215", "unknown-argument", stage=Stage.LOAD, severity=Severity.WARNING, ordinary_elsewhere=True)
+def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
+    """A key is not an argument of this release, but of another one, or almost one of this.
+
+    HfArgumentParser raises ValueError for a key that no dataclass has. TRL's own scripts ignore it without a message
+    in some releases, so the setting keeps its default: where the repository shows how it starts them, it is an error or
+    a warning as that start decides (up to 0.17 all refuse, later `trl sft`, since 0.29 every `trl` command; the scripts
+    refuse up to 0.21). Scripts add dataclasses of their own: a key that no release knows is otherwise only reported
+    when it is within two letters of a known one, never one of the repository's own classes or options, and always as a
+    warning. `evaluation_strategy` is `eval_strategy` (the old name ended with 4.50), `overwrite_output_dir` and
+    `no_cuda` went in 5.0, `warmup_ratio` in 5.15 (a `warmup_steps` below 1 is a ratio); TRL's `max_seq_length` is
+    `max_length`, its `torch_dtype` is `dtype`. Names with hyphens are for the command line; in a file they have
+    underscores. Settings of `accelerate launch` (several of `num_processes`, `mixed_precision` and the like) belong in
+    its own config file.
+
+    Source: the dataclasses of the released wheels of transformers 4.31 to 5.24 and TRL 0.8 to 1.16.
+    """
+    unknown = [
+        entry
+        for entry in arguments.field.entries()
+        if entry.name not in arguments.facts.fields
+        and (entry.name not in arguments.facts.others or arguments.is_known(entry.name))
+    ]
+    launch_keys = declarations("accelerate").keys_of_any("config")
+    launched = [entry.name for entry in unknown if entry.name in launch_keys]
+    for entry in unknown:
+        other, near = arguments.facts.other_releases(entry.name), arguments.near_miss(entry.name)
+        refused, dropped = arguments.is_refused(entry.name), arguments.is_dropped(entry.name)
+        message = f"{entry.name} is not an argument of {arguments.facts.label}"
+        if not refused and (other is not None or near) and arguments.reader.defines(entry.name):
+            continue
+        if other is not None:
+            advice = arguments.facts.renamed(entry.name)
+            help = f"{advice} ({other})" if advice else f"remove it: {other}"
+        elif near:
+            help = f'did you mean "{near}"?'
+        elif entry.name in launched and (refused or dropped or len(launched) > 1):
+            help = "move it to the accelerate config: accelerate launch reads it"
+        elif refused or dropped:
+            help = "remove it"
+        else:
+            continue
+        if refused:
+            yield arguments.refused(entry, message, help=help, at_key=True)
+        else:
+            yield arguments.warned(entry, f"{message}, and ignored" if dropped else message, help=help, at_key=True)
+
+
+@rule("FS216", "duplicate-argument", stage=Stage.RUN, severity=Severity.WARNING)
+def duplicate_argument(arguments: Arguments) -> Iterator[Finding]:
+    """An argument is given more than once, and only the last one counts.
+
+    An argument is a name that some release has. PyYAML keeps the last of several equal keys in a mapping, without a
+    message.
+
+    Remove the others.
+
+    Source: PyYAML's constructor, which transformers and TRL read with.
+    """
+    for entry in arguments.field.entries():
+        if entry.dialect is not Dialect.PYYAML:
+            continue
+        if entry.entry and entry.entry.duplicates and arguments.facts.is_ever(entry.name):
+            times = len(entry.entry.duplicates) + 1
+            message = f"{entry.name} is given {times} times: only the last one counts"
+            yield arguments.warned(entry, message, help="keep one of them", at_key=True)

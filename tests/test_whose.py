@@ -1,0 +1,99 @@
+"""Whose file it is, by the repository's own code and by its marks; shown as `--show-files` shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainlint.engine import Run, lint
+from trainlint.settings import Overrides
+
+ARGUMENTS = """model_name_or_path: org/model
+output_dir: out
+learning_rate: 2.0e-5
+per_device_train_batch_size: 2
+num_train_epochs: 1
+max_seq_length: 1024
+"""
+SECTION = "name: a\ntraining:\n" + "".join(f"  {line}\n" for line in ARGUMENTS.splitlines() if "model" not in line)
+SECTION = SECTION.replace("  max_seq_length: 1024\n", "  warmup_steps: 10\n  lr_scheduler_type: cosine\n")
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def owners(folder: Path, path: str) -> list[str]:
+    """The programs whose claims to a file count."""
+    (shown,) = Run(Overrides()).files([folder / path])
+    return [one.claim.program.name for one in shown.owned if not one.claim.lost]
+
+
+@pytest.mark.parametrize(
+    ("code", "owner"),
+    [
+        ({}, "transformers"),
+        ({"train.py": "parser = TrlParser((ScriptArguments, SFTConfig))\n"}, "trl"),
+        ({"train.py": "parser = HfArgumentParser((Mine, TrainingArguments))\n"}, "transformers"),
+        ({"a.py": "TrlParser((A, SFTConfig))\n", "b.py": "HfArgumentParser((A, B))\n"}, "transformers"),
+        ({"a/a.py": "TrlParser((A, SFTConfig))\n", "b/b.py": "HfArgumentParser((A, B))\n"}, "trl"),
+        ({"a/a.py": "HfArgumentParser((A, B))\n", "b/b.py": "TrlParser((A, SFTConfig))\n"}, "transformers"),
+        ({"train.py": "parser = argparse.ArgumentParser()\n", "x.py": "TrlParser(SFTConfig)\n"}, "trl"),
+    ],
+)
+def test_the_parser_in_the_nearest_code(tmp_path: Path, code: dict[str, str], owner: str) -> None:
+    """TrlParser and HfArgumentParser read the same keys in their own ways; nothing is said where code has both."""
+    write(tmp_path, {"a/config.yaml": ARGUMENTS, **code})
+    (tmp_path / ".git").mkdir()
+    assert owners(tmp_path, "a/config.yaml") == [owner]
+
+
+@pytest.mark.parametrize(
+    ("code", "counts"),
+    [
+        ("", True),
+        ("args = TrainingArguments(**config['training'])\n", True),
+        ("import yaml\nc = yaml.safe_load(f)\nargs = SFTConfig(output_dir=o, **c['training'])\n", True),
+        ("class Mine(TrainingArguments): pass\nargs = Mine(**config['training'])\n", True),
+        ("(args,) = HfArgumentParser(TrainingArguments).parse_dict(yaml.safe_load(f)['training'])\n", True),
+        ("class Own: pass\nargs = Own(**config['training'])\n", False),
+        ("import yaml\nc = yaml.safe_load(f)\nrate = c['training']['learning_rate']\n", False),
+        ("print('training')\n", True),
+    ],
+)
+def test_a_section(tmp_path: Path, code: str, counts: bool) -> None:
+    """A section is checked unless code of the repository reads it and makes no training arguments of it."""
+    write(tmp_path, {"config.yaml": SECTION, "train.py": code})
+    (tmp_path / ".git").mkdir()
+    assert owners(tmp_path, "config.yaml") == (["transformers"] if counts else [])
+
+
+def test_a_section_of_a_job(tmp_path: Path) -> None:
+    """Arguments beside a script reach it as words of a command line."""
+    write(tmp_path, {"config.yaml": SECTION.replace("name: a", "script: train.py")})
+    assert owners(tmp_path, "config.yaml") == []
+
+
+def test_generated_files(tmp_path: Path) -> None:
+    """A file that .gitattributes marks as generated is left alone, and counted; the nearest marks count."""
+    broken = "distributed_type: FSDP\ncompute_environment: LOCAL_MACHINE\nnum_processes: 4\nnum_processes: 2\n"
+    write(
+        tmp_path,
+        {
+            ".gitattributes": "# marks\n*.yaml text\nmade/** linguist-generated=true\n",
+            "made/a.yaml": broken,
+            "made/other.yaml": "a: 1\n",
+            "made/mine/.gitattributes": "b.yaml -linguist-generated\n",
+            "made/mine/b.yaml": broken,
+            "c.yaml": broken,
+        },
+    )
+    (tmp_path / ".git").mkdir()
+    report = lint([tmp_path])
+    assert sorted({Path(finding.path).name for finding in report.findings}) == ["b.yaml", "c.yaml"]
+    assert "1 file is not checked: .gitattributes marks it as generated" in report.notices
+    shown = {Path(file.path).name: file.left_alone for file in Run(Overrides()).files([tmp_path])}
+    assert [name for name, why in shown.items() if why] == ["a.yaml"]
