@@ -70,6 +70,11 @@ class Defect(NamedTuple):
     earlier: Field | None = None
 
     @property
+    def place(self) -> Field:
+        """What to point at."""
+        return self.at or self.field
+
+    @property
     def dotted(self) -> str:
         """The place as the API server spells it: keys with dots, whatever they hold."""
         return dotted(self.field.path[self.field.origin :])
