@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -292,3 +293,11 @@ def test_a_hook_without_markers_imports_little(tmp_path: Path) -> None:
 
 def test_version() -> None:
     assert run("--version").stdout == f"trainlint {__version__}\n"
+
+
+def test_the_entry_point_is_a_command_of_click(tmp_path: Path) -> None:
+    """Whoever loads it runs it in a process of his own."""
+    (entry,) = entry_points(group="console_scripts", name="trainlint")
+    result = CliRunner().invoke(entry.load(), ["check", "--isolated", "--format", "json", str(tmp_path)])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["findings"] == []

@@ -32,20 +32,32 @@ def plain_options(arguments: Sequence[str]) -> Options | None:
     return Options(tuple(Path(path) for path in paths), Overrides(force_exclude=forced))
 
 
-def main() -> None:
-    """Run the command line."""
-    arguments = sys.argv[1:]
-    # click completes words for a shell, and expands stars for that of Windows.
-    options = None if os.name == "nt" or "_TRAINLINT_COMPLETE" in os.environ else plain_options(arguments)
-    if options is not None:
-        with guarded():
-            run_check(options)
-    elif arguments == ["--version"]:
-        print(f"trainlint {__version__}")
-    else:
+class _Program:
+    """The entry point: it runs without click where that is enough, and has the parts of click's command."""
+
+    def __call__(self) -> None:
+        """Run the command line."""
+        arguments = sys.argv[1:]
+        # click completes words for a shell, and expands stars for that of Windows.
+        options = None if os.name == "nt" or "_TRAINLINT_COMPLETE" in os.environ else plain_options(arguments)
+        if options is not None:
+            with guarded():
+                run_check(options)
+        elif arguments == ["--version"]:
+            print(f"trainlint {__version__}")
+        else:
+            from trainlint.cli import main as cli
+
+            cli(prog_name="trainlint")
+
+    def __getattr__(self, name: str) -> object:
+        """A part of click's command: test runners want its `name` and `main`."""
         from trainlint.cli import main as cli
 
-        cli(prog_name="trainlint")
+        return getattr(cli, name)
+
+
+main = _Program()
 
 
 if __name__ == "__main__":

@@ -226,6 +226,9 @@ RENAMED: Mapping[str, str] = {
 }
 """The new paths of components that have moved since 0.1 and 0.2. Source: the wheels 0.1.1 to 0.4.0."""
 
+LOW_BIT_OPTIMIZERS = "torchao.prototype.low_bit_optim"
+"""A module that torchao 0.11 has moved to torchao.optim. Source: the wheels of torchao 0.9 to 0.13."""
+
 DATASET_PARAMETERS_GONE: Mapping[str, str] = {
     "max_seq_len": "tokenizer.max_seq_len",
     "template": "tokenizer.prompt_template",

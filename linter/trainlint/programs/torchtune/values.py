@@ -129,6 +129,9 @@ OPTIMIZER: Mapping[str, Accepts] = dict.fromkeys(("eps", "lr", "momentum", "weig
 
 _EPS_OF_ANOTHER_KIND = ("Adafactor", "Muon")
 
+_AWARE: Mapping[str, Accepts] = {"groupsize": Accepts(nonzero=True)}
+"""Parameters of quantizers for training, which count layers at once."""
+
 SECTIONS: Mapping[str, tuple[str, Mapping[str, Accepts]]] = {
     "lr_scheduler": ("torchtune.", {"num_cycles": replace(NUMBER, stage=IN_TRAINING), "num_warmup_steps": NUMBER}),
     "metric_logger": (
@@ -190,6 +193,7 @@ def _all(settings: RecipeSettings) -> Iterator[tuple[Node, Accepts]]:
         found = settings.section(name)
         if found is not None and _path(found).startswith(component):
             pairs = _path(found).endswith(_EPS_OF_ANOTHER_KIND)
+            table = _AWARE if name == "quantizer" and "QAT" in _path(found) else table
             yield from ((found.get(key), accepts) for key, accepts in table.items() if not (pairs and key == "eps"))
     for name in ("loss", "kd_loss"):
         found = settings.section(name)

@@ -10,6 +10,7 @@ from trainlint.programs.torchtune.facts import (
     INSTANTIATED,
     LOADER_KEYWORDS,
     LORA_PARAMETERS,
+    LOW_BIT_OPTIMIZERS,
     NOT_NULL,
     PACKAGED_SOURCES,
     PROFILER,
@@ -123,6 +124,13 @@ def unknown_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
                 severity=severity,
                 stage=stage,
             )
+        elif text.startswith(LOW_BIT_OPTIMIZERS):
+            yield component.field.finding(
+                f"torchao 0.11 and later have no {LOW_BIT_OPTIMIZERS}",
+                help=f"write torchao.optim{text.removeprefix(LOW_BIT_OPTIMIZERS)}",
+                severity=Severity.WARNING,
+                stage=stage,
+            )
         elif not settings.fork and not (unreleased_component(text) and not settings.stated):
             yield from _misspelt_package(settings, component, text)
             yield from _missing_component(settings, component, text, facts)
@@ -203,7 +211,7 @@ def unknown_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
     for section in settings.components:
         path = _component(section)
         signature = facts.component(path).signature if path else None
-        told = settings.recipe is not None and path is not None and path.endswith(".DistributedCheckpointer")
+        told = settings.recipe is not None and path is not None and path.endswith(_TOLD_ELSEWHERE)
         if signature is None or path is None or told or not any(node.own for node in section.walk()):
             continue
         name = path.rpartition(".")[2]
@@ -240,6 +248,10 @@ def unknown_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
                     stage=stage,
                     at_key=True,
                 )
+
+
+_TOLD_ELSEWHERE = (".DistributedCheckpointer", "torch.optim.LBFGS", "torch.optim.Muon", "torch.optim.SparseAdam")
+"""Components that no recipe can use, whatever their parameters: TT330 and TT347."""
 
 
 def _passed_on(
@@ -427,7 +439,8 @@ def _needed(settings: RecipeSettings, name: str) -> bool:
         return False
     if name == "quantizer":
         return recipe.name == "quantize"
-    return name in NOT_NULL or (name == "lr_scheduler" and name in recipe.required)
+    steps_always = name == "lr_scheduler" and recipe.name != "full_dpo_distributed" and name in recipe.required
+    return name in NOT_NULL or steps_always
 
 
 @rule("TT321", "unread-setting", stage=Stage.RUN, severity=Severity.WARNING)

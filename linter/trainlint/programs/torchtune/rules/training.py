@@ -327,9 +327,9 @@ def no_step(settings: RecipeSettings) -> Iterator[Finding]:
     """The recipe ends without a step, or does not stop where it should.
 
     With `epochs: 0` nothing is trained and nothing is saved, and the exit code is 0. max_steps_per_epoch is compared
-    after a step, so 0 or less does not stop a fine-tune, which runs the whole epoch; DPO on one device compares before
-    it, and saves the model as it was. gradient_accumulation_steps below 1 or between whole numbers never steps as
-    meant.
+    after a step, so 0, less and a fraction do not stop a fine-tune, which runs the whole epoch; DPO on one device
+    compares before it, so 0 saves the model as it was. gradient_accumulation_steps below 1 or between whole numbers
+    never steps as meant.
 
     Source: train of the recipes, torchtune 0.4.0 to 0.6.1, those of 0.6.1 run so.
     """
@@ -338,8 +338,9 @@ def no_step(settings: RecipeSettings) -> Iterator[Finding]:
     epochs, most, parts = (settings.at(key) for key in ("epochs", "max_steps_per_epoch", "gradient_accumulation_steps"))
     if settings.reads("epochs") and epochs.own and epochs.number().known_and(lambda number: number <= 0):
         yield epochs.field.finding("no epoch is trained, and nothing is saved", help="write 1 or more")
-    if settings.reads("max_steps_per_epoch") and most.own and most.number().known_and(lambda number: number <= 0):
-        dpo = settings.recipe.name == "lora_dpo_single_device"
+    unreached = most.number().known_and(lambda number: number <= 0 or number % 1 > 0)
+    if settings.reads("max_steps_per_epoch") and most.own and unreached:
+        dpo = settings.recipe.name == "lora_dpo_single_device" and most.is_(0)
         what = "no step is made and the model is saved as it was" if dpo else "the whole epoch is trained"
         yield most.field.finding(f"max_steps_per_epoch {most.value} does not limit: {what}", help="write null, or 1")
     amount = parts.number().known
