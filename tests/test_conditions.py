@@ -8,7 +8,7 @@ from trainlint.reading.document import documents
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.text import Text
 from trainlint.reading.values import UNKNOWN, Field
-from trainlint.training.limits import Data, Limit, data_of, read_limits
+from trainlint.training.limits import Data, Limit, data_of, read_limits, refused
 
 
 class Sheet:
@@ -68,6 +68,17 @@ def test_place() -> None:
     assert Limit("z", "!z y=c c", "").place(SHEET).name == "c"
     assert Limit("z", "!z", "").place(SHEET).name == "z"
     assert Limit("", "!z", "").place(SHEET).name == SHEET.field.name
+
+
+def test_which_values_a_limit_looks_at() -> None:
+    """Those as written, or those after their conversion, where there is one."""
+    as_written, as_converted = Limit("a", "a=1", "as written"), Limit("a", "a=1", "converted", converted=True)
+    for limits, sheets, said in (
+        ([as_written, as_converted], (Sheet("a: 2\n"), Sheet("a: 1\n")), ["converted"]),
+        ([as_written, as_converted], (Sheet("a: 1\n"), Sheet("a: 2\n")), ["as written"]),
+        ([as_written, as_converted], (Sheet("a: 1\n"), None), ["as written", "converted"]),
+    ):
+        assert [finding.message for finding in refused(limits, *sheets)] == said
 
 
 def test_nonsense_is_refused() -> None:

@@ -145,6 +145,25 @@ def test_older_than_all(tmp_path: Path, files: dict[str, str], versions: tuple[s
     assert (found.versions, found.maybe_older) == (versions, maybe_older)
 
 
+@pytest.mark.parametrize(
+    ("files", "places"),
+    [
+        ({"a.sh": "docker run winglian/axolotl:main-20241202\n"}, ["a.sh:1"]),
+        (
+            {
+                "README.md": "```\npip install git+https://github.com/axolotl-ai-cloud/axolotl@0a1b2c3d\n"
+                "pip install torch==2.1.2\n```\n"
+            },
+            ["README.md:2", "README.md:3"],
+        ),
+    ],
+)
+def test_what_shows_that_a_program_is_older(tmp_path: Path, files: dict[str, str], places: list[str]) -> None:
+    """What states nothing leaves no gap in the list."""
+    origin = meant(tmp_path, files, known_releases("axolotl")).origin
+    assert [Path(place).name for place in origin.split(", ")] == places
+
+
 def test_what_replaces_is_not_bounded(tmp_path: Path) -> None:
     """TRL from its main branch, installed behind the project, brings the transformers that it needs."""
     files = {

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainlint.findings import Stage
 from trainlint.reading.document import Document, Scalar, Unparsable, documents
@@ -298,8 +298,7 @@ class DeepSpeedConfig:
         return device in ("cpu", "nvme") if isinstance(device, str) else None
 
 
-@dataclass(frozen=True)
-class BrokenConfig:
+class BrokenConfig(NamedTuple):
     """A file that is named as a DeepSpeed config and is no JSON; the field is the place where reading stops."""
 
     field: Field

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from trainlint.lazy import regex
 from trainlint.releases import version_tuple
 from trainlint.repository.stated import Stated, Statements, allows, statements_in
 from trainlint.repository.statements import Form, Kind, Statement
@@ -28,7 +29,7 @@ Source: axolotl 0.8 to 0.13, parse_requirements of setup.py, which refuses to be
 """
 
 
-_DAY = re.compile(r"\bmain-(20\d\d)([01]\d)([0-3]\d)\b")
+_DAY = regex(r"\bmain-(20\d\d)([01]\d)([0-3]\d)\b")
 """The tag of an image that is built each night."""
 
 

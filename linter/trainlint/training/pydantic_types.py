@@ -11,7 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainlint.findings import some_of
 from trainlint.lazy import regex
@@ -53,8 +53,7 @@ class Schema:
     enum: Callable[[str], Collection[Json] | None]
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(NamedTuple):
     """A place whose value the model refuses, what it accepts there, and in `got` what is there instead."""
 
     place: Field

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from trainlint.programs.accelerate.facts import (
     FALSE_WORDS,
@@ -188,8 +188,7 @@ class MisnamedLaunch:
         return self.invocation.field
 
 
-@dataclass(frozen=True)
-class Mesh:
+class Mesh(NamedTuple):
     """The sizes of a device mesh by dimension, 1 where none is given."""
 
     sizes: Mapping[str, Value[int]]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainlint.lazy import regex
 from trainlint.reading.document import Document, Scalar
@@ -77,8 +77,7 @@ class DeepSpeedLaunch:
         return None if text.known is None or text.is_("standard") else text.known.lower()
 
 
-@dataclass(frozen=True)
-class HostLine:
+class HostLine(NamedTuple):
     """A line of a hostfile; name and slots are empty where it is none that DeepSpeed reads."""
 
     field: Field
@@ -86,8 +85,7 @@ class HostLine:
     slots: int = 0
 
 
-@dataclass(frozen=True)
-class Hosts:
+class Hosts(NamedTuple):
     """The hostfile of DeepSpeed's launcher."""
 
     field: Field

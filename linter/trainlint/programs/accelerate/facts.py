@@ -102,7 +102,7 @@ class AccelerateFacts:
     """fsdp_offload_params is on for true alone, and off for anything else."""
     port_is_asked_for: bool = during("0.21.0..")
     """The launcher looks whether main_process_port is taken."""
-    port_is_asked_for_by_first: bool = during("0.27.2..")
+    port_is_asked_for_by_first: bool = during("0.25.0..")
     """Only the first machine looks."""
     words_in_any_case: bool = during("0.34.2..")
     """Words of enumerations count in any case."""

@@ -617,7 +617,7 @@ def _repeated(mapping: Field, prefix: str, left_out: Collection[str] = ()) -> It
 def port_as_text(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """main_process_port is text.
 
-    Before it starts anything the launcher asks whether the port is free (since 0.21, from 0.28 on only on the first
+    Before it starts anything the launcher asks whether the port is free (since 0.21, from 0.25 on only on the first
     machine), which raises for text. Digits are text when they are in quotes, or begin with 0 and contain an 8 or 9.
 
     Source: accelerate, utils.is_port_in_use and utils/launch.py.

@@ -9,6 +9,7 @@ from functools import cache
 
 from trainlint.budget import BUDGET
 from trainlint.findings import Edit, Finding, Fix, Severity, Stage, did_you_mean, nearest, one_of, some_of
+from trainlint.lazy import regex
 from trainlint.programs.axolotl.facts import (
     BUILT_IN_ADAPTERS,
     COMPILE_OPTIONS,
@@ -60,7 +61,7 @@ def axolotl_value(config: AxolotlConfig) -> Iterator[Finding]:
         yield tokens.finding(f"tokens must be a list, not {tokens.target.value}", help="write it as an item of a list")
 
 
-_TOKEN = re.compile(r"<[^<>\s]+>")
+_TOKEN = regex(r"<[^<>\s]+>")
 """A token of a vocabulary, which elsewhere is the placeholder of a template."""
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from trainlint.programs.kubeflow.quantities import parse_quantity
 from trainlint.reading.scalars import Plain
@@ -240,8 +239,7 @@ def repeated(values: Iterable[BuiltValue]) -> Iterator[BuiltValue]:
             seen.add(value.text)
 
 
-@dataclass(frozen=True)
-class Decoding:
+class Decoding(NamedTuple):
     """How Go reads an object.
 
     A `rewritten` one was turned into JSON and back, which drops its empty optional values. One with `empty_texts` was

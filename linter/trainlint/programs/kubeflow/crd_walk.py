@@ -13,11 +13,10 @@ import enum
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainlint.findings import did_you_mean, nearest, one_of, shortened
 from trainlint.lazy import regex
@@ -51,8 +50,7 @@ class DefectKind(enum.Enum):
     DUPLICATE = enum.auto()
 
 
-@dataclass(frozen=True)
-class Defect:
+class Defect(NamedTuple):
     """One place that the structure refuses, and why.
 
     `structure` is what was expected there; for an unknown field, of the mapping that holds it. `stray` is a key inside
@@ -72,13 +70,17 @@ class Defect:
     earlier: Field | None = None
 
     @property
+    def place(self) -> Field:
+        """What to point at."""
+        return self.at or self.field
+
+    @property
     def dotted(self) -> str:
         """The place as the API server spells it: keys with dots, whatever they hold."""
         return dotted(self.field.path[self.field.origin :])
 
 
-@dataclass(frozen=True)
-class WalkOptions:
+class WalkOptions(NamedTuple):
     """What happened to an object before the check, and how much of it is checked.
 
     `keeps_nulls`: null fields are sent and not dropped by the client, so that an unknown one is refused.

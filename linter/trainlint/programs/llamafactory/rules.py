@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, some_of
+from trainlint.lazy import regex
 from trainlint.programs.llamafactory.facts import (
     COMMANDS,
     DATASET_COLUMNS,
@@ -348,7 +348,7 @@ def _is_shipped(config: LlamaFactoryConfig) -> bool:
     return _SHIPPED.search(config.field.document.path) is not None
 
 
-_SHIPPED = re.compile(r"(?:^|/)examples/(?:extras|inference|merge_lora|train_[a-z]+)/")
+_SHIPPED = regex(r"(?:^|/)examples/(?:extras|inference|merge_lora|train_[a-z]+)/")
 
 
 def _dataset_names(config: LlamaFactoryConfig) -> Iterator[tuple[Field, str]]:

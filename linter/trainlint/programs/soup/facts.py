@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from trainlint.findings import Severity
+from trainlint.lazy import regex
 from trainlint.releases import behaviour, during, names_within
 from trainlint.repository.invocations import Command
 from trainlint.training.declarations import Spec, declarations
@@ -158,7 +159,7 @@ INSIDE = ("data.video_dir", "data.tokenized_path", "training.grpo_judge_rubric")
 """Paths that must lie below the folder in which Soup is started."""
 
 FUNCTION_NAMES = ("data.prompt_strategy", "training.rollout_func")
-FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,127}:[A-Za-z_][A-Za-z0-9_]{0,127}")
+FUNCTION_NAME = regex(r"[A-Za-z_][A-Za-z0-9_.]{0,127}:[A-Za-z_][A-Za-z0-9_]{0,127}")
 """Functions of the user, as `module.path:function`."""
 
 TEMPLATE_DIRECTIVES = ("include", "import", "from", "macro", "extends")
@@ -181,11 +182,11 @@ REWARDS = ("accuracy", "format", "verifiable", "judge_rank")
 LORA_TASKS = tuple("sft dpo ipo kto orpo simpo bco preference grpo pretrain".split())
 """Tasks whose trainer wraps the model in a LoRA adapter, unless lora.r is 0."""
 
-LONGLORA_MODEL = re.compile(
+LONGLORA_MODEL = regex(
     r"(?:^|[^a-z0-9])(?:(?:code)?-?llama|mistral|mixtral|qwen|phi)(?:-?\d+(?:\.\d+)?)?(?:[^a-z0-9]|$)", re.IGNORECASE
 )
 """utils/longlora.py, up to 0.75.2."""
-VISION_MODEL = re.compile(
+VISION_MODEL = regex(
     r"(?:^|[^a-z0-9])(?:qwen[\d.]*-vl|qvq|pixtral|internvl[\d._]*|llama-?3\.?2[a-z0-9._-]*vision|llava|minicpm-?v"
     r"|idefics\d*|sharegpt4v|fuyu)(?:[^a-z0-9]|$)",
     re.IGNORECASE,

@@ -71,7 +71,7 @@ TIED_OUTPUT = regex(r"torchtune\.models\.(?:llama3_2\.q?lora_llama3_2|qwen2_5\.q
 Source: the lora builders of torchtune.models, 0.4.0 to 0.6.1, those of 0.6.1 called on meta tensors.
 """
 
-TIED_EMBEDDINGS = re.compile(
+TIED_EMBEDDINGS = regex(
     r"torchtune\.models\.(?:llama3_2\.(?:q?lora_)?llama3_2|gemma\.(?:q?lora_)?gemma"
     r"|qwen2\.(?:q?lora_)?qwen2_(?:0_5b|1_5b)|qwen2_5\.(?:q?lora_)?qwen2_5_(?:0_5b|1_5b|3b))(?:_|$)"
 )

@@ -462,7 +462,7 @@ def _has_launchers(repository: Repository) -> bool:
 
 
 _CONTAINER_FILES = ("Dockerfile", "dockerfile", "Containerfile", "compose.yaml", "compose.yml", ".sbatch", ".slurm")
-_LAUNCHER_TEXT = re.compile(r"\b(?:MASTER_ADDR|RANK|SBATCH|SLURM\w*|WORLD_SIZE|mpirun|srun|torchrun)\b")
+_LAUNCHER_TEXT = regex(r"\b(?:MASTER_ADDR|RANK|SBATCH|SLURM\w*|WORLD_SIZE|mpirun|srun|torchrun)\b")
 
 
 def _world_size(invocation: Invocation) -> int | None:
@@ -630,7 +630,7 @@ def _from_words(args: list[Arg], place: Field, surroundings: Surroundings, relea
     return run
 
 
-_IMAGE = re.compile(r"(?:^|/)kubeflow/trainer/torchtune-trainer(?:[:@]|$)")
+_IMAGE = regex(r"(?:^|/)kubeflow/trainer/torchtune-trainer(?:[:@]|$)")
 
 
 def _is_in_image(invocation: Invocation) -> bool:

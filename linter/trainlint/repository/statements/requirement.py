@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from trainlint.lazy import regex
 from trainlint.repository.statements.model import Meaning
@@ -37,8 +37,7 @@ _TRAINERS = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(NamedTuple):
     """What one requirement asks of one of the packages; `length` are the characters from its start that say so."""
 
     package: str

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from trainlint.reading.document import Document, Mapping, Node, Scalar, Sequence, Unparsable, documents
 from trainlint.reading.scalars import Dialect
@@ -45,8 +44,7 @@ def read(page: Page) -> Iterator[Found]:
         raise Broken(str(error), error.index) from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """A node with the key and the mapping under which it stands, perhaps as an item of a list."""
 
     key: str

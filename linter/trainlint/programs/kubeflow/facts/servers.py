@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 NEWEST = "1.36"
 """The newest server that was asked."""
 
 
-@dataclass(frozen=True)
-class Used:
+class Used(NamedTuple):
     """The first release that uses a field, empty if none does, and what happens in those that drop it."""
 
     since: str

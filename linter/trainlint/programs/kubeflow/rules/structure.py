@@ -152,7 +152,7 @@ def out_of_bounds(manifest: Manifest) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.0 and later, its CRDs and Go types.
     """
     for defect in manifest.defects(DefectKind.OUT_OF_BOUNDS):
-        yield (defect.at or defect.field).finding(defect.message, help=defect.help, field=defect.dotted)
+        yield defect.place.finding(defect.message, help=defect.help, field=defect.dotted)
         yield from _unplaced(manifest, defect)
 
 
@@ -190,8 +190,7 @@ def duplicate_entry(manifest: Manifest) -> Iterator[Finding]:
     """
     for defect in manifest.defects(DefectKind.DUPLICATE):
         related = defect.earlier.relate("the first one is here") if defect.earlier else ()
-        at = defect.at or defect.field
-        yield at.finding(defect.message, help=defect.help, field=defect.field.field_path, related=related)
+        yield defect.place.finding(defect.message, help=defect.help, field=defect.field.field_path, related=related)
 
 
 # metadata

@@ -126,7 +126,7 @@ def _volume(job: Build, volume: BuiltValue, kind: str) -> Iterator[Finding]:
     for key in tables.VOLUME_SOURCES[kind]:
         # A malformed name is another rule's, also where it is empty.
         syntax = tables.POD_NAMES.get(f"volumes[].{kind}.{key}")
-        malformed = syntax is not None and key not in tables.MAY_BE_EMPTY and names.SYNTAX[syntax]("") != ""
+        malformed = syntax is not None and names.SYNTAX[syntax]("") != ""
         empty = source.get(key).content in ("", []) and not malformed
         if empty or (not source.get(key).given and (kind, key) in tables.LEFT_OUT):
             yield job.finding(source.get(key), f"{kind} of volume {volume.name} has no {key}")

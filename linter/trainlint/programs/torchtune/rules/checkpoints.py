@@ -8,6 +8,7 @@ import string
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Stage, did_you_mean, one_of
+from trainlint.lazy import regex
 from trainlint.programs.torchtune.facts import (
     CONVERSIONS,
     FALSE_WORDS,
@@ -21,7 +22,7 @@ from trainlint.programs.torchtune.omegaconf import Node
 from trainlint.programs.torchtune.program import RecipeSettings
 from trainlint.rule import rule
 
-_SHARD = re.compile(r"(.*?)(\d+)-of-(\d+)(.*)")
+_SHARD = regex(r"(.*?)(\d+)-of-(\d+)(.*)")
 
 
 def kind_of(checkpointer: Node) -> str:

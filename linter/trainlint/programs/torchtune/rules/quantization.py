@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage
+from trainlint.lazy import regex
 from trainlint.programs.torchtune.facts import FAMILY_WIDTHS, family_of
 from trainlint.programs.torchtune.program import RecipeSettings
 from trainlint.rule import rule
@@ -59,7 +59,7 @@ def quantizer_of_another_recipe(settings: RecipeSettings) -> Iterator[Finding]:
         )
 
 
-_KNOWN = re.compile(r"(?:Int8DynActInt4Weight|Int4WeightOnly)(?:QAT)?Quantizer(?:ModuleSwap)?")
+_KNOWN = regex(r"(?:Int8DynActInt4Weight|Int4WeightOnly)(?:QAT)?Quantizer(?:ModuleSwap)?")
 _AWARE = "torchtune.training.quantization.Int8DynActInt4WeightQATQuantizer"
 _AFTERWARDS = "torchtune.training.quantization.Int8DynActInt4WeightQuantizer"
 
