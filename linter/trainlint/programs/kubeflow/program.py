@@ -76,15 +76,25 @@ def _namesakes(job: TrainJob, surroundings: Surroundings) -> Views:
     ]
 
 
+def _used_in(path: str, surroundings: Surroundings) -> frozenset[str]:
+    """The names of the runtimes that the jobs of a file use."""
+
+    def found() -> frozenset[str]:
+        subjects = [
+            subject
+            for document in surroundings.repository.documents_of(path)
+            for subject in _objects(Field.root(document, Dialect.KUBERNETES))
+        ]
+        return frozenset(s.runtime_name.known or "" for s in subjects if isinstance(s, TrainJob)) - {""}
+
+    return surroundings.repository.once(("runtimes used in", path), found)
+
+
 def _as_is(runtime: Runtime, surroundings: Surroundings, facts: KubeflowFacts) -> Views:
     """The runtime by itself; nothing for a patch of kustomize, and where a job of the same file shows what it does."""
     from trainlint.programs.kubeflow.build import RuntimeAsIs
 
-    used = runtime.partial or any(
-        isinstance(subject, TrainJob) and subject.runtime_name.is_(runtime.name.known or "")
-        for document in surroundings.repository.documents_of(runtime.field.document.path)
-        for subject in _objects(Field.root(document, Dialect.KUBERNETES))
-    )
+    used = runtime.partial or (runtime.name.known or "") in _used_in(runtime.field.document.path, surroundings)
     return [] if used else [RuntimeAsIs(runtime, facts)]
 
 

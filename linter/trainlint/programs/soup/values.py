@@ -319,13 +319,27 @@ def _wrong_pattern(place: Field, pattern: str, costly: bool, longest: int = 512)
     except (re.error, RecursionError, OverflowError) as error:
         yield Wrong(place, f"this is no regular expression: {error}", "write a name, or escape it with \\")
         return
-    if re.search(r"\([^()]*[+*][^()]*\)[+*]", pattern) or (costly and _unbounded(pattern) > 3):
+    if _repeats_repetition(pattern) or (costly and _unbounded(pattern) > 3):
         yield Wrong(place, "this regular expression may take too long to match", "write a plain name")
+
+
+def _repeats_repetition(pattern: str) -> bool:
+    """A group without groups in it is repeated, and repeats something itself."""
+    inside = repeats = closed = False
+    for letter in pattern:
+        if closed and letter in "+*":
+            return True
+        closed = inside and repeats and letter == ")"
+        if letter in "()":
+            inside, repeats = letter == "(", False
+        elif inside and letter in "+*":
+            repeats = True
+    return False
 
 
 def _unbounded(pattern: str) -> int:
     """The number of `*` and `+` that repeat something."""
-    return len(re.findall(r"[*+]", re.sub(r"\\.|\[[^\]]*\]|(?<=[*+?}])[+?]", "", pattern)))
+    return len(re.findall(r"[*+]", re.sub(r"\\.|\[[^\]\[]*\]|(?<=[*+?}])[+?]", "", pattern)))
 
 
 def _wrong_ranks(place: Field, costly: bool) -> Iterator[Wrong]:

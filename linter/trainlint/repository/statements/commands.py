@@ -299,10 +299,10 @@ class Script:
 
     def _uninstalls(self, name: str, following: Sequence[str]) -> bool:
         """The command removes packages; what is installed later replaces them."""
-        given = [text for text in following if not text.startswith("-")]
-        verbs = given[:2] if name == "uv" else given[:1]
         if not _PIP.match(name) and name not in ("uv", "pipenv", *_CONDA):
             return False
+        given = [text for text in following if not text.startswith("-")]
+        verbs = given[:2] if name == "uv" else given[:1]
         if not verbs or verbs[-1] not in ("uninstall", "remove"):
             return False
         named = (self.page.packages.distribution(text) for text in given[len(verbs) :])
