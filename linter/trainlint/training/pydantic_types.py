@@ -228,7 +228,7 @@ def _refused_mapping(place: Field, kind: str, spec: Spec, schema: Schema) -> lis
 
 
 def _parts(annotation: str) -> list[str]:
-    return [part for part in re.split(r"\|(?![^\[]*\])", annotation) if part != "None"]
+    return [part for part in re.split(r"\|(?![^\[]{0,200}\])", annotation) if part != "None"]
 
 
 def _out_of_bounds(place: Field, spec: Spec) -> list[Refusal]:
