@@ -153,12 +153,10 @@ class Recogniser:
 
     def _named(self, document: Document, programs: Iterable[Program]) -> Iterator[Claim]:
         """The claims of programs to which a command in the repository passes this document."""
-        from trainlint.repository.invocations import invocations_naming
-
         for program in programs:
             module = program.load()
             for reader in module.readers:
-                for invocation in invocations_naming(self.repository, document, reader.command, reader.files):
+                for invocation in reader.invocations(self.repository, document):
                     place = f"{invocation.document.path}:{invocation.field.span.line}"
                     for subject in module.adopt(document):
                         yield Claim(program, subject, f"{invocation.name} reads it ({place})")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from trainlint.releases import InForce
     from trainlint.repository.files import Repository
     from trainlint.repository.invocations import Command, Invocation
+    from trainlint.repository.shell import Word
 
 Views = Sequence[object]
 """Typed views of one subject and of what it needs from other files; the rules look at them together."""
@@ -52,8 +53,18 @@ class FileReader:
         """The name of the file that an invocation of the command hands over."""
         if self.option:
             return [invocation.flag(self.option).known]
-        words = (word.known or "" for word in invocation.words)
-        return [next((word for word in words if word.endswith(self.suffixes)), None)]
+        word = self.word(invocation)
+        return [word.known if word else None]
+
+    def word(self, invocation: Invocation) -> Word | None:
+        """The word of an invocation that is the name of a file."""
+        return next((word for word in invocation.words if (word.known or "").endswith(self.suffixes)), None)
+
+    def invocations(self, repository: Repository, document: Document) -> Sequence[Invocation]:
+        """The invocations of the command in the repository that hand over the file of a document."""
+        from trainlint.repository.invocations import invocations_naming
+
+        return invocations_naming(repository, document, self.command, self.files)
 
 
 class ProgramModule(Generic[S, F]):

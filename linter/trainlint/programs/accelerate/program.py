@@ -29,7 +29,7 @@ from trainlint.programs.accelerate.facts import (
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect, whole_number
 from trainlint.reading.values import Absent, Field, Unknown, Value, WrongType
-from trainlint.repository.invocations import Invocation, invocations_naming, named_file, repository_invocations
+from trainlint.repository.invocations import Invocation, named_file, repository_invocations
 from trainlint.training.fsdp import PREFETCHES, STATE_DICT_TYPES, STRATEGIES, WRAP_POLICIES, FsdpSetup
 
 if TYPE_CHECKING:
@@ -259,20 +259,19 @@ def _is_deepspeed_config(root: Field) -> bool:
     return root.get("zero_optimization").is_mapping and root.get("distributed_type").node is None
 
 
+_READER = FileReader(LAUNCH, "--config_file")
+
+
 def _misnamed(subject: MisnamedConfig, repository: Repository) -> Iterator[MisnamedLaunch]:
-    for invocation in invocations_naming(repository, subject.field.document, LAUNCH, _config_files):
+    for invocation in _READER.invocations(repository, subject.field.document):
         yield MisnamedLaunch(invocation, subject.field)
-
-
-def _config_files(invocation: Invocation) -> list[str | None]:
-    return [invocation.flag("--config_file").known]
 
 
 class Accelerate(WheelProgram[AccelerateConfig | ListedConfig | MisnamedConfig, AccelerateFacts]):
     """The program accelerate: its config files."""
 
     name = "accelerate"
-    readers = (FileReader(LAUNCH, "--config_file"),)
+    readers = (_READER,)
 
     def adopt(self, document: Document) -> Sequence[AccelerateConfig | ListedConfig | MisnamedConfig]:
         """A config file, whatever keys it has; a DeepSpeed config is none."""

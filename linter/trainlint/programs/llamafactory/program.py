@@ -32,7 +32,7 @@ from trainlint.programs.transformers.setup import fsdp_setup, training
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Field, Value
-from trainlint.repository.invocations import Command, Invocation, invocations_naming
+from trainlint.repository.invocations import Command
 from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import Spec
 from trainlint.training.deepspeed import named_config
@@ -238,22 +238,20 @@ def _training(config: LlamaFactoryConfig) -> Training:
     )
 
 
+_CLI_READER, _SCRIPT_READER = FileReader(CLI), FileReader(SCRIPT)
+
+
 def _readings(subject: LlamaFactoryFile, surroundings: Surroundings) -> Iterator[Reading]:
     """The commands that read the file."""
-    for command in (CLI, SCRIPT):
-        for invocation in invocations_naming(surroundings.repository, subject.field.document, command, _config_of):
+    for reader in (_CLI_READER, _SCRIPT_READER):
+        for invocation in reader.invocations(surroundings.repository, subject.field.document):
             words = [word.known or "" for word in invocation.words]
-            file = next((word for word in invocation.words if (word.known or "").endswith((".yaml", ".yml"))), None)
+            file = reader.word(invocation)
             if file is None:
                 continue
             given = frozenset(word.partition("=")[0].lstrip("-+") for word in words if "=" in word)
             names = [word.text for word in invocation.program]
             yield Reading(next((name for name in names if name in COMMANDS), "train"), given, file.field)
-
-
-def _config_of(invocation: Invocation) -> list[str]:
-    words = [word.known or "" for word in invocation.words]
-    return [word for word in words if word.endswith((".yaml", ".yml"))][:1]
 
 
 _OWN_SOURCE = ("src/llamafactory", "src/llmtuner", "llamafactory/hparams", "llmtuner/hparams")
@@ -263,7 +261,7 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
     """The program LLaMA-Factory: its files."""
 
     name = "llamafactory"
-    readers = (FileReader(CLI),)
+    readers = (_CLI_READER,)
 
     def adopt(self, document: Document) -> Sequence[LlamaFactoryFile]:
         """A file for llamafactory-cli, whatever keys it has."""

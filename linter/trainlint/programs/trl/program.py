@@ -38,11 +38,10 @@ from trainlint.programs.trl.facts import (
     trainer_tables,
     trl_facts,
 )
-from trainlint.programs.trl.starts import COMMAND, MODULE, Start, config_of, starts
+from trainlint.programs.trl.starts import COMMAND_READER, MODULE, Start, starts
 from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Field, Known, Value
-from trainlint.repository.invocations import invocations_naming
 from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
@@ -249,7 +248,7 @@ def _started(
     own = arguments.get("accelerate_config").text().known
     if own:
         yield from ((setup, set()) for setup in _profile(own, subject, surroundings))
-    for invocation in invocations_naming(surroundings.repository, subject.field.document, COMMAND, config_of):
+    for invocation in COMMAND_READER.invocations(surroundings.repository, subject.field.document):
         config = invocation.flag("--accelerate_config").known
         if config:
             given = flag_names(flag.name.text for flag in invocation.flags)
@@ -323,7 +322,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
     """Files for TRL's trainers."""
 
     name = "trl"
-    readers = (FileReader(COMMAND, "--config"), FileReader(MODULE, "--config"))
+    readers = (COMMAND_READER, FileReader(MODULE, "--config"))
 
     def adopt(self, document: Document) -> Sequence[ArgumentsFile]:
         """A file of arguments, whatever they are."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from trainlint.programs import FileReader
 from trainlint.programs.transformers.program import flag_names
 from trainlint.programs.trl.facts import (
     TRAINERS,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from trainlint.repository.shell import Word
 
 COMMAND = Command("trl", tuple(("trl", word.replace("_", "-")) for word in TRAINERS), r"\btrl\b")
+COMMAND_READER = FileReader(COMMAND, "--config")
 
 SCRIPT = Command(
     "a training script",
@@ -71,7 +73,7 @@ def starts(repository: Repository, document: Document, release: str) -> list[Sta
 
 def _commands(repository: Repository, document: Document, release: str) -> Iterator[Start]:
     """The commands `trl TRAINER --config FILE`."""
-    for invocation in invocations_naming(repository, document, COMMAND, config_of):
+    for invocation in COMMAND_READER.invocations(repository, document):
         trainer = invocation.program[-1].text.replace("-", "_")
         words = [word.known or "" for word in invocation.words]
         yield Start(
@@ -104,11 +106,6 @@ def _scripts(repository: Repository, document: Document, release: str) -> Iterat
         module = python_code(repository).module(file) if file is not None else None
         if module is not None:
             yield from _own(invocation, module, release, given, processes)
-
-
-def config_of(invocation: Invocation) -> list[str | None]:
-    """The file that a command `trl` reads."""
-    return [invocation.flag("--config").known]
 
 
 def _config_of_script(invocation: Invocation) -> list[str]:
