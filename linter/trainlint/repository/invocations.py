@@ -155,7 +155,8 @@ def invocations_in(document: Document, wanted: Iterable[Command]) -> list[Invoca
     `run:`, `script:` and the like are read as shell text; `command:`, `args:` and `entrypoint:` of one mapping are the
     words of one command.
     """
-    commands = [command for command in wanted if _pattern(command.marker).search(document.text.content)]
+    content, root = document.text.content, document.root
+    commands = [command for command in wanted if _pattern(command.marker).search(content, root.start, root.end)]
     found: list[Invocation] = []
     left = BUDGET.script
     if commands:

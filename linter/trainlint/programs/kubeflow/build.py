@@ -23,6 +23,8 @@ from trainlint.reading.values import Field
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from trainlint.repository.invocations import Invocation
+
 NAME_LIMIT = 63
 RANDOM_SUFFIX = 5
 """Characters that the API server appends to a generateName."""
@@ -99,6 +101,21 @@ class Build:
     def trainer(self) -> Pods | None:
         """The replicated job of the trainer step."""
         return self._draft.trainer
+
+    @property
+    def node(self) -> BuiltValue | None:
+        """The container `node` of the trainer's pods, which the job's trainer fills in."""
+        return self.trainer.container(NODE) if self.trainer else None
+
+    @cached_property
+    def torchruns(self) -> list[Invocation]:
+        """Where that container starts torchrun, in the job's own command or the runtime's."""
+        if self.node is None:
+            return []
+        from trainlint.programs.kubeflow.torchrun import starts_in
+
+        parts = [part for part in (self.node.get("command"), self.node.get("args")) if part.given and not part.made]
+        return starts_in([part.place for part in parts])
 
     @property
     def num_nodes(self) -> BuiltValue:

@@ -70,6 +70,11 @@ class Pods:
         return f"job {self.name}"
 
 
+def command_words(container: BuiltValue) -> list[str]:
+    """The words of a container's command and args; without those of a list that is not known."""
+    return [*(container.get("command").texts() or []), *(container.get("args").texts() or [])]
+
+
 class Container:
     """A container of a replicated job's pods; an init container runs before the others."""
 

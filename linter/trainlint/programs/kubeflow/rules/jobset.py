@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.build import NAME_LIMIT, Build, BuiltJob
-from trainlint.programs.kubeflow.built_pods import Pods
+from trainlint.programs.kubeflow.built_pods import Pods, command_words
 from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
 from trainlint.programs.kubeflow.facts.jobset import EXCLUSIVE_TOPOLOGY, FAILURE_REASONS, TORCHRUN_WORDS
 from trainlint.programs.kubeflow.facts.pods import CLAIM_WORDS, MAX_INT32, MAX_PODS
@@ -545,7 +545,6 @@ def num_proc_below_one(job: BuiltJob) -> Iterator[Finding]:
 
 def _starts_something_else(job: BuiltJob) -> bool:
     """The trainer's command is known and is neither torchrun nor torchtune, which uses it."""
-    container = job.trainer.container("node") if job.trainer else None
-    command = container.get("command").texts() if container else None
-    arguments = container.get("args").texts() if container else None
-    return bool(command) and not TORCHRUN_WORDS.search(" ".join([*(command or []), *(arguments or [])]))
+    if job.node is None or not job.node.get("command").texts():
+        return False
+    return not TORCHRUN_WORDS.search(" ".join(command_words(job.node)))

@@ -8,38 +8,19 @@ from collections.abc import Iterator
 from trainlint.findings import Finding, Severity, Stage
 from trainlint.lazy import regex
 from trainlint.programs.kubeflow.build import BuiltJob
+from trainlint.programs.kubeflow.built_pods import command_words
 from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
 from trainlint.programs.kubeflow.draft import NODE
 from trainlint.programs.kubeflow.facts.jobset import V1_VARIABLES
-from trainlint.programs.kubeflow.torchrun import TORCHRUN
-from trainlint.repository.invocations import Invocation, invocations_in
 from trainlint.repository.shell import Word
 from trainlint.rule import rule
 
 _VARIABLE = regex(r"\$(?:\{(\w+)\}|\((\w+)\)|(\w+))")
 
 
-def _container(job: BuiltJob) -> BuiltValue | None:
-    """The container of the trainer where torch's policy sets up the nodes."""
-    return job.trainer.container(NODE) if job.trainer and job.policy.get("torch").given else None
-
-
-def _torchruns(job: BuiltJob) -> list[Invocation]:
-    """Where the trainer's container starts torchrun, in the job's own command or the runtime's."""
-    container = _container(job)
-    if container is None:
-        return []
-    parts = [part for part in (container.get("command"), container.get("args")) if part.given and not part.made]
-    mappings = [part.place.parent for part in parts]
-    return [
-        invocation
-        for document in {id(part.place.document): part.place.document for part in parts}.values()
-        for invocation in invocations_in(document, [TORCHRUN])
-        if any(
-            owner is not None and invocation.owner is not None and invocation.owner.node is owner.node
-            for owner in mappings
-        )
-    ]
+def _by_torch(job: BuiltJob) -> bool:
+    """torch's policy sets up the nodes."""
+    return job.policy.get("torch").given
 
 
 def _finding(job: BuiltJob, word: Word, message: str, help: str, severity: Severity | None = None) -> Finding:
@@ -57,11 +38,11 @@ def variables_of_the_old_operator(job: BuiltJob) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, torch plugin; torchrun of torch 2.13, which stops at an empty value.
     """
-    container = _container(job)
-    if container is None or container.get("envFrom").given or container.get("env").unknown:
+    container = job.node
+    if not _by_torch(job) or container is None or container.get("envFrom").given or container.get("env").unknown:
         return
     known = {env.name for env in container.get("env").items()}
-    for invocation in _torchruns(job):
+    for invocation in job.torchruns:
         text = " ".join(word.text for word in invocation.before)
         unset = [
             (variable, word)
@@ -94,9 +75,9 @@ def nodes_of_the_launcher(job: BuiltJob) -> Iterator[Finding]:
     Source: torchrun of torch 2.13; Kubeflow Trainer 2.0 and later, torch plugin.
     """
     count = job.trainer.count.number if job.trainer else None
-    if count is None:
+    if not _by_torch(job) or count is None:
         return
-    for invocation in _torchruns(job):
+    for invocation in job.torchruns:
         flag = invocation.given("--nnodes")
         told = flag.values[0] if flag and flag.values else None
         number = int(told.known) if told and told.known and told.known.isdigit() else None
@@ -128,14 +109,13 @@ def no_launcher(job: BuiltJob) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later, torch plugin; torchrun of torch 2.13.
     """
-    container, count = _container(job), job.trainer.count.number if job.trainer else None
-    if container is None or count is None or count < 2 or job.spec.get("trainer").absent:
+    container, count = job.node, job.trainer.count.number if job.trainer else None
+    if not _by_torch(job) or container is None or count is None or count < 2 or job.spec.get("trainer").absent:
         return
-    command = container.get("command")
-    words = [*(command.texts() or []), *(container.get("args").texts() or [])]
+    words = command_words(container)
     if len(words) > 1 and re.fullmatch(r"(?:\S*/)?python[\d.]*", words[0]) and words[1].endswith(".py"):
         yield job.finding(
-            command,
+            container.get("command"),
             f"{words[0]} starts {words[1]} once on each of {count} nodes, and nothing joins them",
             help="write torchrun instead of python",
         )

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from trainlint.findings import Finding, Severity, Stage
 from trainlint.programs.kubeflow.build import Build, BuiltJob
-from trainlint.programs.kubeflow.built_pods import Pods
 from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
 from trainlint.programs.kubeflow.draft import NODE
 from trainlint.programs.kubeflow.facts import servers
@@ -18,12 +17,6 @@ from trainlint.programs.kubeflow.quantities import whole
 from trainlint.rule import rule
 
 _CURLY = "“”„‘’‚«»"
-
-
-def _node(job: BuiltJob, pods: Pods | None = None) -> BuiltValue | None:
-    """The container `node` of the trainer's pods, or of others."""
-    pods = pods or job.trainer
-    return pods.container(NODE) if pods else None
 
 
 def _devices(container: BuiltValue | None) -> tuple[BuiltValue, int] | None:
@@ -50,7 +43,7 @@ def args_without_command(job: BuiltJob) -> Iterator[Finding]:
 
     Source: Kubeflow Trainer 2.0 and later; containers of Kubernetes.
     """
-    container = _node(job)
+    container = job.node
     given = job.spec.at("trainer", "args")
     if container is None or not given.items() or container.get("command").given:
         return
@@ -71,7 +64,7 @@ def fewer_gpus(job: BuiltJob) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.0 and later.
     """
     given = job.spec.at("trainer", "resourcesPerNode")
-    container = _node(job)
+    container = job.node
     runtime_job = job.runtime.trainer_job
     before = runtime_job.container(NODE) if runtime_job else None
     if container is None or before is None or given.absent or given.unknown:
@@ -104,7 +97,7 @@ def processes_from_cpus(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding
 
     Source: Kubeflow Trainer 2.1 and later, torch plugin.
     """
-    processes, devices = job.processes, _devices(_node(job))
+    processes, devices = job.processes, _devices(job.node)
     made = processes.made and processes.number is not None
     if job.policy.get("torch").given and facts.procs_from_gpus and made and devices and processes.number != devices[1]:
         name = devices[0].place.name
@@ -129,7 +122,7 @@ def processes_and_gpus(job: BuiltJob) -> Iterator[Finding]:
     if not mpi and job.policy.get("torch").absent:
         return
     node = next((pods for pods in job.jobs if pods.name == NODE), None) if mpi else None
-    devices = _devices(_node(job, node)) or _devices(_node(job))
+    devices = _devices(node.container(NODE) if node else None) or _devices(job.node)
     processes = job.processes
     if devices is None or processes.number is None or processes.number < 1:
         return
@@ -184,7 +177,7 @@ def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Findin
     policies = [kind for kind in ("torch", "mpi", "flux") if job.policy.get(kind).given]
     if job.stops or trainer.unknown or job.policy.unknown or not job.jobs:
         return
-    if trainer.given and _node(job) is None:
+    if trainer.given and job.node is None:
         missing = (
             "no job labelled as the trainer step" if job.trainer is None else f"no container {NODE} in its trainer job"
         )
@@ -409,7 +402,7 @@ def unreachable_first_node(job: BuiltJob) -> Iterator[Finding]:
     trainer, subdomain = job.trainer, job.jobset.at("network", "subdomain")
     kinds = [kind for kind in ("torch", "jax", "xgboost") if job.policy.get(kind).given]
     count = trainer.count.number if trainer and trainer.is_made else None
-    if not kinds or trainer is None or _node(job) is None or job.spec.get("trainer").absent:
+    if not kinds or trainer is None or job.node is None or job.spec.get("trainer").absent:
         return
     if count is not None and count > 1:
         address = f"{job.name or 'NAME'}-{NODE}-0-0.{job.name or 'NAME'}"
