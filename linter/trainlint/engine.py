@@ -31,7 +31,7 @@ from trainlint.repository.discover import (
 )
 from trainlint.repository.files import Repository, Shared, Source, display_path
 from trainlint.repository.generated import Generated
-from trainlint.rule import Rule, rules_of, selected
+from trainlint.rule import Rule, is_covering, rules_of, selected
 from trainlint.settings import Overrides, Settings, SettingsError, read_settings
 from trainlint.suppressions import Suppressed
 from trainlint.targets import How, Target
@@ -62,6 +62,8 @@ class Workspace:
     def __init__(self, root: Path, settings: Settings, run: Shared | None = None) -> None:
         self.settings = settings
         self.faults = Faults()
+        self._rules: dict[str, list[Rule]] = {}
+        self._found: dict[tuple[int, str], list[Finding]] = {}
         self.repository = Repository(root, Excluder(settings.exclude, settings.base or root), marks, run)
         self.recogniser = Recogniser(self.repository, settings.program_of, self.faults.of)
         self.surroundings = Surroundings(
@@ -129,10 +131,27 @@ class Workspace:
             except Exception as error:
                 self.faults.add(document, rule.code, error)
 
+    def rules(self, program: Program) -> list[Rule]:
+        """The rules of a program that the settings select."""
+        if program.name not in self._rules:
+            chosen = selected(rules_of(program.rules), self.settings.select, self.settings.ignore)
+            self._rules[program.name] = list(chosen)
+        return self._rules[program.name]
+
+    def all_findings(self, program: Program, subject: Subject, release: str) -> list[Finding]:
+        """The findings of these rules, kept for programs that ask whether a subject is accepted."""
+        key = id(subject), release
+        if key not in self._found:
+            self._found[key] = self.findings(program, subject, release, self.rules(program))
+        return self._found[key]
+
     def accepts(self, program: Program, subject: Subject, release: str) -> bool:
-        """No rule of the subject's own program finds an error."""
-        rules = [rule for rule in rules_of(program.rules) if rule.program in (None, program.name)]
-        found = self.findings(program, subject, release, rules)
+        """No rule of the subject's own program finds an error, whatever the settings select."""
+        if self.settings.select or self.settings.ignore:
+            rules = [rule for rule in rules_of(program.rules) if rule.program in (None, program.name)]
+            found = self.findings(program, subject, release, rules)
+        else:
+            found = self.all_findings(program, subject, release)
         return not any(f.level is Severity.ERROR and f.program == program.name for f in found)
 
     def _is_accepted(self, program: str, subject: Subject, release: str) -> bool:
@@ -316,7 +335,7 @@ class Run:
         self._recognised += bool(subjects)
         verdicts = (self._guarded(workspace, *owned) for owned in subjects)
         found = list(chain(_trouble(workspace, source), *verdicts))
-        covers = {rule.code for program, _ in subjects for rule in rules_of(program.rules) if rule.covers}
+        covers = {finding.rule for finding in found if is_covering(finding.rule)}
         for finding in without_consequences(found, covers, source.text):
             if not stages or finding.stage in stages:
                 yield finding
@@ -344,13 +363,14 @@ class Run:
 
     def _verdicts(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[Finding]:
         """The findings on a subject in the releases that it may be for."""
-        rules = list(selected(rules_of(program.rules), workspace.settings.select, workspace.settings.ignore))
+        rules = workspace.rules(program)
         target = workspace.target(program, subject)
         self._note_target(program, target)
 
         def judge(release: str, codes: frozenset[str] | None) -> list[Finding]:
-            asked = rules if codes is None else [rule for rule in rules if rule.code in codes]
-            return workspace.findings(program, subject, release, asked)
+            if codes is None:
+                return workspace.all_findings(program, subject, release)
+            return workspace.findings(program, subject, release, [rule for rule in rules if rule.code in codes])
 
         found: list[Finding]
         if target.how in (How.CHOSEN, How.STATED):

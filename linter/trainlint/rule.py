@@ -88,7 +88,7 @@ def rule(
 
     The type of its first parameter is the view that it looks at; a second parameter gets the facts of the release. Its
     docstring is its documentation. `stage` says when its findings show; a finding may say another. `program` names the
-    program of the verdict where that is not the subject's own.
+    program of the verdict where that is not the subject's own; the others are told at `Rule`.
     """
 
     def register(check: Check) -> Check:
@@ -99,6 +99,11 @@ def rule(
         return check
 
     return register
+
+
+def is_covering(code: str) -> bool:
+    """The rule with this code covers what is at and below the places of its findings."""
+    return _REGISTRY[code].covers
 
 
 def rules_of(modules: Iterable[str]) -> list[Rule]:
