@@ -97,3 +97,13 @@ def test_generated_files(tmp_path: Path) -> None:
     assert "1 file is not checked: .gitattributes marks it as generated" in report.notices
     shown = {Path(file.path).name: file.left_alone for file in Run(Overrides()).files([tmp_path])}
     assert [name for name, why in shown.items() if why] == ["a.yaml"]
+
+
+@pytest.mark.parametrize("pattern", ["a\\", "*" * 5_000, "/", "[", "!x"])
+def test_a_pattern_that_is_none_marks_nothing(tmp_path: Path, pattern: str) -> None:
+    """A .gitattributes file of any content ends no run."""
+    broken = "distributed_type: FSDP\ncompute_environment: LOCAL_MACHINE\nnum_processes: 4\nnum_processes: 2\n"
+    write(tmp_path, {".gitattributes": f"{pattern} linguist-generated\n", "c.yaml": broken})
+    (tmp_path / ".git").mkdir()
+    report = lint([tmp_path])
+    assert (bool(report.findings), report.crashed) == (True, False)

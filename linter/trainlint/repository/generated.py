@@ -39,8 +39,13 @@ class Generated:
                 lines = read(root, folder / ".gitattributes").decode("utf-8", "replace").splitlines()
             except (OSError, ValueError):
                 return []
+            from trainlint.repository.patterns import is_pattern
+
             self._marks[folder] = [
-                (Excluder([pattern], folder), marked) for line in lines for pattern, marked in _of_line(line)
+                (Excluder([pattern], folder), marked)
+                for line in lines
+                for pattern, marked in _of_line(line)
+                if is_pattern(pattern)
             ]
         return self._marks[folder]
 

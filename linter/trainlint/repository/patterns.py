@@ -86,6 +86,15 @@ class Patterns:
         return out
 
 
+def is_pattern(written: str) -> bool:
+    """A text can be used as a pattern."""
+    try:
+        Pattern.of(written)
+    except PatternError:
+        return False
+    return True
+
+
 def _name(written: str) -> Name:
     """The characters that a name must have, one after another."""
     name: list[Characters | None] = []
