@@ -109,6 +109,8 @@ def test_hash_seeds_and_locales(tmp_path: Path) -> None:
     files = {}
     for number, case in enumerate(random.Random(1).sample(cases("bad"), 40)):
         files.update({f"{number}/{name}": data for name, data in case.files().items() if name != "trainlint.toml"})
+    files["companions/train.yaml"] = b"model_name_or_path: a/b\ndataset_name: a/c\noutput_dir: out\nfsdp: full_shard\n"
+    files["companions/requirements.txt"] = b"transformers==4.46.3\naccelerate==0.34.2\npeft==0.13.2\ntorch==2.5.1\n"
     build(tmp_path, dict(files))
     outputs = {
         check(

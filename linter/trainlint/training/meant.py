@@ -124,7 +124,7 @@ def _bounded(
             left = kept
             places.append(place)
     versions = {}
-    for package in {package for name in left for package in known.bounds(name)}:
+    for package in dict.fromkeys(package for name in left for package in known.bounds(name)):
         found = statements.stated(near, package)
         if found.how is How.STATED and len(found.versions) == 1:
             versions[package] = found.statements[0]
