@@ -34,7 +34,7 @@ FLOORS = (
     ("engine",),
     ("__init__",),
     ("resolve",),
-    ("checking",),
+    ("checking", "output", "progress", "timings"),
     ("action", "cli", "__main__"),
 )
 """From the ground up; what stands on one floor may import each other."""
@@ -122,7 +122,10 @@ READERS = {
     *("settings", "baseline", "engine", "fixes", "action", "checking"),
 }
 """Who opens files or asks what is there: by what the user named, or through bounds.py."""
-OWN_DATA = {"programs.torchtune.facts", "programs.kubeflow.facts.crds", "training.limits", "training.declarations"}
+OWN_DATA = {
+    *("programs.torchtune.facts", "programs.kubeflow.facts.crds", "training.limits", "training.declarations"),
+    "reports.html",
+}
 """Who reads the tables of the package."""
 OPENING = set("open read_bytes read_text isfile is_file isdir is_dir exists iterdir rglob glob".split())
 

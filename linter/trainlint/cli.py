@@ -6,16 +6,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from trainlint import __version__
 from trainlint.checking import Options, guarded, run_check, show, stop
 from trainlint.findings import Severity, Stage
-from trainlint.reports import FORMATS
+from trainlint.reports import FORMATS, STATISTICS
 from trainlint.settings import RUNTIMES, Overrides, SettingsError
 from trainlint.targets import Target, TargetError
+
+if TYPE_CHECKING:
+    from trainlint.output import Output
 
 _STAGES = [stage.value for stage in Stage]
 _SEVERITIES = [severity.value for severity in Severity]
@@ -109,10 +112,25 @@ def _stages(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> t
     return tuple(Stage(value) for value in values)
 
 
+def _outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[Output, ...]:
+    if not values:
+        return ()
+    from trainlint.output import Output
+
+    return tuple(Output.of(value) for value in values)
+
+
 @main.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--format", "format_", type=click.Choice(FORMATS), help="Format of the report (default: text).")
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the report to this file.")
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    callback=_outputs,
+    metavar="[FORMAT=]FILE",
+    help="Write the report to this file; repeatable, each time with a format of its own.",
+)
 @click.option(
     "--target",
     "targets",
@@ -152,11 +170,15 @@ def _stages(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> t
 @click.option("--show-files", is_flag=True, help="Show which program owns each file, and its release.")
 @click.option("--show-suppressed", is_flag=True, help="Also report suppressed findings.")
 @click.option("--show-values", is_flag=True, help="Do not mask values that look like secrets.")
+@click.option("--statistics", is_flag=True, help="Show how often each rule was broken, instead of the findings.")
+@click.option("-q", "--quiet", is_flag=True, help="Show the findings and nothing else.")
+@click.option("-v", "--verbose", is_flag=True, help="Also tell what is done with each file, and why.")
+@click.option("--timings", is_flag=True, help="Also tell where the time goes.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour the text.")
 def check(
     paths: tuple[Path, ...],
     format_: str | None,
-    output: Path | None,
+    outputs: tuple[Output, ...],
     targets: dict[str, Target],
     select: tuple[str, ...],
     ignore: tuple[str, ...],
@@ -175,6 +197,10 @@ def check(
     show_files: bool,
     show_suppressed: bool,
     show_values: bool,
+    statistics: bool,
+    quiet: bool,
+    verbose: bool,
+    timings: bool,
     color: str,
 ) -> None:
     """Check files and folders (default: the current folder); - reads standard input."""
@@ -195,11 +221,15 @@ def check(
     )
     if show_files and format_ not in (None, "text", "json"):
         raise click.UsageError("--show-files is shown as text or json.")
+    if statistics and (format_ not in (None, *STATISTICS) or any(output.format for output in outputs)):
+        raise click.UsageError(f"--statistics are shown as {' or '.join(STATISTICS)}.")
+    if quiet and verbose:
+        raise click.UsageError("--quiet and --verbose exclude each other.")
     run_check(
         Options(
             paths=paths,
             overrides=overrides,
-            output=output,
+            outputs=outputs,
             exit_zero=exit_zero,
             stdin_filename=stdin_filename,
             baseline=baseline,
@@ -208,6 +238,10 @@ def check(
             show_files=show_files,
             show_suppressed=show_suppressed,
             show_values=show_values,
+            statistics=statistics,
+            quiet=quiet,
+            verbose=verbose,
+            timings=timings,
             color=color,
         )
     )

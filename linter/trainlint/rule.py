@@ -106,6 +106,11 @@ def is_covering(code: str) -> bool:
     return _REGISTRY[code].covers
 
 
+def known_rules() -> list[Rule]:
+    """The rules whose modules are imported."""
+    return list(_REGISTRY.values())
+
+
 def rules_of(modules: Iterable[str]) -> list[Rule]:
     """The rules of these rule sets, by code; this imports their modules."""
     wanted = set(modules)
