@@ -262,8 +262,10 @@ class Run:
         if self.tell is None:
             return
         path = display_path(candidate.file)
-        told = remarks(self._shown(candidate, source)) if source.marks else []
-        for what in told or ["not judged: it has no word of a program"]:
+        told = remarks(self._shown(candidate, source)) if source.marks else ["not judged: it has no word of a program"]
+        if source.trouble is not None:
+            told.insert(0, f"read up to line {source.trouble.line}: {source.trouble.message}")
+        for what in told:
             self.tell(path, what)
 
     def settings_for(self, paths: Sequence[Path]) -> Settings:
