@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from trainlint.progress import terminal_width
 from trainlint.report import Report
 from trainlint.reports import FOR_TERMINALS, FORMATS, RenderOptions, render
 from trainlint.repository.bounds import leads_out
@@ -51,7 +51,7 @@ class Screen(NamedTuple):
         terminal = sys.stdout.isatty()
         colored = color == "always" or (color == "auto" and terminal and not os.environ.get("NO_COLOR"))
         return cls(
-            colored, colored and terminal and _shows_links(), shutil.get_terminal_size().columns if terminal else None
+            colored, colored and terminal and _shows_links(), terminal_width(sys.stdout) if terminal else None
         )
 
     def options(self, options: RenderOptions) -> RenderOptions:

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import sys
 import time
 from collections.abc import Callable
+from typing import TextIO
 
 from trainlint.reports.escape import columns, visible
 
 BEGINS_AFTER = 1.0
 """Seconds without a line: most runs never show it."""
 _EVERY = 0.1
+
+
+def terminal_width(stream: TextIO | None = None) -> int:
+    """The columns of the terminal that a stream (standard error) goes to; `COLUMNS` wins, and 80 is a guess.
+
+    As shutil.get_terminal_size, whose module brings readers of archives into each run.
+    """
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
+    try:
+        return os.get_terminal_size((stream or sys.stderr).fileno()).columns or 80
+    except (OSError, ValueError, AttributeError):
+        return 80
 
 
 class Progress:
@@ -33,7 +48,7 @@ class Progress:
             return
         self._next = now + _EVERY
         self._visible = True
-        room = shutil.get_terminal_size().columns - 1
+        room = terminal_width() - 1
         line = f"checking {done:,} of {total:,} files: {visible(path)}"
         while columns(line) > room:
             line = line[:-1]
