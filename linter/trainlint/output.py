@@ -50,9 +50,7 @@ class Screen(NamedTuple):
         """The screen of this run, with the choice of `--color`."""
         terminal = sys.stdout.isatty()
         colored = color == "always" or (color == "auto" and terminal and not os.environ.get("NO_COLOR"))
-        return cls(
-            colored, colored and terminal and _shows_links(), terminal_width(sys.stdout) if terminal else None
-        )
+        return cls(colored, colored and terminal and _shows_links(), terminal_width(sys.stdout) if terminal else None)
 
     def options(self, options: RenderOptions) -> RenderOptions:
         """The options of a report for this screen."""

@@ -111,7 +111,7 @@ def unknown_deepspeed(command: SoupTraining, facts: SoupFacts) -> Iterator[Findi
         )
 
 
-@rule("FS304", "soup-fsdp-backend", stage=Stage.START)
+@rule("FS304", "soup-fsdp-backend", stage=Stage.START, varies="warning with backend mlx, which only has no sharding")
 def fsdp_backend(run: SoupRun) -> Iterator[Finding]:
     """The config's backend does not work with `--fsdp`.
 
@@ -133,7 +133,12 @@ def fsdp_backend(run: SoupRun) -> Iterator[Finding]:
         )
 
 
-@rule("FS305", "soup-fsdp-without-cuda", stage=Stage.START)
+@rule(
+    "FS305",
+    "soup-fsdp-without-cuda",
+    stage=Stage.START,
+    varies="warning for a container without a GPU in its resources, which may get one in another way",
+)
 def fsdp_without_cuda(command: SoupTraining) -> Iterator[Finding]:
     """`soup train --fsdp` runs where there is no CUDA device.
 
@@ -223,7 +228,12 @@ def compile_not_read(config: SoupConfig) -> Iterator[Finding]:
         )
 
 
-@rule("FS309", "soup-quantization-sharded", stage=Stage.START)
+@rule(
+    "FS309",
+    "soup-quantization-sharded",
+    stage=Stage.START,
+    varies="warning where Soup does not see the sharding: zero3_offload, or a JSON file",
+)
 def quantization_sharded(run: SoupRun) -> Iterator[Finding]:
     """HQQ, EETQ and AQLM models cannot be sharded.
 
@@ -352,7 +362,7 @@ def pipeline_data_parallel(config: SoupConfig) -> Iterator[Finding]:
         )
 
 
-@rule("FS320", "soup-sharding-key", stage=Stage.LOAD)
+@rule("FS320", "soup-sharding-key", stage=Stage.LOAD, varies="warning up to 0.74, which ignores the key")
 def sharding_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """`soup.yaml` has a key for FSDP or DeepSpeed, which only the command line can set.
 
@@ -373,7 +383,7 @@ def sharding_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
             )
 
 
-@rule("FS321", "soup-unknown-key", stage=Stage.LOAD)
+@rule("FS321", "soup-unknown-key", stage=Stage.LOAD, varies="warning up to 0.74, which ignores the key")
 def unknown_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """A section of `soup.yaml` has an unknown key.
 
@@ -562,7 +572,7 @@ def data_settings(config: SoupConfig) -> Iterator[Finding]:
     yield from config.refusals("data")
 
 
-@rule("FS338", "soup-text", stage=Stage.LOAD)
+@rule("FS338", "soup-text", stage=Stage.LOAD, varies="warning for an absolute path, which may lie below the folder")
 def text(config: SoupConfig) -> Iterator[Finding]:
     """A text is empty, too long, or has a form that Soup refuses.
 

@@ -91,7 +91,12 @@ def unresolved_interpolation(settings: RecipeSettings) -> Iterator[Finding]:
         yield first.node.field.finding(f"{first.node.name}: {first.message}", help=first.help, related=related)
 
 
-@rule("TT303", "unknown-component", stage=Stage.PREPARE)
+@rule(
+    "TT303",
+    "unknown-component",
+    stage=Stage.PREPARE,
+    varies="warning where nothing builds the section, or the package's release is not known",
+)
 def unknown_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A `_component_` names nothing that can be imported.
 
@@ -191,7 +196,12 @@ def _when(settings: RecipeSettings, section: Node | None) -> tuple[Severity, Sta
     return Severity.ERROR if built else Severity.WARNING, settings.built_at(top.key)
 
 
-@rule("TT304", "unknown-parameter", stage=Stage.PREPARE)
+@rule(
+    "TT304",
+    "unknown-parameter",
+    stage=Stage.PREPARE,
+    varies="warning where nothing builds the section, or the component passes the key on",
+)
 def unknown_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A section has a key that its component does not accept.
 

@@ -21,7 +21,7 @@ from trainlint.releases import minor
 from trainlint.rule import rule
 
 
-@rule("FS230", "fsdp-word", stage=Stage.LOAD)
+@rule("FS230", "fsdp-word", stage=Stage.LOAD, varies="warning where the release ignores the word or the value")
 def fsdp_word(arguments: Arguments) -> Iterator[Finding]:
     """`fsdp` has an unknown word, or a value of the wrong kind.
 
@@ -200,7 +200,7 @@ def fsdp_config_form(arguments: Arguments) -> Iterator[Finding]:
         )
 
 
-@rule("FS235", "fsdp-config-value", stage=Stage.LOAD)
+@rule("FS235", "fsdp-config-value", stage=Stage.LOAD, varies="warning where the value only counts as true")
 def fsdp_config_value(arguments: Arguments) -> Iterator[Finding]:
     """A value of `fsdp_config` has a type that the release refuses or misreads.
 
