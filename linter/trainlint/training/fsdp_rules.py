@@ -63,6 +63,7 @@ def fsdp_version(setup: FsdpSetup) -> Iterator[Finding]:
             f"{version.field.name} is not read: FSDP{facts.default_version} runs",
             help="use a release with FSDP2, or write FSDP1's settings",
             severity=facts.version_not_read,
+            stage=_stage(facts.version_not_read),
         )
 
 
@@ -135,7 +136,13 @@ def _unknown_word(setup: FsdpSetup, setting: str, value: Value[str], help: str =
             f"{value.field.name} {what}{where}",
             help=help or (not elsewhere and did_you_mean(value.field.written, allowed)) or f"write {one_of(allowed)}",
             severity=words.otherwise,
+            stage=_stage(words.otherwise),
         )
+
+
+def _stage(severity: Severity | None) -> Stage | None:
+    """Of a value that a release refuses the stage of the rule; what it accepts runs."""
+    return Stage.RUN if severity is Severity.WARNING else None
 
 
 @rule("FS007", "fsdp-boolean", stage=Stage.START)
@@ -336,7 +343,7 @@ def fsdp_beside_deepspeed(setup: FsdpSetup) -> Iterator[Finding]:
             f"{setup.deepspeed.name} is set although FSDP is on",
             help=f"remove {setup.deepspeed.name}, or switch FSDP off",
             severity=setup.facts.deepspeed_beside,
-            stage=setup.facts.trainer_stage,
+            stage=_stage(setup.facts.deepspeed_beside) or setup.facts.trainer_stage,
             related=setup.switch.relate("FSDP is on here"),
             at_key=True,
         )

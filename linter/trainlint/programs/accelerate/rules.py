@@ -270,6 +270,7 @@ def section_not_a_mapping(config: AccelerateConfig, facts: AccelerateFacts) -> I
             f"{name} must be a mapping",
             help="write its settings below it as keys, or remove it",
             severity=Severity.ERROR if refused else Severity.WARNING,
+            stage=None if refused else Stage.RUN,
         )
 
 
@@ -316,6 +317,7 @@ def ram_loading_without_sync(config: AccelerateConfig, facts: AccelerateFacts) -
             else "fsdp_sync_module_states is off: all processes but one keep empty weights",
             help=help,
             severity=Severity.WARNING,
+            stage=Stage.RUN,
             related=related,
         )
 

@@ -129,6 +129,7 @@ def fsdp_backend(run: SoupRun) -> Iterator[Finding]:
             f"backend {backend} {'does not work with' if refused else 'ignores'} --fsdp {run.command.preset}",
             help="set backend: transformers, or remove --fsdp from the command",
             severity=Severity.ERROR if refused else Severity.WARNING,
+            stage=None if refused else Stage.RUN,
             related=run.command.preset.field.relate("FSDP is on here"),
         )
 
@@ -379,6 +380,7 @@ def sharding_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
                 f"soup.yaml has no key {entry.name}: {_outcome(facts)}",
                 help=f"remove it, and give {flag} to soup train",
                 severity=facts.unknown_key or Severity.WARNING,
+                stage=None if facts.unknown_key is Severity.ERROR else Stage.RUN,
                 at_key=True,
             )
 
@@ -399,6 +401,7 @@ def unknown_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
                 f"{_section(table)} has no key {entry.name}: {_outcome(facts)}",
                 help=_elsewhere(entry.name, table, facts) or "remove it",
                 severity=facts.unknown_key or Severity.WARNING,
+                stage=None if facts.unknown_key is Severity.ERROR else Stage.RUN,
                 at_key=True,
             )
 

@@ -69,7 +69,7 @@ def _fsdp_word(arguments: Arguments, word: Value[str]) -> Iterator[Finding]:
         help = f"write {folded} without quotes"
     message = f'unknown word "{word.field.written if text is None else text}" in fsdp'
     if text is not None and arguments.options.field.is_sequence and not new:
-        yield arguments.warned(word, f"{message} is ignored", help=help)
+        yield arguments.warned(word, f"{message} is ignored", help=help, stage=Stage.RUN)
     else:
         yield arguments.refused(word, message, help=help)
 
@@ -252,6 +252,7 @@ def _switches(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
                 field,
                 f'{field.name} is the text "{text}", which counts as true',
                 help="write false, without quotes",
+                stage=Stage.RUN,
             )
         elif (
             form is SwitchForm.TEXT
