@@ -84,6 +84,7 @@ def copy_of_project(target: Path) -> Path:
     target.mkdir(parents=True)
     for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore", ".pre-commit-hooks.yaml", "action.yml"):
         shutil.copy(ROOT / name, target)
+    shutil.copytree(ROOT / "docs" / "rules", target / "docs" / "rules")
     shutil.copytree(ROOT / "linter", target / "linter", ignore=shutil.ignore_patterns("__pycache__"))
     return target
 

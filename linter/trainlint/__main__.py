@@ -15,7 +15,7 @@ from trainlint import __version__
 from trainlint.checking import Options, guarded, run_check
 from trainlint.settings import Overrides
 
-_OTHERS = frozenset({"rules", "explain", "resolve"})
+_OTHERS = frozenset({"rules", "explain", "resolve", "completion"})
 
 
 def plain_options(arguments: Sequence[str]) -> Options | None:
