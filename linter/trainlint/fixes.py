@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -93,7 +94,8 @@ def _replace(file: Path, known: bytes, data: bytes) -> None:
             stream.write(data)
             stream.flush()
             made: int | Path = descriptor if os.chmod in os.supports_fd else name
-            if (before.st_uid, before.st_gid) != (os.stat(made).st_uid, os.stat(made).st_gid):
+            owner = os.stat(made)
+            if sys.platform != "win32" and (before.st_uid, before.st_gid) != (owner.st_uid, owner.st_gid):
                 os.chown(made, before.st_uid, before.st_gid)
             os.chmod(made, before.st_mode & 0o7777)
             if read(workspace, target) != known:
