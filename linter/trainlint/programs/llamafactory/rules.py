@@ -75,7 +75,7 @@ def _instead(name: str, config: LlamaFactoryConfig, facts: LlamaFactoryFacts) ->
 def llamafactory_duplicate_key(config: LlamaFactoryConfig) -> Iterator[Finding]:
     """A key is written twice.
 
-    OmegaConf, which reads the file, refuses equal keys in any mapping.
+    OmegaConf, which reads the file, refuses equal texts as keys of any mapping.
 
     Source: OmegaConf, its loader of YAML; LLaMA-Factory 0.9.2 and later, hparams/parser.py.
     """

@@ -32,9 +32,9 @@ from trainlint.rule import rule
 def unloadable_recipe_config(file: ConfigFile) -> Iterator[Finding]:
     """OmegaConf refuses to load this file, although it is YAML.
 
-    A key that is twice in one mapping, an anchor that is defined twice, a tag that YAML itself does not define and a
-    second document raise before torchtune sees anything, in `tune validate` and in `tune run`. Other readers use the
-    last of two equal keys, so the mistake goes unnoticed elsewhere.
+    A text that is twice a key of one mapping, an anchor that is defined twice, a tag that YAML itself does not define
+    and a second document raise before torchtune sees anything, in `tune validate` and in `tune run`. Other readers use
+    the last of two equal keys, so the mistake goes unnoticed elsewhere.
 
     Source: OmegaConf's loader (on PyYAML's safe loader), which torchtune 0.4.0 to 0.6.1 reads configs with.
     """
