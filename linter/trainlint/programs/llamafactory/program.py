@@ -59,7 +59,7 @@ class LlamaFactoryFile(ArgumentsFile):
     """A document that llamafactory-cli reads."""
 
     def __init__(self, field: Field) -> None:
-        super().__init__(field, whole=True)
+        super().__init__(field, whole=True, handed=True)
 
 
 class Reading(NamedTuple):
@@ -128,6 +128,11 @@ class LlamaFactoryConfig:
     def gives(self, name: str) -> bool:
         """A command line, or code of the repository, may give a setting that the file does not have."""
         return name in self.overridden or self.arguments.reader.fills(name)
+
+    def may_know(self, word: str, *lists: str) -> bool:
+        """The file belongs to a copy of LLaMA-Factory, whose code may have added this word to those of a release."""
+        reader = self.arguments.reader
+        return self.own_package and (reader.knows_word(word) or any(reader.may_list(name, word) for name in lists))
 
     @property
     def is_megatron(self) -> bool:

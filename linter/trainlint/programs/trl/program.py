@@ -326,7 +326,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
 
     def adopt(self, document: Document) -> Sequence[ArgumentsFile]:
         """A file of arguments, whatever they are."""
-        return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True)]
+        return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True, handed=True)]
 
     def reader_in_code(self, document: Document, repository: Repository) -> str:
         """The nearest Python code reads whole files with TrlParser alone."""
@@ -342,6 +342,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
         reader = own_reader(surroundings.repository, subject.field.document.path)
         found: list[Views] = []
         shown: list[Start | None] = [*starts(surroundings.repository, subject.field.document, release)] or [None]
+        file = ArgumentsFile(subject.field, subject.whole, handed=subject.handed or shown != [None])
         for transformers, start in product(release_below(subject, surroundings, GOES_WITH[release]), shown):
             told = start.trainer if start else _trainer_by_keys(subject, release)
             trainer = told or _trainer(subject)
@@ -349,7 +350,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
             config = fsdp_config(subject.field, known, surroundings)
             trouble = trouble_of(subject.field.get("deepspeed"), surroundings)
             deepspeed = deepspeed_config(subject, surroundings)
-            arguments = TrlArguments(subject, known, config, deepspeed, reader, trouble)
+            arguments = TrlArguments(file, known, config, deepspeed, reader, trouble)
             arguments.start, arguments.trainer, arguments.shown = start, trainer, told is not None
             launched = [*launches(subject, surroundings), *_started(arguments, surroundings, subject)]
             runs = launched_arguments(arguments, surroundings)

@@ -134,7 +134,7 @@ def text_for_mapping(arguments: TrlArguments) -> Iterator[Finding]:
     """
     for name, argument in arguments.facts.fields.items():
         text = arguments.get(name).text().known
-        if text is None or not arguments.facts.converts or not arguments.whole:
+        if text is None or not arguments.facts.converts or not arguments.parsed:
             continue
         kinds = [kind for kind in argument.types if kind != "None"]
         used = name == "model_init_kwargs" and arguments.is_sure and not text.startswith("{")
