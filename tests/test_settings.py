@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainlint.catalogue import VOCABULARY, parse_target
+from trainlint.catalogue import VOCABULARY, parse_target, rule_names
 from trainlint.findings import Severity
 from trainlint.repository.discover import Excluder, settings_file
 from trainlint.selection import Choice
@@ -170,11 +170,15 @@ def test_a_broken_pyproject_with_our_table_is_told(tmp_path: Path) -> None:
         ("extend = ''\n", ":1: 'extend' must be the path of a file"),
         ("# one\nextend = 'no.toml'\n", ":2: 'no.toml' is no file"),
         ("extend = 'trainlint.toml'\n", ":1: the settings extend themselves: trainlint.toml"),
+        (
+            "".join(f"[[overrides]]\npaths = ['a']\nselect = {list(rule_names())}\n" for _ in range(13)),
+            ":1: more than 5,000 rules are named",
+        ),
         (f"[per-file-ignores]\n{''.join(f'a{n} = []{chr(10)}' for n in range(1001))}", "more than 1,000 entries"),
         (
             f"[per-file-ignores]\n{''.join(f'a{n} = []{chr(10)}' for n in range(900))}"
             f"[[overrides]]\npaths = {[f'b{n}' for n in range(101)]}\n",
-            ": more than 1,000 patterns",
+            ":902: more than 1,000 patterns are named",
         ),
         ("a = [\n", ": not valid TOML: "),
     ],

@@ -42,10 +42,6 @@ class Choice(NamedTuple):
         off = _narrowest(code, name, self.ignore)
         return before if self.select is None and on == off == -1 else on > off
 
-    def names(self, code: str, name: str) -> bool:
-        """It can bring a rule into use."""
-        return _narrowest(code, name, (*(self.select or ()), *self.extend_select)) >= 0
-
 
 class Selection(NamedTuple):
     """All that counts for one file, the last layer winning.

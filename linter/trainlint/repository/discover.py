@@ -205,7 +205,7 @@ class Excluder:
         return _patterns(self.patterns).match(f"{relative}/" if folder else relative)
 
 
-@lru_cache
+@lru_cache(maxsize=BUDGET.patterns)
 def _patterns(written: tuple[str, ...]) -> Patterns:
     from trainlint.repository.patterns import Patterns
 

@@ -5,7 +5,7 @@ Settings files are read by reader.py, which a run without one does not import.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -60,9 +60,10 @@ class PathOverride:
         """It says something about rules."""
         return bool(self.choice != Choice() or self.per_file_ignores or self.severity)
 
-    def may_use(self, code: str, name: str) -> bool:
-        """It can bring a rule into use."""
-        return self.choice.names(code, name) or any(reach(code, name, selector) >= 0 for selector in self.severity)
+    @property
+    def brings(self) -> Iterable[str]:
+        """The selectors with which it can bring rules into use."""
+        return (*(self.choice.select or ()), *self.choice.extend_select, *self.severity)
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,11 @@ class Settings:
     def may_use(self, code: str, name: str) -> bool:
         """A rule is used on some file, as far as that can be told without the file."""
         used = Selection((*self.choices, self.choice), (), self.severities).uses(code, name)
-        return used or any(override.may_use(code, name) for override in self.overrides)
+        return used or any(reach(code, name, selector) >= 0 for selector in self._brought)
+
+    @cached_property
+    def _brought(self) -> Collection[str]:
+        return {selector for override in self.overrides for selector in override.brings}
 
     def _overrides_of(self, path: str) -> Iterator[PathOverride]:
         return (override for override in self.overrides if override.covers(path))

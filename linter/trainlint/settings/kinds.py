@@ -156,9 +156,9 @@ class Selectors(Words):
     words = "a list of codes, prefixes, names or `ALL`"
 
     def read(self, at: At, value: object) -> tuple[str, ...]:
-        """The selectors, each of which names a rule."""
-        found = super().read(at, value)
-        for word in dict.fromkeys(found):
+        """The selectors, each of which names a rule, and each once."""
+        found = tuple(dict.fromkeys(super().read(at, value)))
+        for word in found:
             problem = at.known.selector_problem(word)
             if problem:
                 raise at.error(f"{at.key!r}: {problem}", word=word)

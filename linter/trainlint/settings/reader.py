@@ -129,14 +129,21 @@ def _read(file: Path, known: Vocabulary, *, extended: bool) -> Written:
             raise at.below(key).unknown((*TOP, "overrides"))
         values[name] = TOP[name].kind.read(at.below(key), value)
     overrides = _overrides(at.below("overrides"), table.get("overrides", []))
-    patterns = sum(len(one["paths"]) + sum(map(len, _tables_of_patterns(one))) for one in (*overrides,))
-    if patterns + sum(map(len, _tables_of_patterns(values))) > BUDGET.patterns:
-        raise at.below("overrides").error(f"more than {BUDGET.patterns:,} patterns")
+    _measure(at.below("overrides"), (values, *overrides))
     return Written(at, values, overrides)
 
 
-def _tables_of_patterns(values: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    return (values.get(key, {}) for key in ("per-file-ignores", "extend-per-file-ignores"))
+def _measure(at: At, tables: Iterable[Mapping[str, Any]]) -> None:
+    """As much as is compared with each file is within the budget."""
+    patterns = rules = 0
+    for values in tables:
+        ignores = [values.get(key, {}) for key in ("per-file-ignores", "extend-per-file-ignores")]
+        lists = [values.get(key, ()) for key in ("select", "ignore", "extend-select", "extend-ignore", "severity")]
+        patterns += len(values.get("paths", ())) + sum(map(len, ignores))
+        rules += sum(map(len, (*lists, *(listed for table in ignores for listed in table.values()))))
+    for number, most, what in ((patterns, BUDGET.patterns, "patterns"), (rules, BUDGET.selectors, "rules")):
+        if number > most:
+            raise at.error(f"more than {most:,} {what} are named")
 
 
 def _overrides(at: At, value: object) -> tuple[Mapping[str, Any], ...]:
