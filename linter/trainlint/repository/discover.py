@@ -185,14 +185,17 @@ def _walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
 
 
 class Excluder:
-    """Patterns in the style of .gitignore, relative to a folder."""
+    """Patterns in the style of .gitignore, relative to a folder; and `more`, whose patterns count beside them."""
 
-    def __init__(self, patterns: Sequence[str], base: Path) -> None:
+    def __init__(self, patterns: Sequence[str], base: Path, more: Sequence[Excluder] = ()) -> None:
         self.base = Path(os.path.abspath(base))
         self.patterns = tuple(patterns)
+        self.more = tuple(more)
 
     def excludes(self, path: Path, *, folder: bool = False) -> bool:
         """A pattern matches the file (or folder), or a folder above it."""
+        if any(other.excludes(path, folder=folder) for other in self.more):
+            return True
         if not self.patterns:
             return False
         try:
@@ -202,7 +205,7 @@ class Excluder:
         return _patterns(self.patterns).match(f"{relative}/" if folder else relative)
 
 
-@lru_cache
+@lru_cache(maxsize=BUDGET.patterns)
 def _patterns(written: tuple[str, ...]) -> Patterns:
     from trainlint.repository.patterns import Patterns
 
