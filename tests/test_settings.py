@@ -199,8 +199,13 @@ description = \'\'\'
 [tool.trainlint]
 selct = 1
 \'\'\'
+escaped = "\\\\" # [["
+literal = '\\' # [[
+also = \"\"\" \\\"\"\" \\
+selct = 1
+\"\"\"
 keywords = [
-  "a", # selct = 1
+  "a", # selct = 1 ]
   "selct",
 ]
 [tool.other]
@@ -211,7 +216,7 @@ selct = 1
 """
     with pytest.raises(SettingsError) as caught:
         read_settings(written(tmp_path, content, "pyproject.toml"), VOCABULARY)
-    assert str(caught.value).startswith(f"{tmp_path / 'pyproject.toml'}:15: unknown setting 'selct'")
+    assert str(caught.value).startswith(f"{tmp_path / 'pyproject.toml'}:20: unknown setting 'selct'")
 
 
 def test_options_go_before_settings(tmp_path: Path) -> None:

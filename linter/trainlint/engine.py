@@ -50,12 +50,22 @@ MAX_NAMED_JSON = 64_000
 """The size in bytes up to which a JSON file is read that the user did not name."""
 
 
-def lint(paths: Sequence[Path], overrides: Overrides | None = None, stdin: tuple[Path, bytes] | None = None) -> Report:
-    """Lint files and folders; `stdin` is content to lint under a name that need not exist.
+def lint(
+    paths: Iterable[str | os.PathLike[str]],
+    settings: Overrides | None = None,
+    stdin: tuple[str | os.PathLike[str], bytes] | None = None,
+) -> Report:
+    """Lint files and folders, as `trainlint check` does; nothing is printed or written.
 
-    Raises PathError for a path that is not there or leads out, SettingsError for settings that cannot be used.
+    `settings` are what the options of the command line are: they win over the settings files that count for the paths.
+    `stdin` is content to lint under a name that need not exist. What looks like a secret is in the report as it is in
+    the files; `trainlint.reports.render` masks it.
+
+    Raises PathError for a path that is not there or leads out, SettingsError for settings that cannot be used; both are
+    ValueErrors whose text is one line for the user.
     """
-    return Run(overrides or Overrides()).lint(paths, stdin)
+    named = [Path(path) for path in ([paths] if isinstance(paths, str) else paths)]
+    return Run(settings or Overrides()).lint(named, None if stdin is None else (Path(stdin[0]), stdin[1]))
 
 
 class Workspace:

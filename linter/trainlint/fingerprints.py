@@ -50,7 +50,8 @@ def _marked(finding: Finding, text: Text | None) -> str:
         return ""
     start = text.line_start(span.line) + span.column - 1
     end = text.line_start(span.end_line) + span.end_column - 1 if span.end_line <= text.line_count else None
-    return text.content[start:end]
+    # The same in a checkout that has the line ends of Windows.
+    return text.content[start:end].replace("\r\n", "\n")
 
 
 def _digest(parts: tuple[str, ...]) -> str:

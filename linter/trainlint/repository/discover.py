@@ -65,10 +65,11 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
         top = Path(os.path.abspath(top))
         start = workspaces.of(top, top)
         for file in found:
-            key = os.path.abspath(file)
+            place = os.path.abspath(file)
+            key = os.path.normcase(place)
             if key not in seen:
                 seen.add(key)
-                yield Candidate(file, workspaces.of(Path(os.path.dirname(key)), top), start, path)
+                yield Candidate(file, workspaces.of(Path(os.path.dirname(place)), top), start, path)
 
 
 def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES, answers: git.Answers | None = None) -> Iterator[Path]:

@@ -10,9 +10,7 @@ Path = tuple[str, ...]
 
 _KEY = r"""(?:[\w-]+|"(?:\\.|[^"\\])*"|'[^']*')"""
 _KEYS = re.compile(rf"[ \t]*({_KEY}(?:[ \t]*\.[ \t]*{_KEY})*)[ \t]*")
-_TOKEN = re.compile(
-    r'"""(?:\\.|[^\\])*?"""|\'\'\'(?:.)*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|#[^\n]*|[\[\]{}\n]', re.DOTALL
-)
+_TOKEN = re.compile(r'"""|\'\'\'|\\.|["\'#\[\]{}\n]', re.DOTALL)
 
 
 class Places:
@@ -70,20 +68,30 @@ def _within(keys: Path, counts: dict[Path, int]) -> Path:
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
     """The first lines of keys and headers: not those within a text, an array or an inline table."""
-    depth, line, first, start = 0, 1, 1, 0
-    for token in _TOKEN.finditer(text):
-        said = token[0]
-        if said == "\n":
+    depth, line, first, start, at = 0, 1, 1, 0, 0
+    within = ""
+    """The mark that began the text, or the comment, which is read."""
+    while token := _TOKEN.search(text, at):
+        said, at = token[0], token.end()
+        if said[0] == "\\":
+            # In a literal text a backslash is one character like any other.
+            at = token.start() + (1 if within[:1] == "'" else 2)
+            line += text.count("\n", token.start(), at)
+        elif said == "\n":
             line += 1
-            if depth == 0:
+            if len(within) < 3:
+                within = ""
+            if not within and depth == 0:
                 yield first, text[start : token.start()].strip()
-                first, start = line, token.end()
+                first, start = line, at
+        elif within:
+            within = "" if said == within else within
         elif said in ("[", "{"):
             depth += 1
         elif said in ("]", "}"):
             depth -= 1
         else:
-            line += said.count("\n")
+            within = said
     yield first, text[start:].strip()
 
 
