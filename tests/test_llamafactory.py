@@ -127,6 +127,19 @@ def test_a_copy_may_have_methods_of_its_own(tmp_path: Path, source: str, rules: 
     assert [f.rule for f in found(tmp_path, "", files=files, method="own-method")] == rules
 
 
+@pytest.mark.parametrize(
+    ("code", "rules"),
+    [
+        ("class FinetuningArguments:\n    own_key: int = 1\n", []),
+        ("class Arguments:\n    finetuning_type: str = 'lora'\n", ["FS501"]),
+    ],
+)
+def test_a_copy_with_another_name(tmp_path: Path, code: str, rules: list[str]) -> None:
+    """A repository with LLaMA-Factory's dataclasses is a copy, whatever its package is called."""
+    found_rules = [f.rule for f in found(tmp_path, "other_key: 1\n", files={"args.py": code})]
+    assert found_rules == rules
+
+
 DERIVED = {"evaluates", "zero3", "transformers_4_53", "image_pixels_swapped", "video_pixels_swapped"}
 
 

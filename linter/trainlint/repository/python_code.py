@@ -31,7 +31,11 @@ _HOLDERS = regex(r"(?:^|_)(?:args|arguments|config|cfg|conf|hparams)$")
 _OPTION_CALLS = frozenset({"add_argument", "option", "Option", "DEFINE_string", "DEFINE_integer", "DEFINE_float"})
 _OMEGACONF = regex(rb"\bOmegaConf\.(?:load|create|unsafe_merge|merge)\b|@hydra\.main\b|\bhydra\.compose\b")
 _WHOLE_FILE = regex(rb"\bparse_yaml_file\b|\bparse_args_and_config\b|\bparse_args_into_dataclasses\b|\bTrlParser\b")
+_PARSERS = regex(rb"(?:Argument|Arguments|Arg|Trl|H4|Hf\w{0,40})Parser\(|\b(?:cli|parse)\(")
+"""A cheap test for what `_is_parser` finds."""
+_WHOLE_PARSERS = regex(rb"(?:\w(?:Argument|Arguments|Arg)|Trl|H4|Hf\w{0,40})Parser\(")
 _HANDED_ON = regex(rb"\bHfArgumentParser\b|\bparse_dict\b|(?:Arguments|Config)\(\*\*")
+_TRAINER = regex(rb"^[ \t]*class\s+\w+\s*\([^)]{0,200}Trainer\b", re.MULTILINE)
 _LOADS = regex(rb"\byaml\.\w*load\w*\b|\bsafe_load\b|\bYAML\(|\bOmegaConf\.load\b|\bjson\.load\b|\btoml")
 
 
@@ -149,6 +153,17 @@ class PythonCode:
         defined = re.compile(rb"^[ \t]*(?:class|def)[ \t]+%s\b" % re.escape(name.encode()), re.MULTILINE)
         return any(defined.search(data) for _, data in self._holding(name.encode()))
 
+    def replaces(self, name: str) -> bool:
+        """A Python file defines a class of this name that is not derived from one of the same name."""
+        modules = (self._module(file) for file, _ in self._holding(b"class " + name.encode()))
+        classes = (found for module in modules if module is not None for found in module.classes)
+        return any(found.name == name and name not in found.bases for found in classes)
+
+    @cached_property
+    def computes_losses(self) -> bool:
+        """A Python file with a class derived from a trainer asks for the loss by its name."""
+        return any(_TRAINER.search(data) for _, data in self._holding(b"loss_type", b"Trainer"))
+
     @cached_property
     def loads_alone(self) -> bool:
         """Some Python file loads files of settings, and none passes all keys of one to a parser or a dataclass."""
@@ -181,8 +196,8 @@ class PythonCode:
         """The parsers of whole files that are made in Python files nearest to a file, with these files."""
         found = [
             (parser, file)
-            for file, _ in self._holding(b"Parser(")
-            if (module := self._module(file)) is not None
+            for file, data in self._holding(b"Parser(")
+            if _WHOLE_PARSERS.search(data) and (module := self._module(file)) is not None
             for parser in sorted(module.parsers)
         ]
         return _nearest(path, found, lambda one: one[1])
@@ -208,27 +223,22 @@ class PythonCode:
     def _read_by_parsers(self) -> frozenset[str]:
         """The classes that argument parsers fill in, with their bases in the repository."""
         parsed: set[str] = set()
-        for file, _ in self._holding(b"Parser("):
-            module = self._module(file)
+        for file, data in self._holding(b"Parser("):
+            module = self._module(file) if _PARSERS.search(data) else None
             parsed.update(module.parsed if module is not None else ())
         return self._with_bases(parsed)
 
     def _with_bases(self, names: Iterable[str]) -> frozenset[str]:
         """Classes with all their bases."""
         waiting = list(names)
-        bases: dict[str, set[str]] = {}
-        if not waiting:
-            return frozenset()
-        for file, _ in self._holding(b"class "):
-            module = self._module(file)
-            for found in module.classes if module is not None else ():
-                bases.setdefault(found.name, set()).update(found.bases)
         reached: set[str] = set()
         while waiting:
             name = waiting.pop()
             if name not in reached:
                 reached.add(name)
-                waiting.extend(bases.get(name, ()))
+                modules = (self._module(file) for file, _ in self._holding(b"class " + name.encode()))
+                classes = (found for module in modules if module is not None for found in module.classes)
+                waiting.extend(base for found in classes if found.name == name for base in found.bases)
         return frozenset(reached)
 
     def _module(self, file: Path) -> Module | None:
@@ -272,6 +282,19 @@ class OwnReader:
     def may_list(self, name: str, word: str) -> bool:
         """A list of this name in the repository's code has the word, or is computed, so that it may have it."""
         return self._code is not None and self._code.may_list(name, word)
+
+    def makes(self, name: str) -> bool:
+        """The repository's code defines a class or a function of this name."""
+        return self._code is not None and self._code.makes(name)
+
+    def replaces(self, name: str) -> bool:
+        """The repository has a class of its own in the place of one of this name, not derived from it."""
+        return self._code is not None and self._code.replaces(name)
+
+    @property
+    def computes_losses(self) -> bool:
+        """The repository has a trainer of its own that computes losses by their names."""
+        return self._code is not None and self._code.computes_losses
 
     def reads_key(self, key: str) -> bool:
         """The repository's code reads this key from a mapping."""

@@ -461,15 +461,18 @@ def _without_constraints(found: Sequence[Statement]) -> list[Statement]:
 def _without_what_is_locked(found: Sequence[Statement]) -> list[Statement]:
     """Statements without the ranges that another one, equally near, pins to a release in them.
 
-    A lock also tells which release a project's branch or commit is of.
+    A lock also tells which release a project's branch or commit is of, and so does the source that is the project.
     """
     pins = [s for s in found if s.kind is Kind.EXACT]
     locked = any(s.form is Form.LOCK for s in pins)
+    copied = {s.home for s in pins if s.form is Form.VENDORED}
     kept: list[Statement] = []
     for statement in found:
         if statement.kind is Kind.RANGE and any(allows(statement, pin.specifier) for pin in pins):
             continue
         if statement.kind is Kind.UNKNOWN and locked and statement.form in _LOCKED:
+            continue
+        if statement.kind is Kind.UNKNOWN and statement.form is not Form.VENDORED and statement.home in copied:
             continue
         kept.append(statement)
     return kept

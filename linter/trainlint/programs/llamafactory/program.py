@@ -258,6 +258,12 @@ def _readings(subject: LlamaFactoryFile, surroundings: Surroundings) -> Iterator
             yield Reading(next((name for name in names if name in COMMANDS), "train"), given, file.field)
 
 
+def _is_of_a_copy(arguments: Arguments, surroundings: Surroundings) -> bool:
+    """The repository contains LLaMA-Factory itself, whatever it is called."""
+    path = arguments.field.document.path
+    return surroundings.repository.holds_above(path, _OWN_SOURCE) or arguments.reader.makes("FinetuningArguments")
+
+
 _OWN_SOURCE = ("src/llamafactory", "src/llmtuner", "llamafactory/hparams", "llmtuner/hparams")
 
 
@@ -309,7 +315,7 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
                 several=True if setups else None,
                 setups=setups,
                 dataset_info=_dataset_info(subject, surroundings),
-                own_package=surroundings.repository.holds_above(subject.field.document.path, _OWN_SOURCE),
+                own_package=_is_of_a_copy(arguments, surroundings),
             )
             trained = _training(ours) if ours.trains else None
             runs = launched_arguments(arguments, surroundings) if trained else ()

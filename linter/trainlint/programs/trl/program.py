@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import product
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, TypeVar
@@ -118,13 +118,26 @@ class TrlArguments(Arguments):
 
     @property
     def is_sure(self) -> bool:
-        """A parser reads the file, and it is that of the trainer."""
-        return self.whole and self.shown
+        """A parser reads the file, and it is that of the trainer, which is TRL's own."""
+        return self.parsed and self.shown and not self._has_own_trainer
+
+    @cached_property
+    def _has_own_trainer(self) -> bool:
+        """The repository has a trainer or a config of the same name: no command of TRL starts TRL's."""
+        if self.trainer is None or (self.start is not None and self.start.scripted):
+            return False
+        config = TRAINERS[self.trainer]
+        return self.reader.replaces(config) or self.reader.replaces(config.replace("Config", "Trainer"))
 
     def told(self, at: Field | Value[T], message: str, **details: Unpack[Details]) -> Finding:
         """A finding on what the trainer refuses: an error where it is surely this trainer, else a warning."""
         details["severity"] = None if self.is_sure else Severity.WARNING
         return at.finding(message, **details)
+
+    @property
+    def has_own_losses(self) -> bool:
+        """The repository's own trainer may compute the loss: no command of TRL starts its own."""
+        return self.reader.computes_losses and not (self.start is not None and self.start.scripted)
 
     @property
     def processes(self) -> int | None:

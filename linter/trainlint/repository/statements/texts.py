@@ -15,6 +15,12 @@ from trainlint.repository.statements.page import Broken, Page
 from trainlint.repository.statements.requirements import lines_of, looks_like_requirements, of_line
 from trainlint.repository.statements.trees import Items, Leaf, Table
 
+_PINNED = regex(
+    r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+"
+    r"`(?P<pin>[A-Za-z][\w.-]{0,100}(?:\[[\w,-]{0,100}\])?[ \t]*[~=<>!]=[^`\n]{1,100})`",
+    re.MULTILINE,
+)
+"""An item of a list that is a requirement: `transformers==4.40.2`."""
 _LISTS = frozenset(("", "text", "txt", "requirements", "pip", "pip-requirements"))
 _PYTHON = frozenset(("python", "py", "ipython", "jupyter", "python3", "ipython3"))
 _MAGIC = regex(r"[ \t]*(?:!|%(?=(?:pip|conda|mamba|uv|sx|system)\b))")
@@ -49,6 +55,8 @@ def read_markdown(page: Page) -> Iterator[Statement | Include]:
         else:
             for package, meaning, first, last in _images(text, page):
                 yield page.statement(package, meaning, (start + first, start + last), Form.README)
+    for item in _PINNED.finditer(content):
+        yield from of_line(page, item["pin"], item.start("pin"), Form.README)
     yield from script.found
     yield from docker.found
 
