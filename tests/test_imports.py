@@ -12,7 +12,7 @@ import trainlint
 PACKAGE = Path(trainlint.__file__).parent
 FLOORS = (
     ("budget", "faults", "findings", "lazy", "releases"),
-    ("rule", "targets"),
+    ("rule", "selection", "targets"),
     ("reading",),
     ("repository",),
     ("training",),
@@ -26,6 +26,7 @@ FLOORS = (
         "recognise",
         "catalogue",
         "fixes",
+        "add_ignores",
         "baseline",
         "fingerprints",
         "show_files",
@@ -120,7 +121,7 @@ def test_no_circle() -> None:
 
 READERS = {
     *("repository.bounds", "repository.git", "repository.discover"),
-    *("settings", "baseline", "engine", "fixes", "action", "checking"),
+    *("settings.reader", "settings.show", "baseline", "engine", "fixes", "action", "checking"),
 }
 """Who opens files or asks what is there: by what the user named, or through bounds.py."""
 OWN_DATA = {

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from trainlint.settings import Overrides, SettingsError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from trainlint.baseline import Row
     from trainlint.engine import Run
     from trainlint.output import Output
     from trainlint.report import Report
@@ -31,6 +34,10 @@ class Options(NamedTuple):
     stdin_filename: Path | None = None
     baseline: Path | None = None
     write_baseline: bool = False
+    update_baseline: bool = False
+    add_ignores: bool = False
+    reason: str = ""
+    show_settings: bool = False
     fix: bool = False
     show_files: bool = False
     show_suppressed: bool = False
@@ -74,8 +81,8 @@ def run_check(options: Options) -> None:
     named = [path for path in options.paths if str(path) != "-"]
     stdin = None
     if len(named) < len(options.paths):
-        if options.fix:
-            stop("--fix cannot be used with standard input")
+        if options.fix or options.add_ignores:
+            stop(f"{'--fix' if options.fix else '--add-ignores'} cannot be used with standard input")
         if sys.stdin is None:
             stop("standard input is closed")
         stdin = (options.stdin_filename or Path("stdin.yaml"), sys.stdin.buffer.read())
@@ -83,6 +90,9 @@ def run_check(options: Options) -> None:
         named = [Path()]
     if options.show_files:
         _show_files(Run(options.overrides), named, options.overrides.format)
+        return
+    if options.show_settings:
+        _show_settings(Run(options.overrides), named, options.overrides.format)
         return
     try:
         run = Run(options.overrides)
@@ -92,16 +102,17 @@ def run_check(options: Options) -> None:
         for _ in range(_ROUNDS if options.fix else 0):
             if not _fix(report, failed):
                 break
-            report = Run(options.overrides).lint(named)
+            run = Run(options.overrides)
+            report = run.lint(named)
         if options.baseline is not None and not options.write_baseline:
-            from trainlint import baseline as known
-
-            report = known.apply(report, known.read(options.baseline))
+            report = _with_baseline(report, run, named, options.baseline, update=options.update_baseline)
     except (PathError, SettingsError) as error:
         stop(str(error))
     told = report if options.show_values else without_secrets(report)
     for notice in [*(() if options.quiet else told.notices), *failed.values()]:
         _say(notice)
+    if options.add_ignores:
+        _add_ignores(report, run, options)
     if options.write_baseline:
         for fault in (finding for finding in told.findings if finding.rule == "TL004"):
             _say(f"{fault.path}: {fault.message}")
@@ -125,16 +136,78 @@ def _show_files(run: Run, paths: list[Path], format_: str | None) -> None:
     show(as_json(found) if format_ == "json" else as_text(found))
 
 
+def _show_settings(run: Run, paths: list[Path], format_: str | None) -> None:
+    from trainlint.repository.bounds import PathError
+    from trainlint.settings.show import as_json, as_text
+
+    try:
+        found = list(run.show_settings(paths))
+    except (PathError, SettingsError) as error:
+        stop(str(error))
+    show(as_json(found) if format_ == "json" else as_text(found))
+
+
 def _write_baseline(report: Report, file: Path | None) -> None:
     from trainlint import baseline
 
     if file is None:
         stop("--write-baseline needs --baseline FILE")
+    count = _written(file, baseline.rows_of(report))
+    _say(f"{file} holds {_counted(count)}")
+
+
+def _written(file: Path, rows: Iterable[Row]) -> int:
+    from trainlint import baseline
+
     try:
-        count = baseline.write(file, report)
+        return baseline.write(file, rows)
     except OSError as error:
         stop(f"{file}: cannot be written: {error.strerror}")
-    _say(f"{file} holds {count} finding{'' if count == 1 else 's'}")
+
+
+def _with_baseline(report: Report, run: Run, named: Sequence[Path], file: Path, *, update: bool) -> Report:
+    """The report with the known findings marked; a notice counts those that are gone, unless they are dropped."""
+    from dataclasses import replace
+
+    from trainlint import baseline
+
+    places = baseline.Places(run.homes, named)
+
+    def is_gone(row: Row) -> bool:
+        covered = places.covered(row.path)
+        return covered is not None and run.looks_for(covered, row.rule)
+
+    report, found, left = baseline.apply(report, baseline.read(file), places.exists)
+    gone = [] if report.crashed else [row for row in left if is_gone(row)]
+    if update and not report.crashed:
+        count = _written(file, (*found, *(row for row in left if row not in gone)))
+        _say(f"{file} holds {_counted(count)}, {len(gone)} dropped")
+    elif gone:
+        are, them = ("is", "it") if len(gone) == 1 else ("are", "them")
+        notice = f"{_counted(len(gone))} of {file} {are} gone: --update-baseline drops {them}"
+        report = replace(report, notices=(*report.notices, notice))
+    return report
+
+
+def _counted(number: int, noun: str = "finding") -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _add_ignores(report: Report, run: Run, options: Options) -> NoReturn:
+    from trainlint.add_ignores import add_ignores, wanted
+
+    reason = " ".join(options.reason.split())
+    for path in wanted(report):
+        if not reason and run.settings_for([Path(path)]).require_reason:
+            stop(f"{path}: its settings require a reason: write --reason TEXT")
+    failed: list[OSError] = []
+    added = add_ignores(report, reason, failed.append)
+    for notice in added.notices:
+        _say(notice)
+    for error in failed:
+        _say(f"{error.filename}: cannot be changed: {error.strerror}")
+    _say(f"added {_counted(added.comments, 'comment')} in {_counted(added.files, 'file')}")
+    sys.exit(2 if failed or report.crashed else 0)
 
 
 def _fix(report: Report, failed: dict[str, str]) -> int:

@@ -119,6 +119,20 @@ def _patterns(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     return words
 
 
+def _per_file(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """`PATTERN:RULE[,RULE…]`, of which several may follow each other after commas."""
+    found: dict[str, list[str]] = {}
+    pattern = ""
+    for word in _words(ctx, param, values):
+        before, colon, rule = word.rpartition(":")
+        pattern = before if colon else pattern
+        if not pattern.removeprefix("!"):
+            raise click.BadParameter(f"{word!r} names no files: write PATTERN:RULE, such as legacy/**:FS003")
+        found.setdefault(pattern, []).extend(_selectors(ctx, param, (rule,)))
+    _patterns(ctx, param, tuple(pattern.removeprefix("!") for pattern in found))
+    return {pattern: tuple(rules) for pattern, rules in found.items()}
+
+
 def _targets(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, Target]:
     from trainlint.catalogue import parse_target
 
@@ -186,6 +200,36 @@ def _outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     help="Do not use these rules.",
 )
 @click.option(
+    "--extend-select",
+    multiple=True,
+    callback=_selectors,
+    metavar="RULES",
+    shell_complete=_complete_rules,
+    help="Use these rules, too.",
+)
+@click.option(
+    "--extend-ignore",
+    multiple=True,
+    callback=_selectors,
+    metavar="RULES",
+    shell_complete=_complete_rules,
+    help="Do not use these rules either.",
+)
+@click.option(
+    "--per-file-ignores",
+    multiple=True,
+    callback=_per_file,
+    metavar="PATTERN:RULES",
+    help="Do not use these rules on these files, instead of what the settings say.",
+)
+@click.option(
+    "--extend-per-file-ignores",
+    multiple=True,
+    callback=_per_file,
+    metavar="PATTERN:RULES",
+    help="Do not use these rules on these files, beside what the settings say.",
+)
+@click.option(
     "--stage",
     "stages",
     multiple=True,
@@ -210,8 +254,12 @@ def _outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     "--baseline", type=click.Path(path_type=Path, dir_okay=False), help="A file of known findings, which do not count."
 )
 @click.option("--write-baseline", is_flag=True, help="Write the findings to the baseline file and exit 0.")
+@click.option("--update-baseline", is_flag=True, help="Drop from the baseline file what is gone.")
+@click.option("--add-ignores", is_flag=True, help="Write comments that suppress what is found, and exit 0.")
+@click.option("--reason", metavar="TEXT", help="The reason in the comments of --add-ignores.")
 @click.option("--fix", is_flag=True, help="Fix files in place where that is safe.")
 @click.option("--show-files", is_flag=True, help="Show which program owns each file, and its release.")
+@click.option("--show-settings", is_flag=True, help="Show the settings of each path, and where they come from.")
 @click.option("--show-suppressed", is_flag=True, help="Also report suppressed findings.")
 @click.option("--show-values", is_flag=True, help="Do not mask values that look like secrets.")
 @click.option("--statistics", is_flag=True, help="Show how often each rule was broken, instead of the findings.")
@@ -226,6 +274,10 @@ def check(
     targets: dict[str, Target],
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    extend_select: tuple[str, ...],
+    extend_ignore: tuple[str, ...],
+    per_file_ignores: dict[str, tuple[str, ...]],
+    extend_per_file_ignores: dict[str, tuple[str, ...]],
     stages: tuple[Stage, ...],
     exclude: tuple[str, ...],
     force_exclude: bool,
@@ -237,8 +289,12 @@ def check(
     stdin_filename: Path | None,
     baseline: Path | None,
     write_baseline: bool,
+    update_baseline: bool,
+    add_ignores: bool,
+    reason: str | None,
     fix: bool,
     show_files: bool,
+    show_settings: bool,
     show_suppressed: bool,
     show_values: bool,
     statistics: bool,
@@ -252,7 +308,10 @@ def check(
         raise click.UsageError("--config and --isolated exclude each other.")
     overrides = Overrides(
         select=select,
-        ignore=ignore,
+        ignore=ignore + extend_ignore,
+        extend_select=extend_select,
+        per_file_ignores=per_file_ignores,
+        extend_per_file_ignores=extend_per_file_ignores,
         stages=stages,
         exclude=exclude,
         targets=targets,
@@ -263,12 +322,14 @@ def check(
         isolated=isolated,
         force_exclude=force_exclude,
     )
-    if show_files and format_ not in (None, "text", "json"):
-        raise click.UsageError("--show-files is shown as text or json.")
     if statistics and (format_ not in (None, *STATISTICS) or any(output.format for output in outputs)):
         raise click.UsageError(f"--statistics are shown as {' or '.join(STATISTICS)}.")
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other.")
+    for option, given in (("--show-files", show_files), ("--show-settings", show_settings)):
+        if given and format_ not in (None, "text", "json"):
+            raise click.UsageError(f"{option} is shown as text or json.")
+    _check_together(write_baseline, update_baseline, baseline, add_ignores, reason, fix)
     run_check(
         Options(
             paths=paths,
@@ -278,8 +339,12 @@ def check(
             stdin_filename=stdin_filename,
             baseline=baseline,
             write_baseline=write_baseline,
+            update_baseline=update_baseline,
+            add_ignores=add_ignores,
+            reason=reason or "",
             fix=fix,
             show_files=show_files,
+            show_settings=show_settings,
             show_suppressed=show_suppressed,
             show_values=show_values,
             statistics=statistics,
@@ -289,6 +354,34 @@ def check(
             color=color,
         )
     )
+
+
+def _check_together(
+    write_baseline: bool, update_baseline: bool, baseline: Path | None, add_ignores: bool, reason: str | None, fix: bool
+) -> None:
+    """Raises UsageError for options that need others or exclude each other."""
+    for option, given in (("--write-baseline", write_baseline), ("--update-baseline", update_baseline)):
+        if given and baseline is None:
+            raise click.UsageError(f"{option} needs --baseline FILE.")
+    if write_baseline and update_baseline:
+        raise click.UsageError("--write-baseline and --update-baseline exclude each other.")
+    if reason is not None and not add_ignores:
+        raise click.UsageError("--reason needs --add-ignores.")
+    if add_ignores:
+        for option, given in (("--fix", fix), ("--write-baseline", write_baseline)):
+            if given:
+                raise click.UsageError(f"--add-ignores and {option} exclude each other.")
+
+
+@main.command("settings-schema")
+def settings_schema() -> None:
+    """Print the JSON Schema of the settings."""
+    import json
+
+    from trainlint.catalogue import VOCABULARY
+    from trainlint.settings.schema import schema
+
+    show(json.dumps(schema(VOCABULARY), indent=1) + "\n")
 
 
 @main.command("rules")
@@ -344,7 +437,7 @@ def explain(rule: str) -> None:
     from trainlint.output import Screen
 
     found = find_rule(rule)
-    listed = [] if found else [one for one in all_rules() if rule and one.matches(rule)]
+    listed = [] if found else [one for one in all_rules() if rule and one.code.startswith(rule.upper())]
     if found is None and not listed:
         near = nearest_rule(rule)
         stop(f"unknown rule {rule!r}" + (f', did you mean "{near}"?' if near else ""))

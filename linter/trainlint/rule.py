@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -73,10 +73,6 @@ class Rule:
         """The rule set: the name of the rule's module."""
         return self.check.__module__
 
-    def matches(self, selector: str) -> bool:
-        """The selector is this rule's code, a prefix of it, or its name."""
-        return self.code.startswith(selector.upper()) or self.name == selector
-
     def run(self, subject: object, facts: object) -> Iterable[Finding]:
         """The findings on one view."""
         return self.check(subject, facts) if self.takes_facts else self.check(subject)
@@ -126,13 +122,3 @@ def rules_of(modules: Iterable[str]) -> list[Rule]:
     for module in wanted:
         import_module(module)
     return sorted((r for r in _REGISTRY.values() if r.module in wanted), key=lambda r: r.code)
-
-
-def selected(rules: Iterable[Rule], select: Iterable[str], ignore: Iterable[str]) -> Iterator[Rule]:
-    """The rules that `select` names (an empty one names all) and `ignore` does not; the longer selector wins."""
-    chosen, dropped = list(select), list(ignore)
-    for candidate in rules:
-        on = max((len(s) for s in chosen if candidate.matches(s)), default=-1 if chosen else 0)
-        off = max((len(s) for s in dropped if candidate.matches(s)), default=-1)
-        if on > off:
-            yield candidate

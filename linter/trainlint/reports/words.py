@@ -25,14 +25,15 @@ _NAMED = 3
 
 def annotation(finding: Finding) -> str:
     """Which program gives which verdict, and the field as it spells it."""
-    if finding.program in ("", "trainlint") or finding.level is Severity.NOTE:
+    level = finding.verdict or finding.level
+    if finding.program in ("", "trainlint") or level is Severity.NOTE:
         return finding.field
     maker = VERDICT_ONLY.get(finding.program)
     program = PROGRAMS.get(maker or finding.program)
     thing = about(finding.field)
     stage = finding.stage or Stage.RUN
     verb = "accept" if stage is Stage.RUN else "stop on" if stage in _LATER else "refuse"
-    sure = stage is Stage.RUN or finding.level is Severity.ERROR or finding.refused_by_some
+    sure = stage is Stage.RUN or level is Severity.ERROR or finding.refused_by_some
     several = maker is None and len(finding.program_versions) > 1 and not finding.releases.startswith("since")
     if not sure or (stage is Stage.RUN and program is not None and program.several_readers):
         verb = f"may {verb}"

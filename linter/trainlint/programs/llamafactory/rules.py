@@ -75,7 +75,7 @@ def _instead(name: str, config: LlamaFactoryConfig, facts: LlamaFactoryFacts) ->
 def llamafactory_duplicate_key(config: LlamaFactoryConfig) -> Iterator[Finding]:
     """A key is written twice.
 
-    OmegaConf, which reads the file, refuses equal keys in any mapping.
+    OmegaConf, which reads the file, refuses equal texts as keys of any mapping.
 
     Source: OmegaConf, its loader of YAML; LLaMA-Factory 0.9.2 and later, hparams/parser.py.
     """
@@ -97,12 +97,13 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
     method, `adapter_name_or_path` and added tokens are text with commas between the parts (a YAML list has no split()),
     the switches of GaLore, APOLLO and BAdam are added up and cannot be text, numbers of pixels are compared, LoRA's
     alpha is computed from its rank, and reference and reward models are quantized to 4 or 8 bits. A model must be
-    named.
+    named. A copy of LLaMA-Factory in the repository may have methods of its own.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, __post_init__ of the dataclasses of hparams/.
     """
     method = config.field.get("finetuning_type")
-    if method.node is not None and not method.is_unknown and method.plain not in facts.finetuning_types:
+    wrong = method.node is not None and not method.is_unknown and method.plain not in facts.finetuning_types
+    if wrong and not config.may_know(method.written, "METHODS"):
         yield method.finding(
             f'finetuning_type cannot be "{method.written}"' if method.written else "finetuning_type must not be empty",
             help=did_you_mean(method.written, facts.finetuning_types) or f"write {one_of(facts.finetuning_types)}",
@@ -159,7 +160,7 @@ def llamafactory_word(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> I
             value = config.field.get(name).text()
             if not words or name in ("finetuning_type", "infer_backend") or not value.known_and_not_in(words):
                 continue
-            if config.own_package and config.arguments.reader.knows_word(str(value)):
+            if config.may_know(str(value)):
                 continue
             yield value.finding(
                 f'{name} cannot be "{value}"{_consequence(name, config)}',

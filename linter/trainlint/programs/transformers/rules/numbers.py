@@ -47,7 +47,7 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
     for name, argument, field in arguments.given:
         kind = _kind(argument)
         text = field.text().known
-        if kind not in ("int", "float") or text is None or not arguments.whole or arguments.reader.uses_omegaconf:
+        if kind not in ("int", "float") or text is None or not arguments.parsed or arguments.reader.uses_omegaconf:
             continue
         number = _converted(text, "float")
         if converts:
@@ -115,7 +115,7 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
     """
     for name, argument, field in arguments.given:
         text = field.text().known
-        if _kind(argument) != "bool" or not text or not arguments.whole:
+        if _kind(argument) != "bool" or not text or not arguments.parsed:
             continue
         folded = text.lower()
         meant = "true" if folded in TRUE_WORDS else "false" if folded in FALSE_WORDS else None

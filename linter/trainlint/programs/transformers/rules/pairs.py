@@ -127,9 +127,9 @@ def output_dir_missing(arguments: Arguments) -> Iterator[Finding]:
     """
     argument = arguments.facts.fields.get("output_dir")
     given = arguments.get("output_dir")
-    if argument and argument.required and arguments.whole and arguments.has("output_dir") and given.is_null:
+    if argument and argument.required and arguments.parsed and arguments.has("output_dir") and given.is_null:
         yield arguments.refused(given, "output_dir cannot be null", help="write the name of a folder")
-    elif argument and argument.required and arguments.whole and not arguments.has("output_dir"):
+    elif argument and argument.required and arguments.parsed and not arguments.has("output_dir"):
         say = arguments.refused if arguments.is_certain else arguments.warned
         yield say(
             given,
