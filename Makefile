@@ -1,5 +1,6 @@
 # make lint PATHS=…   lint a repository (the demo, when nothing is named)
 # make test           everything that CI runs
+# make readers        fetch programs that read reports, for their tests
 # make hostile        only the tests with harmful repositories
 # make fuzz SECONDS=… [SEED=…]
 #                     look for files that trainlint fails on; the repositories on which it does are kept
