@@ -442,7 +442,11 @@ def explain(rule: str) -> None:
         near = nearest_rule(rule)
         stop(f"unknown rule {rule!r}" + (f', did you mean "{near}"?' if near else ""))
     screen = Screen.of("auto")
-    told = rule_list.as_text(listed) if found is None else rule_list.explained(found, color=screen.color)
+    told = (
+        rule_list.as_text(listed)
+        if found is None
+        else rule_list.explained(found, color=screen.color, width=screen.width)
+    )
     if screen.width is not None and told.count("\n") >= terminal_height():
         click.echo_via_pager(told, color=screen.color)
     else:
