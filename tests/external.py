@@ -84,7 +84,8 @@ def copy_of_project(target: Path) -> Path:
     target.mkdir(parents=True)
     for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore", ".pre-commit-hooks.yaml", "action.yml"):
         shutil.copy(ROOT / name, target)
-    shutil.copytree(ROOT / "linter", target / "linter", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("linter", "action"):
+        shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
     return target
 
 
