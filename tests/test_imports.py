@@ -35,7 +35,7 @@ FLOORS = (
     ("engine",),
     ("__init__",),
     ("resolve",),
-    ("checking",),
+    ("checking", "output", "progress", "timings"),
     ("action", "cli", "__main__"),
 )
 """From the ground up; what stands on one floor may import each other."""
@@ -124,11 +124,8 @@ READERS = {
 }
 """Who opens files or asks what is there: by what the user named, or through bounds.py."""
 OWN_DATA = {
-    "programs.torchtune.facts",
-    "programs.kubeflow.facts.crds",
-    "training.limits",
-    "training.declarations",
-    "catalogue",
+    *("programs.torchtune.facts", "programs.kubeflow.facts.crds", "training.limits", "training.declarations"),
+    *("reports.html", "catalogue"),
 }
 """Who reads the tables of the package."""
 OPENING = set("open read_bytes read_text isfile is_file isdir is_dir exists iterdir rglob glob".split())

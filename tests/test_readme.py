@@ -51,13 +51,11 @@ def test_every_family_is_named() -> None:
 
 
 def test_options() -> None:
-    listed = set(re.findall(r"`(--[a-z-]+)", section("## Options").split("\n### ")[0]))
+    listed = set(re.findall(r"`(--?[a-z-]+)", section("## Options").split("\n### ")[0]))
     assert listed == {
         option for parameter in check.params if isinstance(parameter, click.Option) for option in parameter.opts
     }
-    formats = re.search(r"`--format ([a-z|\\]+)`", section("## Options"))
-    assert formats
-    assert formats[1].replace("\\", "").split("|") == list(FORMATS)
+    assert re.findall(r"^\| `(\w+)` \|", section("### Formats"), re.MULTILINE) == list(FORMATS)
 
 
 def test_examples_of_settings(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from trainlint.baseline import Row
     from trainlint.engine import Run
+    from trainlint.output import Output
     from trainlint.report import Report
     from trainlint.settings import Settings
 
@@ -28,7 +29,7 @@ class Options(NamedTuple):
 
     paths: tuple[Path, ...]
     overrides: Overrides
-    output: Path | None = None
+    outputs: tuple[Output, ...] = ()
     exit_zero: bool = False
     stdin_filename: Path | None = None
     baseline: Path | None = None
@@ -41,6 +42,10 @@ class Options(NamedTuple):
     show_files: bool = False
     show_suppressed: bool = False
     show_values: bool = False
+    statistics: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    timings: bool = False
     color: str = "auto"
 
 
@@ -92,7 +97,7 @@ def run_check(options: Options) -> None:
     try:
         run = Run(options.overrides)
         settings = run.settings_for([*named, *([stdin[0]] if stdin else [])])
-        report = run.lint(named, stdin)
+        report = _told(run, options, named, stdin)
         failed: dict[str, str] = {}
         for _ in range(_ROUNDS if options.fix else 0):
             if not _fix(report, failed):
@@ -104,7 +109,7 @@ def run_check(options: Options) -> None:
     except (PathError, SettingsError) as error:
         stop(str(error))
     told = report if options.show_values else without_secrets(report)
-    for notice in [*told.notices, *failed.values()]:
+    for notice in [*(() if options.quiet else told.notices), *failed.values()]:
         _say(notice)
     if options.add_ignores:
         _add_ignores(report, run, options)
@@ -113,7 +118,7 @@ def run_check(options: Options) -> None:
             _say(f"{fault.path}: {fault.message}")
         _write_baseline(report, options.baseline)
         sys.exit(2 if report.crashed or failed else 0)
-    _write(told, settings, options.output, options.color, options.show_suppressed, options.show_values)
+    _write(told, settings, options, run, named)
     if report.crashed or failed:
         sys.exit(2)
     if report.fails(settings.fail_on) and not options.exit_zero:
@@ -218,39 +223,53 @@ def _fix(report: Report, failed: dict[str, str]) -> int:
     return count
 
 
-def _write(
-    report: Report, settings: Settings, output: Path | None, color: str, show_suppressed: bool, show_values: bool
-) -> None:
-    from trainlint.reports import RenderOptions, render
+def _told(run: Run, options: Options, paths: list[Path], stdin: tuple[Path, bytes] | None) -> Report:
+    """The report; on standard error what is asked for besides, and on a terminal how far a long run is."""
+    if not (options.verbose or options.timings or (sys.stderr is not None and sys.stderr.isatty())):
+        return run.lint(paths, stdin)
+    from trainlint.progress import Progress
+
+    progress = Progress(shown=sys.stderr.isatty() and not options.quiet)
+    run.progress = progress
+    if options.verbose:
+        run.tell = progress.above(lambda path, what: _say(f"{path}: {what}"))
+    try:
+        if not options.timings:
+            return run.lint(paths, stdin)
+        from trainlint.timings import Timings
+
+        timings = Timings(progress)
+        report = timings.of(lambda: run.lint(paths, stdin))
+    finally:
+        progress.clear()
+    for line in timings.lines():
+        _say(line)
+    return report
+
+
+def _write(report: Report, settings: Settings, options: Options, run: Run, paths: list[Path]) -> None:
+    from trainlint.output import OutputError, Screen, write
+    from trainlint.reports import RenderOptions
     from trainlint.repository.discover import repository_root
 
-    document = RenderOptions(
-        show_suppressed=show_suppressed,
-        show_values=show_values,
+    chosen = settings.format
+    rendering = RenderOptions(
+        show_suppressed=options.show_suppressed,
+        show_values=options.show_values,
         root=repository_root(Path.cwd()),
         fail_on=settings.fail_on,
+        quiet=options.quiet,
+        statistics=options.statistics,
     )
-    terminal = RenderOptions(
-        color=_is_colored(color),
-        links=_is_colored(color) and sys.stdout.isatty(),
-        encoding=sys.stdout.encoding or "utf-8",
-        show_suppressed=show_suppressed,
-        show_values=show_values,
-    )
-    if output is None or str(output) == "-":
-        show(render(settings.format, report, terminal if settings.format in ("text", "concise") else document))
-        return
+    if "html" in {chosen, *(output.format for output in options.outputs)}:
+        from trainlint.resolve import by_document, resolve
+
+        jobs = by_document(resolve(paths, options.overrides, run), show_values=options.show_values)
+        rendering = rendering._replace(jobs=jobs)
     try:
-        output.write_text(render(settings.format, report, document), encoding="utf-8", newline="\n")
-    except OSError as error:
-        stop(f"{output}: cannot be written: {error.strerror}")
-    show(render("text", report, terminal))
-
-
-def _is_colored(choice: str) -> bool:
-    if choice != "auto":
-        return choice == "always"
-    return not os.environ.get("NO_COLOR") and sys.stdout.isatty()
+        show(write(report, options.outputs, chosen, rendering, Screen.of(options.color)))
+    except OutputError as error:
+        stop(str(error))
 
 
 def show(text: str) -> None:

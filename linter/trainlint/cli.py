@@ -6,16 +6,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from trainlint import __version__
 from trainlint.checking import Options, guarded, run_check, show, stop
 from trainlint.findings import Severity, Stage
-from trainlint.reports import FORMATS
+from trainlint.reports import FORMATS, STATISTICS
 from trainlint.settings import RUNTIMES, Overrides, SettingsError
 from trainlint.targets import Target, TargetError
+
+if TYPE_CHECKING:
+    from trainlint.output import Output
 
 _STAGES = [stage.value for stage in Stage]
 _SEVERITIES = [severity.value for severity in Severity]
@@ -123,10 +126,25 @@ def _stages(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> t
     return tuple(Stage(value) for value in values)
 
 
+def _outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[Output, ...]:
+    if not values:
+        return ()
+    from trainlint.output import Output
+
+    return tuple(Output.of(value) for value in values)
+
+
 @main.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--format", "format_", type=click.Choice(FORMATS), help="Format of the report (default: text).")
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the report to this file.")
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    callback=_outputs,
+    metavar="[FORMAT=]FILE",
+    help="Write the report to this file; repeatable, each time with a format of its own.",
+)
 @click.option(
     "--target",
     "targets",
@@ -188,11 +206,15 @@ def _stages(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> t
 @click.option("--show-settings", is_flag=True, help="Show the settings of each path, and where they come from.")
 @click.option("--show-suppressed", is_flag=True, help="Also report suppressed findings.")
 @click.option("--show-values", is_flag=True, help="Do not mask values that look like secrets.")
+@click.option("--statistics", is_flag=True, help="Show how often each rule was broken, instead of the findings.")
+@click.option("-q", "--quiet", is_flag=True, help="Show the findings and nothing else.")
+@click.option("-v", "--verbose", is_flag=True, help="Also tell what is done with each file, and why.")
+@click.option("--timings", is_flag=True, help="Also tell where the time goes.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour the text.")
 def check(
     paths: tuple[Path, ...],
     format_: str | None,
-    output: Path | None,
+    outputs: tuple[Output, ...],
     targets: dict[str, Target],
     select: tuple[str, ...],
     ignore: tuple[str, ...],
@@ -219,6 +241,10 @@ def check(
     show_settings: bool,
     show_suppressed: bool,
     show_values: bool,
+    statistics: bool,
+    quiet: bool,
+    verbose: bool,
+    timings: bool,
     color: str,
 ) -> None:
     """Check files and folders (default: the current folder); - reads standard input."""
@@ -240,6 +266,10 @@ def check(
         isolated=isolated,
         force_exclude=force_exclude,
     )
+    if statistics and (format_ not in (None, *STATISTICS) or any(output.format for output in outputs)):
+        raise click.UsageError(f"--statistics are shown as {' or '.join(STATISTICS)}.")
+    if quiet and verbose:
+        raise click.UsageError("--quiet and --verbose exclude each other.")
     for option, given in (("--show-files", show_files), ("--show-settings", show_settings)):
         if given and format_ not in (None, "text", "json"):
             raise click.UsageError(f"{option} is shown as text or json.")
@@ -248,7 +278,7 @@ def check(
         Options(
             paths=paths,
             overrides=overrides,
-            output=output,
+            outputs=outputs,
             exit_zero=exit_zero,
             stdin_filename=stdin_filename,
             baseline=baseline,
@@ -261,6 +291,10 @@ def check(
             show_settings=show_settings,
             show_suppressed=show_suppressed,
             show_values=show_values,
+            statistics=statistics,
+            quiet=quiet,
+            verbose=verbose,
+            timings=timings,
             color=color,
         )
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
@@ -18,7 +18,7 @@ from trainlint.programs.table import PROGRAMS, VERDICTS, Program
 from trainlint.reading.text import Text
 from trainlint.recognise import Recogniser, is_templated, marks, owner_of_broken, programs_of
 from trainlint.releases import minor, speaking_for
-from trainlint.report import FileCounts, Report
+from trainlint.report import FileCounts, Near, Report
 from trainlint.repository.bounds import PathError
 from trainlint.repository.discover import (
     Candidate,
@@ -215,6 +215,11 @@ class Run:
         self._left_alone: set[str] = set()
         self._parsed = 0
         self._recognised = 0
+        self._near: list[Near] = []
+        self.progress: Callable[[int, int, str], None] | None = None
+        """Called before each file, with how many are done, of how many."""
+        self.tell: Callable[[str, str], None] | None = None
+        """Called with each file, and what is done with it."""
 
     def lint(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None = None) -> Report:
         """Check everything; returns the report."""
@@ -223,6 +228,8 @@ class Run:
         discovered = 0
         for candidate, source in self._sources(paths, stdin):
             discovered += 1
+            if self.tell is not None:
+                self._tell(candidate, source)
             if source.text is None or self._is_generated(candidate, source):
                 continue
             by_path: dict[str, list[Finding]] = {source.path: []}
@@ -263,6 +270,7 @@ class Run:
             targets=self._targets,
             notices=tuple(self._notices),
             texts=texts,
+            near=tuple(self._near),
             crashed=any(one.faults.found or one.repository.has_faults for one in self._workspaces.values()),
         )
 
@@ -279,21 +287,35 @@ class Run:
 
     def files(self, paths: Sequence[Path]) -> Iterator[ShownFile]:
         """The program and release of each file with the marker of a program, and how it was recognised."""
+        for candidate, source in self._sources(paths, None):
+            if source.marks:
+                yield self._shown(candidate, source)
+
+    def _shown(self, candidate: Candidate, source: Source) -> ShownFile:
         from trainlint.show_files import Owned, ShownFile
 
-        for candidate, source in self._sources(paths, None):
-            if not source.marks:
-                continue
-            if self._is_generated(candidate, source):
-                yield ShownFile(source.path, (), (), "a .gitattributes file marks it as generated")
-                continue
-            workspace = self._workspace(candidate.workspace)
-            claims = workspace.recogniser.claims(source)
-            owned = [Owned(c, None if c.lost else workspace.target(c.program, c.subject)) for c in claims]
-            claiming = {claim.program.name for claim in claims}
-            near = [(p.title, p.known_by) for p in programs_of(source) if p.name not in claiming]
-            counts = any(one.target is not None and one.claim.subject.owns_document for one in owned)
-            yield ShownFile(source.path, tuple(owned), () if counts else tuple(near))
+        if self._is_generated(candidate, source):
+            return ShownFile(source.path, (), (), "a .gitattributes file marks it as generated")
+        workspace = self._workspace(candidate.workspace)
+        claims = workspace.recogniser.claims(source)
+        owned = [Owned(c, None if c.lost else workspace.target(c.program, c.subject)) for c in claims]
+        claiming = {claim.program.name for claim in claims}
+        near = [(p.title, p.known_by) for p in programs_of(source) if p.name not in claiming]
+        counts = any(one.target is not None and one.claim.subject.owns_document for one in owned)
+        return ShownFile(source.path, tuple(owned), () if counts else tuple(near))
+
+    def _tell(self, candidate: Candidate, source: Source) -> None:
+        """What is done with a file, and why, for the user who asked."""
+        from trainlint.show_files import remarks
+
+        if self.tell is None:
+            return
+        path = display_path(candidate.file)
+        told = remarks(self._shown(candidate, source)) if source.marks else ["not judged: it has no word of a program"]
+        if source.trouble is not None:
+            told.insert(0, f"read up to line {source.trouble.line}: {source.trouble.message}")
+        for what in told:
+            self.tell(path, what)
 
     def settings_for(self, paths: Sequence[Path]) -> Settings:
         """The settings that govern the run as a whole: those of the first path's workspace."""
@@ -348,7 +370,12 @@ class Run:
             )
 
     def _sources(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None) -> Iterator[tuple[Candidate, Source]]:
-        candidates = [candidate for candidate in discover(paths) if not self._excluded(candidate)]
+        candidates = []
+        for candidate in discover(paths):
+            if not self._excluded(candidate):
+                candidates.append(candidate)
+            elif self.tell is not None:
+                self.tell(display_path(candidate.file), "not read: the settings exclude it")
         if stdin is not None:
             file, data = stdin
             folder = file.parent if file.is_absolute() else Path.cwd()
@@ -361,7 +388,9 @@ class Run:
         candidates.extend(self._named_json(paths, candidates))
         for candidate in candidates:
             self._workspace(candidate.workspace).repository.name([candidate.file])
-        for candidate in candidates:
+        for number, candidate in enumerate(candidates):
+            if self.progress is not None:
+                self.progress(number, len(candidates), display_path(candidate.file))
             try:
                 yield candidate, self._workspace(candidate.workspace).repository.source(candidate.file)
             except OSError as error:
@@ -424,6 +453,8 @@ class Run:
         self._parsed += bool(source.documents or source.trouble)
         subjects = workspace.recogniser.subjects(source)
         self._recognised += bool(subjects)
+        if source.marks and not subjects and source.trouble is None:
+            self._near.append(Near(source.path, tuple(program.title for program in programs_of(source))))
         verdicts = (self._guarded(workspace, *owned) for owned in subjects)
         found = list(workspace.used(chain(_trouble(workspace, source), *verdicts)))
         covers = {finding.rule for finding in found if is_covering(finding.rule)}

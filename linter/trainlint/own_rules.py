@@ -26,7 +26,7 @@ class BrokenFile:
         return Finding(message, self.span, self.trouble.document, "", "", help=help, severity=severity)
 
 
-@rule("TL001", "unparsable-file", stage=Stage.LOAD)
+@rule("TL001", "unparsable-file", stage=Stage.LOAD, varies="note for a template, which is filled in before it is read")
 def unparsable_file(file: BrokenFile) -> Iterator[Finding]:
     """A file for a known program is not valid YAML, or not text.
 

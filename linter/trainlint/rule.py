@@ -31,6 +31,8 @@ class Rule:
     program: str | None
     ordinary_elsewhere: bool = False
     """Releases without the finding accept the setting as an ordinary one, for example a key that they have."""
+    varies: str = ""
+    """Which other severity its findings have, and when: `warning where the release ignores the key`."""
     covers: bool = False
     """The program does not read the place of a finding: what other rules say of it and of what is in it follows."""
 
@@ -56,6 +58,12 @@ class Rule:
         return inspect.cleandoc(self.check.__doc__ or "")
 
     @property
+    def severities(self) -> tuple[Severity, ...]:
+        """The severities of its findings, the most severe first, where the release is known."""
+        other = self.varies.partition(" ")[0]
+        return tuple(one for one in reversed(Severity) if one is self.severity or one.value == other)
+
+    @property
     def summary(self) -> str:
         """The first line of the documentation."""
         return self.documentation.partition("\n")[0]
@@ -77,6 +85,7 @@ def rule(
     stage: Stage,
     severity: Severity = Severity.ERROR,
     program: str | None = None,
+    varies: str = "",
     ordinary_elsewhere: bool = False,
     covers: bool = False,
 ) -> Callable[[Check], Check]:
@@ -91,7 +100,7 @@ def rule(
         taken = [other.code for other in _REGISTRY.values() if code == other.code or name == other.name]
         if taken:
             raise ValueError(f"{code} {name}: code or name is taken by {taken[0]}")
-        _REGISTRY[code] = Rule(code, name, check, severity, stage, program, ordinary_elsewhere, covers)
+        _REGISTRY[code] = Rule(code, name, check, severity, stage, program, ordinary_elsewhere, varies, covers)
         return check
 
     return register
@@ -100,6 +109,11 @@ def rule(
 def is_covering(code: str) -> bool:
     """The rule with this code covers what is at and below the places of its findings."""
     return _REGISTRY[code].covers
+
+
+def known_rules() -> list[Rule]:
+    """The rules whose modules are imported."""
+    return list(_REGISTRY.values())
 
 
 def rules_of(modules: Iterable[str]) -> list[Rule]:
