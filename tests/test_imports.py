@@ -28,6 +28,7 @@ FLOORS = (
         "fixes",
         "baseline",
         "fingerprints",
+        "judging",
         "show_files",
         "weighing",
     ),

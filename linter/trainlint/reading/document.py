@@ -110,9 +110,12 @@ class Alias:
 
 
 class Document:
-    """One non-empty YAML document of a file; `index` counts them from 0."""
+    """One non-empty YAML document of a file; `index` counts them from 0.
 
-    __slots__ = ("index", "path", "reused_anchors", "root", "text")
+    `roots` keeps the field of the whole document in each dialect.
+    """
+
+    __slots__ = ("index", "path", "reused_anchors", "root", "roots", "text")
 
     def __init__(self, path: str, text: Text, index: int, root: Node, reused_anchors: list[tuple[int, int]]) -> None:
         self.path = path
@@ -120,6 +123,7 @@ class Document:
         self.index = index
         self.root = root
         self.reused_anchors = reused_anchors
+        self.roots: dict[object, object] = {}
 
 
 class Unparsable(ValueError):
