@@ -137,14 +137,17 @@ class Unread(enum.Enum):
 class Field:
     """A place in a document, with the node there if there is one; what it has read, and what is below, it keeps.
 
-    `path` is the true path from the document's root. `origin` is the number of steps to the subject, so that fields of
-    an item of a `kind: List` are spelled as the program does. `target` is the node here, or the target of an alias.
+    `path` is the true path from the document's root; where it is None, that of the parent and one `step`. `origin` is
+    the number of steps to the subject, so that fields of an item of a `kind: List` are spelled as the program does.
+    `target` is the node here, or the target of an alias.
     """
 
     __slots__ = (
         "_children",
         "_items",
+        "_path",
         "_plain",
+        "_step",
         "_unknown",
         "dialect",
         "document",
@@ -152,7 +155,6 @@ class Field:
         "node",
         "origin",
         "parent",
-        "path",
         "target",
         "use",
     )
@@ -162,8 +164,9 @@ class Field:
         document: Document,
         dialect: Dialect,
         node: Node | None,
-        path: Path = (),
+        path: Path | None = (),
         *,
+        step: Key = "",
         entry: Entry | None = None,
         parent: Field | None = None,
         origin: int = 0,
@@ -172,13 +175,14 @@ class Field:
         self.document = document
         self.dialect = dialect
         self.node = node
-        self.path = path
+        self._path = path
+        self._step = step
         self.entry = entry
         self.parent = parent
         self.origin = origin
         self.use = use
         self.target: Scalar | Sequence | Mapping | None = node.target if isinstance(node, Alias) else node
-        self._children: dict[str, Field] = {}
+        self._children: dict[str, Field] | None = None
         self._items: list[Field] | None = None
         self._plain: Plain | Unread = Unread.UNREAD
         self._unknown: bool | None = None
@@ -186,10 +190,7 @@ class Field:
     @classmethod
     def root(cls, document: Document, dialect: Dialect) -> Field:
         """The whole document."""
-        known = document.roots.get(dialect)
-        if not isinstance(known, cls):
-            known = document.roots[dialect] = cls(document, dialect, document.root)
-        return known
+        return document.once(dialect, lambda: cls(document, dialect, document.root))
 
     def as_subject(self) -> Field:
         """This field as the root of a subject: paths of fields below it begin here."""
@@ -209,9 +210,19 @@ class Field:
     # what is here
 
     @property
+    def path(self) -> Path:
+        """The true path from the document's root."""
+        if self._path is None:
+            above = self.parent.path if self.parent is not None else ()
+            self._path = (*above, self._step)
+        return self._path
+
+    @property
     def name(self) -> str:
         """The key of this field, or its index as text."""
-        return str(self.path[-1]) if self.path else ""
+        if self._path is None:
+            return str(self._step)
+        return str(self._path[-1]) if self._path else ""
 
     @property
     def plain(self) -> Plain:
@@ -258,11 +269,14 @@ class Field:
 
     def get(self, key: str) -> Field:
         """The field of a key; an absent one, with this field as its parent, where there is none."""
-        child = self._children.get(key)
+        children = self._children
+        if children is None:
+            children = self._children = {}
+        child = children.get(key)
         if child is None:
             target = self.target
             entry = entries_of(target, self.dialect).get(key) if isinstance(target, Mapping) else None
-            child = self._children[key] = self._child(key, entry)
+            child = children[key] = self._child(key, entry)
         return child
 
     def at(self, *keys: str) -> Field:
@@ -276,12 +290,8 @@ class Field:
         """The fields of a mapping, in written order; none where there is no mapping."""
         target = self.target
         if isinstance(target, Mapping) and not self.is_unknown:
-            children = self._children
-            for name, entry in entries_of(target, self.dialect).items():
-                child = children.get(name)
-                if child is None:
-                    child = children[name] = self._child(name, entry)
-                yield child
+            for name in entries_of(target, self.dialect):
+                yield self.get(name)
 
     def merges(self) -> list[Field]:
         """The merge keys (`<<`) of a mapping, as fields of that name; the merged keys are among the entries."""
@@ -298,7 +308,7 @@ class Field:
         if self._items is None:
             target, use = self.target, self._inner_use()
             self._items = [
-                Field(self.document, self.dialect, item, (*self.path, index), parent=self, origin=self.origin, use=use)
+                Field(self.document, self.dialect, item, None, step=index, parent=self, origin=self.origin, use=use)
                 for index, item in enumerate(target.items if isinstance(target, Sequence) else ())
             ]
         return self._items
@@ -308,7 +318,8 @@ class Field:
             self.document,
             self.dialect,
             entry.value if entry else None,
-            (*self.path, key),
+            None,
+            step=key,
             entry=entry,
             parent=self,
             origin=self.origin,

@@ -207,6 +207,17 @@ class BuiltValue:
 
     # building
 
+    def copy(self) -> BuiltValue:
+        """The same value, whose mappings and lists can be changed without this one."""
+        content = self.content
+        if isinstance(content, dict):
+            content = {key: value.copy() for key, value in content.items()}
+        elif isinstance(content, list):
+            content = [value.copy() for value in content]
+        else:
+            return self
+        return BuiltValue(content, self._place, self.owner, made=self.made, key=self._key)
+
     def with_content(self, content: Content) -> BuiltValue:
         """Another content at the same place."""
         return BuiltValue(content, self.place, self.owner)

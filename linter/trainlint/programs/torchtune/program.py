@@ -235,9 +235,9 @@ class RecipeSettings:
 
 def _jobs(document: Document) -> Iterator[TrainJob]:
     from trainlint.programs.kubeflow.objects import TrainJob
-    from trainlint.programs.kubeflow.program import PROGRAM as KUBEFLOW
+    from trainlint.programs.kubeflow.program import objects_of
 
-    for subject in KUBEFLOW.recognise(document):
+    for subject in objects_of(document):
         if isinstance(subject, TrainJob):
             yield subject
 
