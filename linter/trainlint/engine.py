@@ -71,7 +71,7 @@ class Workspace:
             replace(settings.cluster, closed=settings.runtimes == "closed"),
             self._named_target,
             self.recogniser.subjects_of,
-            lambda program, subject, release: self.judge.accepts(PROGRAMS[program], subject, release),
+            lambda program, subject, release: self.judge.admits(PROGRAMS[program], subject, release),
         )
 
     def target(self, program: Program, subject: Subject) -> Target:

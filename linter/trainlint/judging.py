@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
 from trainlint.catalogue import OWN_RULES
-from trainlint.findings import Finding, Severity
+from trainlint.findings import Finding, Severity, Stage
 from trainlint.rule import Rule, rules_of, selected
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Judge:
         self._gather = gather
         self._blame = blame
         self._rules: dict[str, list[Rule]] = {}
-        self._deciding: dict[str, list[Rule]] = {}
+        self._admission: dict[str, list[Rule]] = {}
         self._recent: dict[tuple[int, str], _Judgement] = {}
 
     def rules(self, program: Program) -> list[Rule]:
@@ -82,12 +82,15 @@ class Judge:
                 raise
         return [finding for rule in rules for finding in found[rule.code]]
 
-    def accepts(self, program: Program, subject: Subject, release: str) -> bool:
-        """No rule of the subject's own program finds an error, whatever the settings select."""
-        if program.name not in self._deciding:
-            deciding = [rule for rule in rules_of(program.rules) if rule.program in (None, program.name)]
-            self._deciding[program.name] = deciding
-        found = self.findings(program, subject, release, self._deciding[program.name])
+    def admits(self, program: Program, subject: Subject, release: str) -> bool:
+        """The subject's own program admits it: no rule on that finds an error, whatever the settings select."""
+        if program.name not in self._admission:
+            self._admission[program.name] = [
+                rule
+                for rule in rules_of(program.rules)
+                if rule.program in (None, program.name) and rule.stage is Stage.ADMISSION
+            ]
+        found = self.findings(program, subject, release, self._admission[program.name])
         return not any(one.level is Severity.ERROR and one.program == program.name for one in found)
 
     def _judgement(self, program: Program, subject: Subject, release: str) -> _Judgement:

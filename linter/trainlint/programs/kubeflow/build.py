@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from trainlint.findings import Details, Finding
@@ -15,7 +15,7 @@ from trainlint.programs.kubeflow.facts.admission import INITIALIZERS
 from trainlint.programs.kubeflow.facts.release import ANCESTOR_LABEL, KubeflowFacts
 from trainlint.programs.kubeflow.facts.servers import used_within
 from trainlint.programs.kubeflow.name_syntax import Check
-from trainlint.programs.kubeflow.objects import GROUP, VERSION, Runtime, TrainJob
+from trainlint.programs.kubeflow.objects import GROUP, VERSION, PodPatch, Runtime, TrainJob
 from trainlint.reading.document import of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
@@ -175,13 +175,18 @@ class UnplacedJob(Build):
     """
 
     def __init__(self, job: TrainJob, facts: KubeflowFacts) -> None:
-        super().__init__(job, _stand_in(job), facts)
+        super().__init__(job, _stand_in(job.pod_patches) if job.pod_patches else _plain_stand_in(), facts)
 
 
-def _stand_in(job: TrainJob) -> Runtime:
+@cache
+def _plain_stand_in() -> Runtime:
+    return _stand_in([])
+
+
+def _stand_in(patches: Sequence[PodPatch]) -> Runtime:
     labels = {NODE: TRAINER, **{name: name for name in INITIALIZERS.values()}}
     pods: dict[str, dict[str, object]] = {name: {"containers": [{"name": name, "image": "image"}]} for name in labels}
-    for patch in job.pod_patches:
+    for patch in patches:
         name = patch.job.known
         if name is None:
             continue
