@@ -197,20 +197,25 @@ class RecipeSettings:
         return [part for part in [node, *node.elements] if part.mapping is not None]
 
     @cached_property
+    def nodes(self) -> list[Node]:
+        """All nodes of the config, as written."""
+        return list(self.root.walk())
+
+    @cached_property
     def referenced(self) -> frozenset[str]:
         """The top-level settings that an interpolation names."""
-        texts = [node.plain for node in self.root.walk() if isinstance(node.plain, str)]
+        texts = [node.plain for node in self.nodes if isinstance(node.plain, str)]
         return frozenset(key for text in (*texts, *self.filled_in) for key in re.findall(r"\$\{\s*([\w-]+)", text))
 
     def names_nothing(self, key: str) -> bool:
         """An interpolation of the user's own names this key, which is not there."""
-        missing = (node.problem for node in self.root.walk() if node.own and isinstance(node.plain, str))
+        missing = (node.problem for node in self.nodes if node.own and isinstance(node.plain, str))
         return any(problem is not None and problem.message.endswith(f"there is no {key}") for problem in missing)
 
     @cached_property
     def components(self) -> list[Node]:
         """All sections with a `_component_`."""
-        return [node for node in self.root.walk() if node.mapping is not None and "_component_" in node.mapping]
+        return [node for node in self.nodes if node.mapping is not None and "_component_" in node.mapping]
 
     @cached_property
     def for_development(self) -> bool:
