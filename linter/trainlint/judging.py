@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from trainlint.budget import BUDGET
 from trainlint.catalogue import OWN_RULES
 from trainlint.findings import Finding, Severity, Stage
-from trainlint.rule import Rule, rules_of, selected
+from trainlint.rule import Rule, rules_of
 
 if TYPE_CHECKING:
     from trainlint.own_rules import Excess
@@ -39,7 +39,7 @@ class _Judgement:
 
 
 class Judge:
-    """The rules that some settings select, and what they find.
+    """The rules that may be used, and what they find.
 
     `gather` gives the alternatives of a subject in a release; `blame` keeps an exception in a rule, by document and
     code.
@@ -47,12 +47,11 @@ class Judge:
 
     def __init__(
         self,
-        select: Sequence[str],
-        ignore: Sequence[str],
+        may_use: Callable[[Rule], bool],
         gather: Callable[[Program, Subject, str], Iterable[Views]],
         blame: Callable[[Document, str, Exception], None],
     ) -> None:
-        self._select, self._ignore = select, ignore
+        self._may_use = may_use
         self._gather = gather
         self._blame = blame
         self._rules: dict[str, list[Rule]] = {}
@@ -60,14 +59,14 @@ class Judge:
         self._recent: dict[tuple[int, str], _Judgement] = {}
 
     def rules(self, program: Program) -> list[Rule]:
-        """The rules of a program that the settings select."""
+        """The rules of a program that may be used."""
         if program.name not in self._rules:
-            self._rules[program.name] = list(selected(rules_of(program.rules), self._select, self._ignore))
+            self._rules[program.name] = [rule for rule in rules_of(program.rules) if self._may_use(rule)]
         return self._rules[program.name]
 
     def own(self, view: object, program: str = "trainlint") -> Iterator[Finding]:
         """The findings of trainlint's own rules on a view of theirs."""
-        return run_rules(selected(rules_of([OWN_RULES]), self._select, self._ignore), [view], program)
+        return run_rules(filter(self._may_use, rules_of([OWN_RULES])), [view], program)
 
     def findings(self, program: Program, subject: Subject, release: str, rules: Sequence[Rule]) -> list[Finding]:
         """The findings of rules in one known release that hold in every alternative of the subject."""
