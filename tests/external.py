@@ -84,7 +84,7 @@ def copy_of_project(target: Path) -> Path:
     target.mkdir(parents=True)
     for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore", ".pre-commit-hooks.yaml", "action.yml"):
         shutil.copy(ROOT / name, target)
-    for name in ("linter", "action"):
+    for name in ("linter", "action", "docs/rules"):
         shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
     return target
 
