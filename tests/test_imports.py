@@ -29,6 +29,7 @@ FLOORS = (
         "add_ignores",
         "baseline",
         "fingerprints",
+        "judging",
         "show_files",
         "rule_list",
         "weighing",

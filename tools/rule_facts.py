@@ -57,7 +57,7 @@ def _reporting(case: Case) -> Iterator[tuple[str, str]]:
             for program, subject in workspace.recogniser.subjects(source):
                 if rule.module in program.rules:
                     for release in known_releases(program.name):
-                        if workspace.findings(program, subject, release, [rule]):
+                        if workspace.judge.findings(program, subject, release, [rule]):
                             yield program.name, release
 
 
