@@ -225,11 +225,12 @@ def _fix(report: Report, failed: dict[str, str]) -> int:
 
 def _told(run: Run, options: Options, paths: list[Path], stdin: tuple[Path, bytes] | None) -> Report:
     """The report; on standard error what is asked for besides, and on a terminal how far a long run is."""
-    if not (options.verbose or options.timings or (sys.stderr is not None and sys.stderr.isatty())):
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    if not (options.verbose or options.timings or terminal):
         return run.lint(paths, stdin)
     from trainlint.progress import Progress
 
-    progress = Progress(shown=sys.stderr.isatty() and not options.quiet)
+    progress = Progress(shown=terminal and not options.quiet)
     run.progress = progress
     if options.verbose:
         run.tell = progress.above(lambda path, what: _say(f"{path}: {what}"))
@@ -241,6 +242,7 @@ def _told(run: Run, options: Options, paths: list[Path], stdin: tuple[Path, byte
         timings = Timings(progress)
         report = timings.of(lambda: run.lint(paths, stdin))
     finally:
+        run.progress = run.tell = None
         progress.clear()
     for line in timings.lines():
         _say(line)
@@ -249,10 +251,10 @@ def _told(run: Run, options: Options, paths: list[Path], stdin: tuple[Path, byte
 
 def _write(report: Report, settings: Settings, options: Options, run: Run, paths: list[Path]) -> None:
     from trainlint.output import OutputError, Screen, write
-    from trainlint.reports import RenderOptions
+    from trainlint.reports import STATISTICS, RenderOptions
     from trainlint.repository.discover import repository_root
 
-    chosen = settings.format
+    chosen = settings.format if not options.statistics or settings.format in STATISTICS else "text"
     rendering = RenderOptions(
         show_suppressed=options.show_suppressed,
         show_values=options.show_values,
@@ -264,7 +266,9 @@ def _write(report: Report, settings: Settings, options: Options, run: Run, paths
     if "html" in {chosen, *(output.format for output in options.outputs)}:
         from trainlint.resolve import by_document, resolve
 
-        jobs = by_document(resolve(paths, options.overrides, run), show_values=options.show_values)
+        # After fixes the files are others than those that the run has read.
+        found = resolve(paths, options.overrides, None if options.fix else run)
+        jobs = by_document(found, show_values=options.show_values)
         rendering = rendering._replace(jobs=jobs)
     try:
         show(write(report, options.outputs, chosen, rendering, Screen.of(options.color)))
