@@ -665,6 +665,26 @@ def quant_storage(run: FsdpRun) -> Iterator[Finding]:
         )
 
 
+@rule("FS047", "eight-bit-weights", stage=Stage.PREPARE)
+def eight_bit_weights(run: FsdpRun) -> Iterator[Finding]:
+    """FSDP1 does not shard 8-bit weights.
+
+    It flattens the parameters of a unit into one floating tensor, and bitsandbytes stores 8-bit weights as integers.
+    4-bit weights can be stored as floating numbers (FS044).
+
+    Use load_in_4bit with bnb_4bit_quant_storage, or do not quantize.
+
+    Source: torch FSDP1; bitsandbytes.
+    """
+    quantization = run.training.quantization
+    if run.setup.is_fsdp1 and quantization.is_("8bit"):
+        yield quantization.finding(
+            "FSDP1 does not shard 8-bit weights",
+            help="use load_in_4bit with bnb_4bit_quant_storage: bfloat16, or do not quantize",
+            related=run.setup.switch.relate("FSDP1 is on here"),
+        )
+
+
 @rule("FS045", "deepspeed-under-fsdp", stage=Stage.START)
 def deepspeed_under_fsdp(run: FsdpRun) -> Iterator[Finding]:
     """The training arguments ask for DeepSpeed, but the launcher sets up FSDP.

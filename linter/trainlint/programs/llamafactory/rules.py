@@ -282,7 +282,8 @@ def llamafactory_quantized_under_fsdp(config: LlamaFactoryConfig, facts: LlamaFa
 
     Only 4-bit models of bitsandbytes can be. Under FSDP with RAM-efficient loading, and under DeepSpeed ZeRO-3, 8-bit,
     HQQ and EETQ models are refused when the model is loaded. FSDP comes from the file's own `fsdp` or from the
-    accelerate file that launches it. Without RAM-efficient loading FSDP is not noticed there, and sharding fails later.
+    accelerate file that launches it. Without RAM-efficient loading FSDP is not noticed there, and sharding fails later;
+    FSDP1 surely does not shard 8-bit models.
 
     Set `quantization_bit: 4` with bitsandbytes.
 
@@ -298,11 +299,14 @@ def llamafactory_quantized_under_fsdp(config: LlamaFactoryConfig, facts: LlamaFa
     setup = next((setup for setup in config.setups if not setup.ram_efficient_loading.unknown), None)
     if setup is not None:
         launched = setup.switch.document is not config.field.document
-        loading = setup.ram_efficient_loading.or_when_absent(launched)
+        noticed = setup.ram_efficient_loading.or_when_absent(launched).is_(True)
+        # FSDP1 flattens parameters, and those of 8-bit models are integers.
+        raises = noticed or (setup.is_fsdp1 and method.is_(facts.bnb))
         yield bits.finding(
             f"FSDP cannot shard {what}",
             help="set quantization_bit: 4 with bitsandbytes",
-            severity=None if loading.is_(True) else Severity.WARNING,
+            severity=None if raises else Severity.WARNING,
+            stage=None if noticed else Stage.PREPARE,
             related=setup.switch.relate("FSDP is on here"),
         )
         return
