@@ -44,14 +44,18 @@ class Budget(NamedTuple):
     """Levels of scripts that commands pass to a shell, and of here-documents."""
     settings: int = 500_000
     """Bytes of a file with settings."""
-    patterns: int = 1_000
-    """Patterns of paths in one setting."""
+    patterns: int = 250
+    """Patterns of paths in one setting, releases in one, and paths with settings of their own."""
     pattern: int = 1_000
     """Characters of such a pattern, and of a regular expression that is tried."""
     stars: int = 20
     """Stars of a pattern of paths."""
     likened: int = 100
     """Characters of a word for which a similar one is looked for."""
+    candidates: int = 2_500
+    """Words among which it is looked for."""
+    included: int = 250
+    """Files or groups that one names, and that these name, for the releases in them."""
 
 
 BUDGET = Budget()

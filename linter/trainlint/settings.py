@@ -207,6 +207,8 @@ class _Reader:
             listed = versions if isinstance(versions, list) else [versions]
             if not all(isinstance(version, str) for version in listed):
                 raise self._error(program, f"the target of {program} must be a string or a list of strings")
+            if len(listed) > BUDGET.patterns:
+                raise self._error(program, f"more than {BUDGET.patterns} releases of {program}")
             try:
                 option = f"{program}={','.join(listed)}"
                 targets.update(parse_target(option, self.known.targets, self.known.verdict_only, self.file.name))
@@ -217,6 +219,8 @@ class _Reader:
     def overrides(self, key: str, value: object) -> tuple[PathOverride, ...]:
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise self._error(key, "'overrides' must be tables: [[overrides]]")
+        if len(value) > BUDGET.patterns:
+            raise self._error(key, f"more than {BUDGET.patterns} overrides")
         return tuple(self._override(key, item) for item in value)
 
     def _override(self, key: str, item: dict[str, object]) -> PathOverride:
