@@ -238,24 +238,26 @@ def run(seconds: float, seed: int, say: Callable[[str], None] = print) -> int:
     os.environ["TRAINLINT_DEBUG"] = "1"
     all_rules()
     corpus, schema, seen = saved(), sarif_schema(), Seen()
+    again = random.Random(seed).sample(corpus, len(corpus))
     if schema is None:
         say("SARIF is not compared to its schema: `make sarif-validator` fetches it")
-    end, number = time.monotonic() + seconds, 0
+    start, number = time.monotonic(), 0
     failures: dict[str, Path] = {}
-    while time.monotonic() < end:
+    while time.monotonic() < start + seconds:
         chance = random.Random(f"{seed} {number}")
         folder = Path(tempfile.mkdtemp(prefix="trainlint-fuzz-"))
         state = chance.choice(sorted(STATES)) if chance.random() < 0.1 else "a folder"
-        # The corpus is run first, so that what is new is new.
-        if number < len(corpus):
-            files = corpus[number]
+        # The corpus comes first, for a quarter of the time, so that what is new is new.
+        is_known = bool(again) and time.monotonic() < start + seconds / 4
+        if is_known:
+            files = again.pop()
         else:
             files = repository(chance, corpus if corpus and chance.random() < 0.4 else fixtures())
         number += 1
         try:
             with suppress(OSError):
                 build(folder, files, state)
-            if check(folder, seen, schema) and number > len(corpus):
+            if check(folder, seen, schema) and not is_known:
                 save(files)
                 corpus.append(files)
         except Exception as error:
