@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from trainlint.budget import BUDGET
 from trainlint.lazy import regex
 from trainlint.repository import git
-from trainlint.repository.bounds import Bounds, PathError, inside, leads_out, read
+from trainlint.repository.bounds import Bounds, PathError, inside, leads_out, read, walk
 
 if TYPE_CHECKING:
     from trainlint.repository.patterns import Patterns
@@ -164,16 +164,22 @@ class _Workspaces:
                 raise PathError(f"{path}: a link that leads out of the workspace {holder}")
 
     def _marked(self, folder: Path) -> Path | None:
-        if folder not in self._known:
-            if is_workspace(folder):
-                self._known[folder] = folder
-            else:
-                self._known[folder] = self._marked(folder.parent) if folder.parent != folder else None
-        return self._known[folder]
+        passed: list[Path] = []
+        found: Path | None = None
+        for above in (folder, *folder.parents):
+            if above in self._known:
+                found = self._known[above]
+                break
+            passed.append(above)
+            if is_workspace(above):
+                found = above
+                break
+        self._known.update(dict.fromkeys(passed, found))
+        return found
 
 
 def _walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
-    for root, folders, names in os.walk(folder):
+    for root, folders, names in walk(folder):
         if "pyvenv.cfg" in names:
             folders.clear()
             continue
