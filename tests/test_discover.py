@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from trainlint.engine import lint
 from trainlint.repository.discover import Excluder, MissingPath, discover
 
 
@@ -173,9 +174,11 @@ def test_very_many_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         folder.mkdir()
     (folders[-1] / "job.yaml").write_text("a: 1\n", encoding="utf-8")
     found = [(candidate.file, candidate.workspace) for candidate in discover([Path()])]
+    report = lint([Path()])
     (folders[-1] / "job.yaml").unlink()
     for folder in reversed(folders):
         folder.rmdir()
     assert found == [(folders[-1] / "job.yaml", tmp_path)]
+    assert report.notices == ("1 file is not checked: it lies more than 100 folders deep",)
     with pytest.raises(MissingPath):
         list(discover([Path(*["b"] * 5_000)]))

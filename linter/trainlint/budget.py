@@ -23,7 +23,7 @@ class Budget(NamedTuple):
     expanded: int = 50_000
     """Keys and values of one document, with every alias written out."""
     depth: int = 100
-    """Levels of nesting, those behind aliases included."""
+    """Levels of nesting, those behind aliases included, and folders from the workspace to a file."""
     scalar: int = 1_000_000
     """Characters of one value."""
     key: int = 1_000

@@ -24,6 +24,7 @@ from trainlint.repository.discover import (
     Candidate,
     Excluder,
     discover,
+    is_too_deep,
     is_workspace,
     repository_root,
     settings_file,
@@ -260,6 +261,12 @@ class Run:
 
     def _sources(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None) -> Iterator[tuple[Candidate, Source]]:
         candidates = [candidate for candidate in discover(paths) if not self._excluded(candidate)]
+        near = [candidate for candidate in candidates if not is_too_deep(candidate.file, candidate.workspace)]
+        if len(near) < len(candidates):
+            files, them = ("file is", "it lies") if len(candidates) - len(near) == 1 else ("files are", "they lie")
+            count = len(candidates) - len(near)
+            self._notice(f"{count} {files} not checked: {them} more than {BUDGET.depth} folders deep")
+            candidates = near
         if stdin is not None:
             file, data = stdin
             folder = file.parent if file.is_absolute() else Path.cwd()

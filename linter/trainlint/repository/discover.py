@@ -56,7 +56,7 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
         # Before the check that the path exists: nobody should learn what exists outside the workspace.
         workspaces.hold(path)
         if os.path.isdir(path):
-            found: Iterable[Path] = files_below(path)
+            found: Iterable[Path] = _kept(path, _files_below(path, SUFFIXES))
             top = path
         elif os.path.exists(path):
             found, top = (path,), path.parent
@@ -71,14 +71,23 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
                 yield Candidate(file, workspaces.of(Path(os.path.dirname(key)), top), start, path)
 
 
-def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES, answers: git.Answers | None = None) -> Iterator[Path]:
-    """The files below a folder with one of these suffixes, in the order of their paths, without links that lead out.
+def is_too_deep(file: Path, workspace: Path) -> bool:
+    """There are more folders between a workspace and a file than the budget allows."""
+    return os.path.abspath(file).count(os.sep) - os.path.abspath(workspace).count(os.sep) > BUDGET.depth
 
-    Raises PathError where git refuses.
+
+def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES, answers: git.Answers | None = None) -> Iterator[Path]:
+    """The files below a folder with one of these suffixes, in the order of their paths.
+
+    Links that lead out are left out, and files that are too deep. Raises PathError where git refuses.
     """
+    return (file for file in _kept(folder, _files_below(folder, suffixes, answers)) if not is_too_deep(file, folder))
+
+
+def _files_below(folder: Path, suffixes: Sequence[str], answers: git.Answers | None = None) -> list[Path]:
     wanted = tuple(suffix.lower() for suffix in suffixes)
     listed = git.listed(folder, wanted, answers)
-    yield from _kept(folder, sorted(_walk(folder, wanted) if listed is None else listed))
+    return sorted(_walk(folder, wanted) if listed is None else listed)
 
 
 def files_in(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> list[Path]:
