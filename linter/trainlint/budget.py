@@ -45,7 +45,9 @@ class Budget(NamedTuple):
     settings: int = 500_000
     """Bytes of a file with settings."""
     patterns: int = 250
-    """Patterns of paths in one setting, releases in one, and paths with settings of their own."""
+    """Patterns of paths in one setting, releases of one program, and paths with settings of their own."""
+    selectors: int = 5_000
+    """Codes, prefixes and names of rules in one file with settings."""
     pattern: int = 1_000
     """Characters of such a pattern, and of a regular expression that is tried."""
     stars: int = 20

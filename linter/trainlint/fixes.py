@@ -43,7 +43,7 @@ def apply(report: Report, on_failure: Callable[[OSError], None] = _raise) -> int
         if content == text.content or real in written:
             continue
         try:
-            _replace(Path(path), text.encoded(text.content), text.encoded(content))
+            replace_content(Path(path), text.encoded(text.content), text.encoded(content))
         except OSError as error:
             on_failure(error)
         else:
@@ -68,7 +68,7 @@ def _touch(one: Edit, other: Edit) -> bool:
     return (one.start < other.end and other.start < one.end) or one.start == other.start
 
 
-def _replace(file: Path, known: bytes, data: bytes) -> None:
+def replace_content(file: Path, known: bytes, data: bytes) -> None:
     """Replace a file's content, through a link within the workspace if it is one; mode and owner stay.
 
     Raises OSError for a file that has other content than what is known of it, is read-only, or has other hard links.

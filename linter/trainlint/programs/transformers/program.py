@@ -160,7 +160,7 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
 
     def adopt(self, document: Document) -> Sequence[ArgumentsFile]:
         """A file of arguments, whatever they are."""
-        return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True)]
+        return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True, handed=True)]
 
     def recognise(self, document: Document) -> Sequence[ArgumentsFile]:
         """The training arguments in a document."""

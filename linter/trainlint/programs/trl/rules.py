@@ -134,7 +134,7 @@ def text_for_mapping(arguments: TrlArguments) -> Iterator[Finding]:
     """
     for name, argument in arguments.facts.fields.items():
         text = arguments.get(name).text().known
-        if text is None or not arguments.facts.converts or not arguments.whole:
+        if text is None or not arguments.facts.converts or not arguments.parsed:
             continue
         kinds = [kind for kind in argument.types if kind != "None"]
         used = name == "model_init_kwargs" and arguments.is_sure and not text.startswith("{")
@@ -217,7 +217,8 @@ def unknown_loss(arguments: TrlArguments) -> Iterator[Finding]:
 
     The parser takes any word. SFT raises ValueError when it is made, the others only in the first step: DPO, CPO and
     GRPO ValueError, KTO UnboundLocalError. Since 0.20 DPO takes a list of losses; earlier a list is an unknown loss.
-    `kto_pair` was a loss of DPO up to 0.8; up to 0.28 it is refused when the trainer is made.
+    `kto_pair` was a loss of DPO up to 0.8; up to 0.28 it is refused when the trainer is made. A trainer of the
+    repository's own that asks for the loss may know others.
 
     Source: TRL 0.8 to 1.16, trainer/*_trainer.py and experimental/, the functions that compute a loss.
     """
@@ -225,7 +226,8 @@ def unknown_loss(arguments: TrlArguments) -> Iterator[Finding]:
     words = losses(trainer, release)
     field = arguments.own("loss_type")
     listed = trainer == "dpo" and within(release, "0.20.0..")
-    if not words or (arguments.start and "loss_type" in arguments.start.given):
+    given = arguments.start is not None and "loss_type" in arguments.start.given
+    if not words or given or arguments.has_own_losses:
         return
     if field.is_sequence and not listed:
         message = f"{_NAMES.get(trainer, trainer)} takes one loss, not a list"
