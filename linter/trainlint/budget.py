@@ -44,8 +44,8 @@ class Budget(NamedTuple):
     """Levels of scripts that commands pass to a shell, and of here-documents."""
     settings: int = 500_000
     """Bytes of a file with settings."""
-    patterns: int = 250
-    """Patterns of paths in one setting, releases of one program, and paths with settings of their own."""
+    patterns: int = 1_000
+    """Patterns of paths in one setting, and their stars; releases of one program."""
     selectors: int = 5_000
     """Codes, prefixes and names of rules in one file with settings."""
     pattern: int = 1_000
