@@ -52,6 +52,8 @@ LARGEST = 40_000
 """Bytes of a repository that is worth keeping."""
 STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]|##\[|##vso\[|(?m:^\s*::)")
 """What would steer a terminal or a CI system, in a report for people."""
+ANNOTATIONS = {"github": r"::(?:error|warning|notice) file=", "azure": r"##vso\[task\.logissue type="}
+"""How each line begins that is meant for a CI system."""
 
 Feature = tuple[object, ...]
 
@@ -148,9 +150,9 @@ def _formats(report: Report, schema: jsonschema.protocols.Validator | None) -> N
                 int(suite.get("tests", "-1")) != len(suite.findall("testcase")) for suite in suites.iter("testsuite")
             ):
                 raise Failure("JUnit counts other tests than it has")
-        elif name == "github":
-            if any(not re.match(r"::(?:error|warning|notice) file=", line) for line in text.splitlines()):
-                raise Failure("a line for GitHub is no annotation")
+        elif name in ANNOTATIONS:
+            if any(not re.match(ANNOTATIONS[name], line) for line in text.splitlines()):
+                raise Failure(f"a line for {name} is no annotation")
         elif found := STEERING.search(text):
             raise Failure(f"{name} steers: {text[max(0, found.start() - 40) : found.end() + 40]!r}")
 

@@ -208,16 +208,17 @@ class Excluder:
         self.patterns = tuple(patterns)
         self.more = tuple(more)
 
-    def excludes(self, path: Path, *, folder: bool = False) -> bool:
+    def excludes(self, path: Path | str, *, folder: bool = False) -> bool:
         """A pattern matches the file (or folder), or a folder above it."""
         if any(other.excludes(path, folder=folder) for other in self.more):
             return True
         if not self.patterns:
             return False
-        try:
-            relative = Path(os.path.abspath(path)).relative_to(self.base).as_posix()
-        except ValueError:
+        # As texts: there may be a thousand settings for paths, each of which asks this of each file.
+        absolute, base = os.path.abspath(path), os.path.join(self.base, "")
+        if not os.path.normcase(os.path.join(absolute, "")).startswith(os.path.normcase(base)):
             return False
+        relative = absolute[len(base) :].replace(os.sep, "/") or "."
         return _patterns(self.patterns).match(f"{relative}/" if folder else relative)
 
 
