@@ -23,7 +23,7 @@ class Budget(NamedTuple):
     expanded: int = 50_000
     """Keys and values of one document, with every alias written out."""
     depth: int = 100
-    """Levels of nesting, those behind aliases included."""
+    """Levels of nesting, those behind aliases included, and folders from the workspace to a file."""
     scalar: int = 1_000_000
     """Characters of one value."""
     key: int = 1_000
@@ -45,7 +45,7 @@ class Budget(NamedTuple):
     settings: int = 500_000
     """Bytes of a file with settings."""
     patterns: int = 1_000
-    """Patterns of paths in one setting."""
+    """Patterns of paths in one setting, and their stars; releases of one program."""
     selectors: int = 5_000
     """Codes, prefixes and names of rules in one file with settings."""
     pattern: int = 1_000
@@ -54,6 +54,10 @@ class Budget(NamedTuple):
     """Stars of a pattern of paths."""
     likened: int = 100
     """Characters of a word for which a similar one is looked for."""
+    candidates: int = 2_500
+    """Words among which it is looked for."""
+    included: int = 250
+    """Files or groups that one names, and that these name, for the releases in them."""
 
 
 BUDGET = Budget()

@@ -25,6 +25,7 @@ from trainlint.repository.discover import (
     Candidate,
     Excluder,
     discover,
+    is_too_deep,
     is_workspace,
     repository_root,
     settings_file,
@@ -321,6 +322,12 @@ class Run:
                 candidates.append(candidate)
             elif self.tell is not None:
                 self.tell(display_path(candidate.file), "not read: the settings exclude it")
+        near = [candidate for candidate in candidates if not is_too_deep(candidate.file, candidate.workspace)]
+        if len(near) < len(candidates):
+            count = len(candidates) - len(near)
+            files, them = ("file is", "it lies") if count == 1 else ("files are", "they lie")
+            self._notice(f"{count} {files} not checked: {them} more than {BUDGET.depth} folders deep")
+            candidates = near
         if stdin is not None:
             file, data = stdin
             folder = file.parent if file.is_absolute() else Path.cwd()

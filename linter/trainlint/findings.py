@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple, TypedDict
 
 from trainlint.budget import BUDGET
@@ -184,7 +185,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:
-    """The known word most like this one, or None when none is near; case does not count."""
+    """The known word most like this one, or None when none is near, or too many are known; case does not count."""
+    if isinstance(known, Collection) and len(known) > BUDGET.candidates:
+        return None
     return _nearest(word.lower(), known if isinstance(known, frozenset) else frozenset(map(str, known)), cutoff)
 
 
@@ -215,10 +218,24 @@ def _by_length(known: frozenset[str]) -> dict[int, list[tuple[str, str]]]:
     return found
 
 
-@lru_cache(maxsize=2**16)
 def common_letters(word: str, other: str) -> int:
-    """How many letters two words have in common, in any order."""
-    return sum(min(word.count(letter), other.count(letter)) for letter in set(word))
+    """How many letters two words have in common, in any order; it may be more than there are beyond ASCII letters."""
+    return (_letters(word) & _letters(other)).bit_count()
+
+
+@lru_cache(maxsize=2**12)
+def _letters(word: str) -> int:
+    """The letters of a word as a set of bits: one for each time that a letter occurs."""
+    times: dict[int, int] = {}
+    bits = 0
+    for letter in word:
+        place = ord(letter) % _PLACES
+        bits |= 1 << (place + _PLACES * times.setdefault(place, 0))
+        times[place] += 1
+    return bits
+
+
+_PLACES = 64
 
 
 def _beginning(word: str, other: str) -> int:
@@ -236,10 +253,9 @@ def _likeness(word: str, other: str) -> float:
 
 def some_of(words: Iterable[object], limit: int = 5) -> str:
     """A list of values for a message, capped: `a, b, c, … (12 in all)`."""
-    listed = [str(word) for word in words]
-    if len(listed) <= limit:
-        return ", ".join(listed)
-    return f"{', '.join(listed[:limit])}, … ({len(listed)} in all)"
+    known = words if isinstance(words, Collection) else list(words)
+    listed = ", ".join(map(str, islice(known, limit)))
+    return listed if len(known) <= limit else f"{listed}, … ({len(known)} in all)"
 
 
 def one_of(words: Iterable[object], limit: int = 5) -> str:

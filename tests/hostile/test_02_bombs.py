@@ -33,6 +33,9 @@ PROGRAMS = {
 }
 
 
+LLAMA = "model_name_or_path: x\nfinetuning_type: lora\nstage: sft\ntemplate: x\noutput_dir: b\n"
+
+
 def each(n: int, line: str) -> str:
     """A line for each number."""
     return "".join(line.replace("#", str(number)) for number in range(n))
@@ -189,6 +192,40 @@ def test_a_script_of_any_text(part: str, tmp_path: Path) -> None:
 
     few, many = (count(tmp_path / str(length), made(length)) for length in (700, 2800))
     assert many < 4.5 * few
+
+
+LARGE: dict[str, Made] = {
+    "misspelt arguments": lambda n: {"t.yaml": ARGUMENTS + each(n // 20, "learning_rat#: 1\n")},
+    "misspelt keys of axolotl": lambda n: {"a.yaml": AXOLOTL + each(n // 24, "sample_packin#: true\n")},
+    "datasets that are not there": lambda n: {
+        "l.yaml": f"{LLAMA}dataset: {each(n // 24, 'datase#,')}\n",
+        "data/dataset_info.json": f'{{{each(n // 36, chr(34) + "dataset#" + chr(34) + ": {}, ")}"a": {{}}}}',
+    },
+    "keys of DeepSpeed": lambda n: {
+        "t.yaml": f"{ARGUMENTS}deepspeed: d.json\n",
+        "d.json": f'{{{each(n // 18, chr(34) + "k#" + chr(34) + ": {}, ")}"a": 1}}',
+    },
+    "keys of DeepSpeed in a text": lambda n: {
+        "t.yaml": f"{ARGUMENTS}deepspeed: '{{{each(n // 18, chr(34) + 'k#' + chr(34) + ': {}, ')}\"a\": 1}}'\n"
+    },
+    "groups that include groups": lambda n: {
+        "f.yaml": ACCELERATE,
+        "pyproject.toml": "[dependency-groups]\n"
+        + "".join(f"g{i}=['accelerate>=1.0',{{include-group='g{i + 1}'}}]\n" for i in range(n // 54)),
+    },
+    "requirements that name requirements": lambda n: {
+        "f.yaml": ACCELERATE,
+        "requirements.txt": "-r r0.txt\n",
+        **{f"r{i}.txt": f"-r r{i + 1}.txt\n-r r{i + 2}.txt\naccelerate>=1.0\n" for i in range(n // 800)},
+    },
+}
+
+
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("name", LARGE)
+def test_a_large_file_is_no_bomb(name: str, tmp_path: Path) -> None:
+    """150 kB of one kind take less than two seconds: so many calls, whatever the machine."""
+    assert count(tmp_path, LARGE[name](150_000)) < 12_000_000
 
 
 def test_a_long_script_is_cut(tmp_path: Path) -> None:

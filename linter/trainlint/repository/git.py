@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
 from trainlint.lazy import regex
-from trainlint.repository.bounds import PathError
+from trainlint.repository.bounds import PathError, walk
 
 if TYPE_CHECKING:
     import subprocess
@@ -50,7 +50,7 @@ _KEPT = regex(r"GIT_CONFIG_(?:GLOBAL|SYSTEM|COUNT|KEY_\d+|VALUE_\d+|PARAMETERS)|
 PATIENCE = 1
 """Seconds after which trainlint looks for a reason why git waits."""
 _MANY_STARS = 4
-LIMIT = 600
+LIMIT = 120
 """Seconds after which git is stopped."""
 _WORK = 60
 """Seconds of computing after which git ends by itself, even if nobody waits for it any more."""
@@ -240,10 +240,13 @@ def _wait(process: subprocess.Popen[bytes], root: Path) -> tuple[bytes, bytes]:
 
 
 def _reasons_to_wait(root: Path) -> Iterator[str]:
-    """Files of ignore patterns that are pipes or devices, and patterns that take git very long."""
-    for folder, _, names in os.walk(root):
-        for name in sorted({".gitignore", "exclude"} & set(names)):
+    """Files that git reads and that are pipes or devices, and patterns of ignored files that take it very long."""
+    for folder, _, names in walk(root):
+        own = Path(folder).is_relative_to(root / ".git")
+        for name in sorted(names):
             file = Path(folder, name)
+            if name not in (".gitignore", "exclude") and not (own and file.is_fifo()):
+                continue
             if not os.path.islink(file) and not os.path.isfile(file):
                 yield f"{file} is not a regular file, and git waits for its content"
             elif not os.path.islink(file) and os.path.getsize(file) <= BUDGET.settings:

@@ -77,6 +77,8 @@ class Patterns:
     def __init__(self, written: Collection[str]) -> None:
         if len(written) > BUDGET.patterns:
             raise PatternError(f"more than {BUDGET.patterns:,} patterns")
+        if sum(text.count("*") for text in written) > BUDGET.patterns:
+            raise PatternError(f"more than {BUDGET.patterns:,} stars in all patterns")
         self._patterns = [pattern for text in written if (pattern := Pattern.of(text)) is not None]
 
     def match(self, path: str) -> bool:

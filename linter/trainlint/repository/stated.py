@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from trainlint.budget import BUDGET
 from trainlint.repository import fences
 from trainlint.repository.bounds import inside, read
 from trainlint.repository.discover import SUFFIXES, files_below, repository_root
@@ -152,6 +153,7 @@ class Statements:
         self._companion = companion
         self.unreadable: dict[Unreadable, None] = {}
         """Files that state releases by their names and cannot be read, among those that were asked."""
+        self._targets: dict[tuple[str, str, str], str | None] = {}
         self._readings: dict[tuple[str, str], Reading] = {}
         self._lists: dict[tuple[str, ...], dict[str, list[str]]] = {}
         self._levelled: dict[tuple[str, ...], dict[str, list[str]]] = {}
@@ -388,13 +390,19 @@ class Statements:
                     named = form is not None and _is_variant(statement)
                     yield statement._replace(extra=extra if named else statement.extra or extra)
             for include in reading.includes:
-                target = self._target(include)
+                target = self._target(include) if len(seen) < BUDGET.included else None
                 if target is not None and target not in seen and include.package in ("", package):
                     seen.add(target)
                     stack.append((target, include.form, include.package, extra or include.extra))
 
     def _target(self, include: Include) -> str | None:
         """The file of the repository that another names, from its own folder, else from one above it."""
+        key = include.span.path, include.path, include.package
+        if key not in self._targets:
+            self._targets[key] = self._found(include)
+        return self._targets[key]
+
+    def _found(self, include: Include) -> str | None:
         written = include.path
         if not written or written.startswith(("/", "~")) or len(written) > 500 or "\0" in written:
             return None

@@ -263,6 +263,8 @@ class Targets(Kind):
             listed = [version for version in written if isinstance(version, str)]
             if len(listed) < len(written):
                 raise place.error(f"the target of {program} must be a string or a list of strings")
+            if len(listed) > BUDGET.patterns:
+                raise place.error(f"more than {BUDGET.patterns:,} releases of {program}")
             try:
                 option = f"{program}={','.join(listed)}"
                 targets.update(parse_target(option, at.known.targets, at.known.verdict_only, at.file.name))

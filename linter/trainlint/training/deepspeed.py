@@ -26,7 +26,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -319,6 +319,7 @@ def named_config(name: str, bases: Iterable[Path], repository: Repository) -> Fi
     return None
 
 
+@lru_cache(maxsize=2**6)
 def _of_json(document: Document) -> Field | BrokenConfig | None:
     text = document.text
     if text.has_mark:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from trainlint.budget import BUDGET
 from trainlint.findings import shortened
 from trainlint.lazy import regex
 from trainlint.programs.torchtune.omegaconf import Node, split_key
@@ -94,8 +95,10 @@ class TuneRun:
 
     @property
     def merged(self) -> Node | None:
-        """The config with all overrides; None where one is unknown or refused."""
+        """The config with all overrides; None where one is unknown or refused, or nested beyond the budget."""
         if self.base is None or any(o.refusal or not o.arg.key_known for o in self.overrides):
+            return None
+        if any(o.key.count(".") + o.key.count("[") > BUDGET.depth for o in self.overrides):
             return None
         config = self.base.copy()
         named = [override for override in self.overrides if override.key]

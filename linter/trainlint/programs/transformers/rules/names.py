@@ -35,26 +35,25 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
 
     Source: the dataclasses of the released wheels of transformers 4.31 to 5.24 and TRL 0.8 to 1.16.
     """
-    unknown = [
-        entry
-        for entry in arguments.field.entries()
-        if entry.name not in arguments.facts.fields
-        and (entry.name not in arguments.facts.others or arguments.is_known(entry.name))
-    ]
-    launch_keys = declarations("accelerate").keys_of_any("config")
-    launched = [entry.name for entry in unknown if entry.name in launch_keys]
-    for entry in unknown:
-        other, near = arguments.facts.other_releases(entry.name), arguments.near_miss(entry.name)
-        refused, dropped = arguments.is_refused(entry.name), arguments.is_dropped(entry.name)
-        message = f"{entry.name} is not an argument of {arguments.facts.label}"
-        if not refused and (other is not None or near) and _is_own(entry.name, arguments):
+    fields, others = arguments.facts.fields, arguments.facts.others
+    unknown = {
+        name: entry
+        for name, entry in ((entry.name, entry) for entry in arguments.field.entries())
+        if name not in fields and (name not in others or arguments.is_known(name))
+    }
+    launched = declarations("accelerate").keys_of_any("config") & unknown.keys()
+    for name, entry in unknown.items():
+        other, near = arguments.facts.other_releases(name), arguments.near_miss(name)
+        refused, dropped = arguments.is_refused(name), arguments.is_dropped(name)
+        if not refused and (other is not None or near) and _is_own(name, arguments):
             continue
+        message = f"{name} is not an argument of {arguments.facts.label}"
         if other is not None:
-            advice = arguments.facts.renamed(entry.name)
+            advice = arguments.facts.renamed(name)
             help = f"{advice} ({other})" if advice else f"remove it: {other}"
         elif near:
             help = f'did you mean "{near}"?'
-        elif entry.name in launched and (refused or dropped or len(launched) > 1):
+        elif name in launched and (refused or dropped or len(launched) > 1):
             help = "move it to the accelerate config: accelerate launch reads it"
         elif refused or dropped:
             help = "remove it"
