@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from oracle.asking import STAGES, Answer, Driver, driver
+from oracle.asking import STAGES, Answer, Driver, Sound, driver
 from oracle.draws import Draw, Drawer, written
 from oracle.environments import HOME, Worker
 from trainlint.catalogue import parse_target
@@ -58,7 +58,7 @@ class Comparison:
         """Compare one case; it is removed where both agree."""
         found = self.findings(case)
         errors = [finding for finding in found if finding.level is Severity.ERROR]
-        reached = [finding for finding in errors if self._is_reached(finding)]
+        reached = [finding for finding in errors if self._is_reached(finding, draw.sound)]
         self.count[answer.verdict] += 1
         self.count["one change" if draw.is_one_change else "free"] += 1
         told = errors or (self.asked.warnings_count and [f for f in found if f.level is Severity.WARNING])
@@ -73,9 +73,10 @@ class Comparison:
         else:
             shutil.rmtree(case)
 
-    def _is_reached(self, finding: Finding) -> bool:
+    def _is_reached(self, finding: Finding, sound: Sound) -> bool:
         stage = finding.stage.value if finding.stage else ""
-        return stage not in STAGES or STAGES.index(stage) <= STAGES.index(self.asked.reaches)
+        last = sound.reaches or self.asked.reaches
+        return stage not in STAGES or STAGES.index(stage) <= STAGES.index(last)
 
     def _keep(self, what: str, kind: str, draw: Draw, case: Path, answer: Answer) -> None:
         seen = self.kinds[what][kind]

@@ -64,8 +64,9 @@ class Table(NamedTuple):
 class Sound:
     """A document that the program accepts, where every change starts.
 
-    `settings` is the document that draws change, `file` its name, and `beside` the other files of the case. `keys` says
-    which tables may be drawn from, where not all of the driver's fit.
+    `settings` is the document that draws change, `file` its name, and `beside` the other files of the case. `tables`
+    says which tables may be drawn from, where not all of the driver's fit; `reaches` the last stage that is run of it,
+    where that is not the driver's. `also` are settings that no table has: a path, and right values.
     """
 
     name: str
@@ -73,6 +74,8 @@ class Sound:
     settings: Settings
     beside: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[Table, ...] = ()
+    reaches: str = ""
+    also: Sequence[tuple[str, Sequence[Json]]] = ()
 
 
 class Progress:
@@ -91,12 +94,10 @@ class Driver:
     """The last stage that is run: errors of later ones do not contradict an acceptance."""
     warnings_count = False
     """A warning is enough for what is refused: the file alone does not tell which parser reads it."""
+    imports_late = False
+    """The program imports much only when it is asked; the worker then imports that itself, once."""
     samples: Mapping[str, Sequence[Json]] = {}
     """Right values of settings whose type says too little, by name or path."""
-    also: Sequence[tuple[str, Sequence[Json]]] = ()
-    """Values beyond those of the facts: a path, and what to write there."""
-    share_of_also = 0.1
-    """How often a value is drawn from `also`."""
 
     def release_of(self, program: str, release: str) -> str:
         """The release of another program whose tables are drawn from."""
@@ -125,13 +126,14 @@ class Driver:
         """
         raise NotImplementedError
 
-    def warm(self, folder: Path) -> None:
-        """Import what an answer imports late, so that the forked children need not; called once with a sound case."""
+
+def module(name: str) -> Any:
+    """A module of the program, in the worker."""
+    return importlib.import_module(name)
 
 
 def driver(program: str) -> Driver:
     """The driver of a program; raises ModuleNotFoundError for an unknown one."""
-    module: Any = importlib.import_module(f"oracle.drivers.{program}")
-    found = module.Asked()
+    found = module(f"oracle.drivers.{program}").Asked()
     assert isinstance(found, Driver)
     return found

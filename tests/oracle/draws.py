@@ -170,9 +170,9 @@ class Drawer:
     def _value(self, sound: Sound, how: str, written_: Sequence[str]) -> dict[str, object]:
         chance = self.chance
         keys = self._keys[sound.name]
-        if self.asked.also and chance.random() < self.asked.share_of_also:
-            path, values = chance.choice(self.asked.also)
-            return {path: chance.choice(values)} if how == "right" else {path: chance.choice(EDGES)}
+        if sound.also and chance.random() < 0.35:
+            path, values = chance.choice(sound.also)
+            return {path: chance.choice(values if how == "right" else EDGES)}
         if not keys or chance.random() < 0.15:
             near = [key for key in keys if key.path in set(written_)]
             if not near:

@@ -7,6 +7,7 @@ in a forked child, in a copy of its folder, so that nothing of one case is left 
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import re
@@ -22,6 +23,8 @@ from oracle.asking import Answer, CannotTell, Driver, Progress, driver
 
 SECONDS = 120
 """The time for one case."""
+FIRST = 20
+"""The cases after which nothing is imported for the next ones any more."""
 
 
 def answer(asked: Driver, folder: Path) -> Answer:
@@ -50,8 +53,9 @@ def words(problem: BaseException, folder: Path) -> str:
     return f"{type(problem).__name__}: {text}"[:700]
 
 
-def in_child(asked: Driver, folder: Path) -> Answer:
-    """The answer of a forked child, which runs in a copy of the folder."""
+def in_child(asked: Driver, folder: Path) -> tuple[Answer, list[str]]:
+    """The answer of a forked child, which runs in a copy of the folder, and the modules that it imported."""
+    before = set(sys.modules)
     place = Path(tempfile.mkdtemp(prefix="case"))
     read, write = os.pipe()
     child = os.fork()
@@ -66,16 +70,29 @@ def in_child(asked: Driver, folder: Path) -> Answer:
             copy = shutil.copytree(folder, place / "case")
             os.chdir(copy)
             with os.fdopen(write, "w") as channel:
-                channel.write(json.dumps(answer(asked, copy)))
+                told = answer(asked, copy)
+                channel.write(json.dumps([told, sorted(set(sys.modules) - before)]))
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as telling:
-        told = telling.read()
+        line = telling.read()
     os.waitpid(child, 0)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
     shutil.rmtree(place, ignore_errors=True)
-    return Answer(*json.loads(told)) if told else Answer("cannot tell", "", "the child ended without an answer")
+    if not line:
+        return Answer("cannot tell", "", "the child ended without an answer"), []
+    said, imported = json.loads(line)
+    return Answer(*said), imported
+
+
+def import_all(names: list[str]) -> None:
+    """Import what a child imported, so that the next ones have it; what fails here is left to them."""
+    for name in names:
+        with suppress(BaseException):
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
 
 
 def main() -> None:
@@ -85,11 +102,13 @@ def main() -> None:
     os.dup2(2, 1)
     asked = driver(program)
     asked.load(release)
-    gc.collect()
-    gc.freeze()
+    import_all([])
     print(json.dumps("ready"), file=channel)
-    for line in sys.stdin:
-        print(json.dumps(in_child(asked, Path(line.rstrip("\n")))), file=channel)
+    for number, line in enumerate(sys.stdin):
+        said, imported = in_child(asked, Path(line.rstrip("\n")))
+        if asked.imports_late and imported and number < FIRST:
+            import_all(imported)
+        print(json.dumps(said), file=channel)
 
 
 if __name__ == "__main__":

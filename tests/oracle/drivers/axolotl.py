@@ -6,15 +6,12 @@ differ, the answer rests on the machine. The commands that validators run (nvidi
 
 from __future__ import annotations
 
-import importlib
-import importlib.metadata
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from oracle.asking import CannotTell, Driver, Environment, Json, Progress, Settings, Sound, Table
+from oracle.asking import CannotTell, Driver, Environment, Json, Progress, Settings, Sound, Table, module
 from oracle.stand_ins import stand_in
 
 TORCH = "2.13.0"
@@ -180,12 +177,12 @@ class Asked(Driver):
         )
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
         stand_in(IMPORTED)
-        config: Any = importlib.import_module("axolotl.utils.config")
+        config = module("axolotl.utils.config")
         self._config = config
-        self._command: Any = importlib.import_module("axolotl.cli.config")
-        self._dict: Any = importlib.import_module("axolotl.utils.dict")
-        self._internal: Any = importlib.import_module("axolotl.utils.schemas.internal")
-        self._yaml: Any = importlib.import_module("yaml")
+        self._command = module("axolotl.cli.config")
+        self._dict = module("axolotl.utils.dict")
+        self._internal = module("axolotl.utils.schemas.internal")
+        self._yaml = module("yaml")
         with_fields = self._internal.GPUCapabilities.model_fields
         self._machines = [
             {name: value for name, value in capabilities(count, kind).items() if name in with_fields}

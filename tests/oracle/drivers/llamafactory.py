@@ -7,7 +7,6 @@ bf16 and tf32 as supported. transformers reads the DeepSpeed JSON only where tha
 
 from __future__ import annotations
 
-import importlib
 import json
 import logging
 import os
@@ -16,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from oracle.asking import CannotTell, Driver, Environment, Json, Progress, Refused, Settings, Sound, Table
+from oracle.asking import CannotTell, Driver, Environment, Json, Progress, Refused, Settings, Sound, Table, module
 from oracle.stand_ins import stand_in
 
 TRANSFORMERS = {"0.9.1": "4.45.2", "0.9.2": "4.49.0", "0.9.3": "4.52.4", "0.9.4": "4.57.1", "0.9.5": "4.57.1"}
@@ -119,9 +118,9 @@ class Asked(Driver):
         os.environ.update(DISABLE_VERSION_CHECK="1", HF_HUB_OFFLINE="1", LLAMAFACTORY_VERBOSITY="ERROR")
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
         stand_in(["av", "gradio", "librosa", "matplotlib", "modelscope", "scipy"])
-        self._parser: Any = importlib.import_module("llamafactory.hparams.parser")
-        self._quantization: Any = importlib.import_module("llamafactory.model.model_utils.quantization")
-        arguments: Any = importlib.import_module("transformers.training_args")
+        self._parser = module("llamafactory.hparams.parser")
+        self._quantization = module("llamafactory.model.model_utils.quantization")
+        arguments = module("transformers.training_args")
         logging.disable(logging.WARNING)
         self._processes = 2
         modes = arguments.ParallelMode
@@ -135,10 +134,10 @@ class Asked(Driver):
             "require_version": None,
             "check_dependencies": None,
         }
-        for module in (self._parser, arguments, self._quantization):
+        for at in (self._parser, arguments, self._quantization):
             for name, value in simulated.items():
-                if hasattr(module, name):
-                    setattr(module, name, lambda *given, _value=value, **named: _value)
+                if hasattr(at, name):
+                    setattr(at, name, lambda *given, _value=value, **named: _value)
 
     def ask(self, folder: Path, progress: Progress) -> None:
         """Parse as one of two processes, and what is refused as others that the file may be for."""
@@ -190,7 +189,7 @@ class Asked(Driver):
 
     def _read(self, folder: Path) -> Any:
         """As the parser of dataclasses reads a file, before LLaMA-Factory read files itself."""
-        yaml: Any = importlib.import_module("yaml")
+        yaml = module("yaml")
         return yaml.safe_load((folder / "train.yaml").read_text(encoding="utf-8"))
 
     def _is_zero3(self, folder: Path, named: object, other_stage: bool) -> bool:

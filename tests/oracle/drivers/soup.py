@@ -5,7 +5,6 @@ Not looked at: the data (their rows, and whether there are any), the memory that
 
 from __future__ import annotations
 
-import importlib
 import io
 import sys
 import types
@@ -13,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from oracle.asking import Driver, Environment, Json, Progress, Refused, Settings, Sound, Table
+from oracle.asking import Driver, Environment, Json, Progress, Refused, Settings, Sound, Table, module
 
 NOTHING = (
     "_hardware_fit_preflight _validate_preference_dataset_if_applicable _refuse_empty_train "
@@ -117,11 +116,11 @@ class Asked(Driver):
 
     def load(self, release: str) -> None:
         """Import the command, and give it the machine."""
-        self._command: Any = importlib.import_module("soup_cli.commands.train")
-        self._loader: Any = importlib.import_module("soup_cli.config.loader")
-        self._console: Any = importlib.import_module("rich.console")
-        self._typer: Any = importlib.import_module("typer")
-        self._testing: Any = importlib.import_module("typer.testing")
+        self._command = module("soup_cli.commands.train")
+        self._loader = module("soup_cli.config.loader")
+        self._console = module("rich.console")
+        self._typer = module("typer")
+        self._testing = module("typer.testing")
         command = self._command
         command.detect_device = always(("cuda", "simulated"))
         command.get_gpu_info = always({"memory_total": "n/a", "memory_total_bytes": 0, "gpu_count": 8})
@@ -129,15 +128,15 @@ class Asked(Driver):
         for name in NOTHING:
             if hasattr(command, name):
                 setattr(command, name, always(None))
-        for name, value in {"_train_sample_count": 1, "_unsloth_tip_applies": False}.items():
+        for name, answer in (("_train_sample_count", 1), ("_unsloth_tip_applies", False)):
             if hasattr(command, name):
-                setattr(command, name, always(value))
-        for module, answers in PRESENT.items():
-            at: Any = importlib.import_module(f"soup_cli.utils.{module}")
+                setattr(command, name, always(answer))
+        for name_of, answers in PRESENT.items():
+            at = module(f"soup_cli.utils.{name_of}")
             for name, value in answers.items():
                 if hasattr(at, name):
                     setattr(at, name, always(value))
-        rings: Any = importlib.import_module("soup_cli.utils.ring_attention")
+        rings = module("soup_cli.utils.ring_attention")
         rings.validate_ring_attention_config = with_gpus(rings.validate_ring_attention_config)
 
     def ask(self, folder: Path, progress: Progress) -> None:
