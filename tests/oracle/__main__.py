@@ -22,6 +22,7 @@ from trainlint.catalogue import parse_target
 from trainlint.engine import lint
 from trainlint.findings import Finding, Severity
 from trainlint.settings import Overrides
+from whats_new import newest_known
 
 
 @dataclass
@@ -142,12 +143,13 @@ def main() -> int:
     """Draw, ask both, compare, print."""
     parser = argparse.ArgumentParser("oracle", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("program")
-    parser.add_argument("release")
+    parser.add_argument("release", nargs="?", default="", help="the newest known one, if it is not given")
     parser.add_argument("--cases", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", type=int, default=2, help="cases of each kind")
     options = parser.parse_args()
     asked = driver(options.program)
+    options.release = options.release or newest_known(options.program)
     folder = HOME / "cases" / f"{options.program}-{options.release}-{options.seed}"
     shutil.rmtree(folder, ignore_errors=True)
     comparison = Comparison(asked, options.release, folder)

@@ -23,7 +23,7 @@ from trainlint.programs.llamafactory.program import LlamaFactoryConfig
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import is_true, refused
+from trainlint.training.limits import is_true, refused, terms_of
 
 
 @rule("FS501", "llamafactory-unknown-key", stage=Stage.LOAD, ordinary_elsewhere=True)
@@ -95,9 +95,9 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
 
     Values are not converted, and only a few are checked when the arguments are read: `finetuning_type` must be a known
     method, `adapter_name_or_path` and added tokens are text with commas between the parts (a YAML list has no split()),
-    the switches of GaLore, APOLLO and BAdam are added up and cannot be text, numbers of pixels are compared, LoRA's
-    alpha is computed from its rank, and reference and reward models are quantized to 4 or 8 bits. A model must be
-    named.
+    the switches of GaLore, APOLLO and BAdam are added up and cannot be text. Numbers of pixels are compared, and where
+    they are asked for `val_size` and `dpo_label_smoothing` too; LoRA's alpha is computed from its rank, and reference
+    and reward models are quantized to 4 or 8 bits. A model must be named.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, __post_init__ of the dataclasses of hparams/.
     """
@@ -122,6 +122,7 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
         if field.text().known is not None and config.spec(name) is not None:
             yield field.finding(f'{name} must be true or false, not "{field.written}"', help="remove the quotes")
     yield from _pixels(config, facts)
+    yield from _compared(config, facts)
     rank = config.field.get("lora_rank")
     if rank.is_null and not is_true(config.data("lora_alpha")):
         yield rank.finding("lora_rank must not be empty", help="write a number such as 8, or remove it")
@@ -129,6 +130,19 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
         bits = config.field.get(name)
         if not bits.is_absent and not bits.is_unknown and bits.plain not in (4, 8):
             yield bits.finding(f"{name} must be 4 or 8, not {bits.written}", help="write 4 or 8")
+
+
+def _compared(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
+    """Values that are compared with a number and are none."""
+    for name in dict.fromkeys(name for name, _ in facts.compared):
+        field = config.field.get(name)
+        given = field.node is not None and not field.is_unknown and name not in config.overridden
+        if not given or isinstance(field.plain, (int, float)):
+            continue
+        conditions = [condition for of, condition in facts.compared if of == name]
+        if any(all(term.test(config) is True for term in terms_of(condition)) for condition in conditions):
+            written = f'not "{field.written}"' if field.text().known is not None else "it is compared with one"
+            yield field.finding(f"{name} must be a number, {written}", help="write a number such as 0.1")
 
 
 def _pixels(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
@@ -258,8 +272,8 @@ def llamafactory_several_devices(config: LlamaFactoryConfig, facts: LlamaFactory
 
     Layer-wise GaLore and APOLLO and BAdam by ratio run on one device; layer-wise BAdam on several devices needs
     DeepSpeed ZeRO-3. ZeRO-3 works without generation in evaluation, PiSSA, pure_bf16 and unsloth. It is an error where
-    FSDP is on or the DeepSpeed file is in the repository, else a warning: llamafactory-cli starts a process for each
-    GPU that it finds.
+    FSDP or DeepSpeed is on (for ZeRO-3, where its file is in the repository), else a warning: llamafactory-cli starts a
+    process for each GPU that it finds.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, get_train_args of hparams/parser.py.
     """
