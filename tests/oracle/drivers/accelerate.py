@@ -8,6 +8,7 @@ DeepSpeed runs on its CPU accelerator, which is told to have every precision; co
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -215,7 +216,10 @@ class Asked(Driver):
 
     def sound(self, release: str) -> Sequence[Sound]:
         """Settings in accelerate's file, and a JSON beside it."""
-        deepspeed = {"requirements.txt": f"deepspeed=={WITH[release][0]}\n"}
+        deepspeed = {
+            "requirements.txt": f"deepspeed=={WITH[release][0]}\n",
+            "run.sh": f"accelerate launch --config_file {CONFIG} train.py\n",
+        }
         inline = [
             Sound(name, CONFIG, {**LAUNCH, "mixed_precision": "bf16", "deepspeed_config": section}, deepspeed)
             for name, section in INLINE.items()
@@ -270,12 +274,18 @@ class Asked(Driver):
             if plugin is None:
                 return
             progress.stage = "prepare"
+        # With "auto" the micro batch is that of the script's own loader.
+        loaded = plugin.is_auto("train_micro_batch_size_per_gpu")
         try:
             self._prepare(accelerator, plugin)
         except (RuntimeError, AssertionError) as problem:
-            words = str(problem)
-            if "CUDA" in words or "not implemented for" in words or "aio" in words.lower():
-                raise CannotTell(words) from problem
+            batch = loaded and "Check batch related" in str(problem)
+            if batch or re.search(r"CUDA|not implemented for|aio", str(problem), re.IGNORECASE):
+                raise CannotTell(str(problem)) from problem
+            raise
+        except Exception as problem:
+            if re.search(r"not been implemented on CPU|Could not find a transformer layer class", str(problem)):
+                raise CannotTell(str(problem)) from problem
             raise
 
     def _launched(self) -> Launched:

@@ -183,6 +183,9 @@ class Asked(Driver):
         self._dict = module("axolotl.utils.dict")
         self._internal = module("axolotl.utils.schemas.internal")
         self._yaml = module("yaml")
+        schemas = module("axolotl.utils.schemas.config")
+        if hasattr(schemas, "is_fp8_available"):
+            schemas.is_fp8_available = lambda: True
         with_fields = self._internal.GPUCapabilities.model_fields
         self._machines = [
             {name: value for name, value in capabilities(count, kind).items() if name in with_fields}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -147,6 +148,8 @@ class Asked(Driver):
             worlds.append((1, False))
         if "\ndeepspeed:" in f"\n{text}":
             worlds.append((2, True))
+        if re.search(r"^new_special_tokens_config: (?!null)", text, re.MULTILINE):
+            raise CannotTell("names a file that is not there")
         refusals: list[BaseException] = []
         for processes, other_stage in worlds:
             try:
