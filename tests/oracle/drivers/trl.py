@@ -34,9 +34,11 @@ OTHERS = {
 }
 MISSING = re.compile(
     r"not a local folder|valid model identifier|offline|Hub|huggingface\.co|No such file|pip install|is not installed|"
-    r"CUDA|requires the .* library|Connection|doesn't exist|does not exist|not found in the base model"
+    r"CUDA|requires the .* library|Connection|doesn't exist|does not exist|not found in the base model|"
+    r"process group has not been|in the vocabulary of|not a Mixture-of-Experts|num_samples should be a positive|"
+    r"ForCausalLM.__init__\(\) got an unexpected"
 )
-"""Words about what is not on this machine."""
+"""Words about what is not on this machine, and about the tiny model and data."""
 
 BASE: Settings = {
     "model_name_or_path": "acme/tiny-lm",
@@ -154,11 +156,16 @@ class Asked(Driver):
         trainer = (folder / "run.sh").read_text(encoding="utf-8").split()[1]
         file = f"{trainer}.yaml"
         settings = module("yaml").safe_load((folder / file).read_text(encoding="utf-8"))
-        for number, name in enumerate(sorted(_ids(settings))):
+        for name in sorted(_ids(settings)):
             (folder / name).parent.mkdir(exist_ok=True, parents=True)
-            is_judge = "judge" in name or (trainer == "reward" and number < 0)
-            (folder / name).symlink_to(self._models / ("reward" if is_judge else "causal"))
-        self._datasets.load_dataset = always(self._data(trainer))
+            (folder / name).symlink_to(self._models / ("reward" if "judge" in name else "causal"))
+        data = self._data(trainer)
+
+        def load(*given: Any, streaming: bool = False, **named: Any) -> Any:
+            iterable = {split: rows.to_iterable_dataset() for split, rows in data.items()}
+            return self._datasets.IterableDatasetDict(iterable) if streaming else data
+
+        self._datasets.load_dataset = load
         try:
             self._command(trainer, file)
             self._script(trainer, file, progress)
