@@ -18,6 +18,11 @@ HOME = Path(os.environ.get("ORACLE_HOME", ROOT / ".cache" / "oracle"))
 """Where environments and cases are kept; an environment with torch takes some gigabytes."""
 
 
+def fingerprint(wanted: Environment) -> str:
+    """What tells whether an environment is the one that is wanted."""
+    return hashlib.sha256(repr(wanted).encode()).hexdigest()
+
+
 def made(program: str, release: str, wanted: Environment) -> Path:
     """The Python of a release's environment, which is made where it is not there.
 
@@ -26,7 +31,7 @@ def made(program: str, release: str, wanted: Environment) -> Path:
     place = HOME / "environments" / f"{program}-{release}"
     python = place / "bin" / "python"
     mark = place / ".made"
-    digest = hashlib.sha256(repr(wanted).encode()).hexdigest()
+    digest = fingerprint(wanted)
     if mark.is_file() and mark.read_text(encoding="utf-8") == digest:
         return python
     print(f"making the environment of {program} {release}", file=sys.stderr)
