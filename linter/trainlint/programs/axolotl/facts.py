@@ -117,6 +117,15 @@ WORDS = {
 }
 """Words of a field, in any case."""
 
+WRITTEN_OUT = ("large_head_attention",)
+"""Those whose value is made a text before it is compared."""
+
+GGUF_QUANTS = tuple(
+    "F32 F16 BF16 Q8_0 Q6_K Q5_K_M Q5_K_S Q5_0 Q4_K_M Q4_K_S Q4_0 Q4_1 Q3_K_L Q3_K_M Q3_K_S Q2_K Q2_K_S IQ4_XS IQ4_NL"
+    " IQ3_M IQ3_S IQ3_XS IQ3_XXS IQ2_M IQ2_S IQ2_XS IQ2_XXS IQ1_M IQ1_S TQ1_0 TQ2_0 MXFP4_MOE".split()
+)
+"""The types of llama.cpp that an export may have, in any case."""
+
 DTYPES = {
     "..": ("int4", "int8"),
     "0.13.2..": ("float8_e4m3fn", "fp8", "float8", "nvfp4"),

@@ -97,8 +97,8 @@ class LlamaFactoryConfig:
         """Other commands of the repository, which cannot read a file for training."""
         self.overridden = overridden
         """Settings that a command line overrides."""
-        self.several = several
-        """The repository shows that training runs on several processes."""
+        self.several = True if is_true(self.data("deepspeed")) else several
+        """Training is distributed: the repository shows it, or DeepSpeed is on, which starts in no other way."""
         self.setups = setups
         """The sharding of each launch of the file."""
         self.own_package = own_package

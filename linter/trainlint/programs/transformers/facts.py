@@ -62,6 +62,9 @@ COMPILE_BACKENDS = frozenset(
 )
 """The backends of torch.compile that some release of accelerate knows (DynamoBackend), in any case."""
 
+COMPILE_MODES = ("default", "lite", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+"""The modes of torch.compile with its own backend, in some release of torch."""
+
 ACCUMULATION_SETTINGS = frozenset({"num_steps", "adjust_scheduler", "sync_with_dataloader", "sync_each_batch"})
 """The fields of accelerate's GradientAccumulationPlugin."""
 

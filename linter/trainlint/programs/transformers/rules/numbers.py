@@ -115,7 +115,9 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
     """
     for name, argument, field in arguments.given:
         text = field.text().known
-        if _kind(argument) != "bool" or not text or not arguments.parsed:
+        # A union with text is parsed as a boolean too.
+        switch = _kind(argument) == "bool" or (arguments.facts.converts and set(argument.types) == {"str", "bool"})
+        if not switch or not text or not arguments.parsed:
             continue
         folded = text.lower()
         meant = "true" if folded in TRUE_WORDS else "false" if folded in FALSE_WORDS else None
