@@ -278,7 +278,14 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
         yield place.finding("datasets is missing: there is nothing to train on", help="add datasets")
 
 
-@rule("FS404", "axolotl-unread-key", stage=Stage.RUN, severity=Severity.WARNING, ordinary_elsewhere=True)
+@rule(
+    "FS404",
+    "axolotl-unread-key",
+    stage=Stage.RUN,
+    severity=Severity.WARNING,
+    ordinary_elsewhere=True,
+    varies="error in a section that refuses unknown keys",
+)
 def axolotl_unread_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A key is not read.
 
@@ -378,7 +385,7 @@ def _names(release: str) -> frozenset[str]:
     return frozenset({*fields, *aliases, *added, *UNDECLARED_KEYS})
 
 
-@rule("FS405", "axolotl-removed-key", stage=Stage.LOAD)
+@rule("FS405", "axolotl-removed-key", stage=Stage.LOAD, varies="note for a renamed setting, which is still read")
 def axolotl_removed_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A setting is gone, or has a new name.
 

@@ -239,13 +239,12 @@ def _dataset_info(subject: LlamaFactoryFile, surroundings: Surroundings) -> Fiel
 def _training(config: LlamaFactoryConfig) -> Training:
     """Training arguments that interact with sharding, with the quantization of the model.
 
-    LLaMA-Factory stores 4-bit weights in the compute dtype and checkpoints gradients in the model itself.
+    LLaMA-Factory stores 4-bit weights in the compute dtype and checkpoints gradients in the model itself. What it says
+    of other weights is a rule of its own.
     """
     bits = config.field.get("quantization_bit").integer()
-    return replace(
-        training(config.arguments),
-        quantization=bits.map(lambda number: f"{number}bit") if config.quantizes else nothing(),
-    )
+    known = config.quantizes and bits.is_(4)
+    return replace(training(config.arguments), quantization=bits.map("{}bit".format) if known else nothing())
 
 
 _CLI_READER, _SCRIPT_READER = FileReader(CLI), FileReader(SCRIPT)

@@ -116,7 +116,7 @@ def _without(trained: Training, given: set[str]) -> Training:
         auto_find_batch_size=kept(trained.auto_find_batch_size, "auto_find_batch_size"),
         optimizer=kept(trained.optimizer, "optim"),
         deepspeed=kept(trained.deepspeed, "deepspeed"),
-        quantization=kept(trained.quantization, "load_in_4bit"),
+        quantization=kept(trained.quantization, "load_in_4bit", "load_in_8bit"),
         quant_storage=kept(trained.quant_storage, "bnb_4bit_quant_storage"),
     )
 

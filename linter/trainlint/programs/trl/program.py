@@ -322,10 +322,10 @@ def _training(arguments: TrlArguments) -> Training:
     """Training arguments that interact with sharding, with the quantization of the model."""
     dtype_name = "dtype" if "dtype" in arguments.facts.fields and arguments.has("dtype") else "torch_dtype"
     dtype = arguments.word(dtype_name if arguments.has(dtype_name) else "dtype")
-    quantized = arguments.is_on("load_in_4bit")
+    bits = next((bits for bits in ("4bit", "8bit") if arguments.is_on(f"load_in_{bits}")), "")
     return replace(
         training(arguments),
-        quantization=Known(arguments.get("load_in_4bit"), "4bit") if quantized else nothing(),
+        quantization=Known(arguments.get(f"load_in_{bits}"), bits) if bits else nothing(),
         quant_storage=arguments.get("bnb_4bit_quant_storage").text(),
         compute_dtype=dtype,
     )

@@ -33,9 +33,9 @@ from trainlint.rule import rule
 def unloadable_recipe_config(file: ConfigFile) -> Iterator[Finding]:
     """OmegaConf refuses to load this file, although it is YAML.
 
-    A key that is twice in one mapping, an anchor that is defined twice, a tag that YAML itself does not define and a
-    second document raise before torchtune sees anything, in `tune validate` and in `tune run`. Other readers use the
-    last of two equal keys, so the mistake goes unnoticed elsewhere.
+    A text that is twice a key of one mapping, an anchor that is defined twice, a tag that YAML itself does not define
+    and a second document raise before torchtune sees anything, in `tune validate` and in `tune run`. Other readers use
+    the last of two equal keys, so the mistake goes unnoticed elsewhere.
 
     Source: OmegaConf's loader (on PyYAML's safe loader), which torchtune 0.4.0 to 0.6.1 reads configs with.
     """
@@ -99,7 +99,12 @@ def unresolved_interpolation(settings: RecipeSettings) -> Iterator[Finding]:
 _VARIABLE = regex(r"\$\{[A-Z][A-Z0-9_]*\}")
 
 
-@rule("TT303", "unknown-component", stage=Stage.PREPARE)
+@rule(
+    "TT303",
+    "unknown-component",
+    stage=Stage.PREPARE,
+    varies="warning where nothing builds the section, or the package's release is not known",
+)
 def unknown_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A `_component_` names nothing that can be imported.
 
@@ -202,7 +207,12 @@ def _when(settings: RecipeSettings, section: Node | None) -> tuple[Severity, Sta
     return Severity.ERROR if built else Severity.WARNING, settings.built_at(top.key)
 
 
-@rule("TT304", "unknown-parameter", stage=Stage.PREPARE)
+@rule(
+    "TT304",
+    "unknown-parameter",
+    stage=Stage.PREPARE,
+    varies="warning where nothing builds the section, or the component passes the key on",
+)
 def unknown_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A section has a key that its component does not accept.
 

@@ -11,7 +11,14 @@ from trainlint.rule import rule
 from trainlint.training.declarations import declarations
 
 
-@rule("FS215", "unknown-argument", stage=Stage.LOAD, severity=Severity.WARNING, ordinary_elsewhere=True)
+@rule(
+    "FS215",
+    "unknown-argument",
+    stage=Stage.LOAD,
+    severity=Severity.WARNING,
+    ordinary_elsewhere=True,
+    varies="error where the repository shows that a parser starts which refuses unknown keys",
+)
 def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
     """A key is not an argument of this release, but of another one, or almost one of this.
 

@@ -23,7 +23,13 @@ _RAISING = frozenset({"learning_rate", "logging_steps", "warmup_steps", "warmup_
 """Numbers that are compared before anything is trained."""
 
 
-@rule("FS203", "text-for-number", stage=Stage.START, severity=Severity.WARNING)
+@rule(
+    "FS203",
+    "text-for-number",
+    stage=Stage.START,
+    severity=Severity.WARNING,
+    varies="error where the text can be no number, or the parser converts it",
+)
 def text_for_number(arguments: Arguments) -> Iterator[Finding]:
     """An argument is text where a number is needed.
 
@@ -127,7 +133,13 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
             )
 
 
-@rule("FS205", "wrong-number", stage=Stage.START, severity=Severity.WARNING)
+@rule(
+    "FS205",
+    "wrong-number",
+    stage=Stage.START,
+    severity=Severity.WARNING,
+    varies="error where torch surely gets the value",
+)
 def wrong_number(arguments: Arguments) -> Iterator[Finding]:
     """An argument is a float, boolean, list or mapping where an integer or a number is needed.
 

@@ -109,7 +109,13 @@ def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
         )
 
 
-@rule("FS211", "output-dir-missing", stage=Stage.START, severity=Severity.WARNING)
+@rule(
+    "FS211",
+    "output-dir-missing",
+    stage=Stage.START,
+    severity=Severity.WARNING,
+    varies="error with a null, and in releases without a default",
+)
 def output_dir_missing(arguments: Arguments) -> Iterator[Finding]:
     """output_dir is missing or null.
 
@@ -132,7 +138,7 @@ def output_dir_missing(arguments: Arguments) -> Iterator[Finding]:
         )
 
 
-@rule("FS212", "argument-not-built", stage=Stage.LOAD)
+@rule("FS212", "argument-not-built", stage=Stage.LOAD, varies="warning where the script may have made the state before")
 def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
     """An argument needs an object that YAML cannot give, or a mapping has an unknown key.
 
