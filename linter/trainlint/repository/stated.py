@@ -208,11 +208,12 @@ class Statements:
                     counted = self._replaced(counted, level, others)
                 elif group == self._at:
                     counted = self._broken(level, package)
-                if package == TRAINER and (bounds or _are_ranges(counted)):
+                if package == TRAINER:
                     # The shape of a cluster's CRDs is a bound on the release that it runs, which another file may name.
-                    bounds = bounds or _together(counted)
+                    bounds = _bounds(counted, bounds)
                     pins = (statement for statement in counted if statement.kind is Kind.EXACT)
-                    counted = [pin for pin in pins if all(allows(bound, pin.specifier) for bound in bounds)]
+                    if bounds:
+                        counted = [pin for pin in pins if all(allows(bound, pin.specifier) for bound in bounds)]
                 if any(not _is_variant(statement) for statement in counted):
                     return Stated(package, tuple(counted), (*others, *variants))
                 variants = variants or counted
@@ -486,8 +487,13 @@ def _without_what_is_locked(found: Sequence[Statement]) -> list[Statement]:
     return kept
 
 
-def _are_ranges(found: Sequence[Statement]) -> bool:
-    return bool(found) and all(statement.kind is Kind.RANGE for statement in found)
+def _bounds(found: Sequence[Statement], before: list[Statement]) -> list[Statement]:
+    """What only limits the release: ranges, else images with a floating tag; empty where a statement says more."""
+    ranges = [statement for statement in found if statement.kind is Kind.RANGE]
+    floating = [s for s in found if s.kind is Kind.UNKNOWN and s.form is Form.IMAGE]
+    if len(ranges) + len(floating) < len(found) or any(bound.kind is Kind.RANGE for bound in before):
+        return before
+    return _together(ranges) if ranges else before or floating
 
 
 def _together(found: Sequence[Statement]) -> list[Statement]:

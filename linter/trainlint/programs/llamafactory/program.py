@@ -156,7 +156,7 @@ class LlamaFactoryConfig:
         if name.endswith("_pixels_swapped"):
             return self._swapped(name.partition("_")[0])
         field, spec = self.field.get(name), self.spec(name)
-        if spec is None or self._is_refused(field):
+        if spec is None or self._is_refused(field) or self._is_own(field, spec):
             return UNKNOWN if spec else None
         if field.node is not None:
             return data_of(field)
@@ -169,6 +169,11 @@ class LlamaFactoryConfig:
         if field.name == "finetuning_type":
             return text.wrong_type or text.known_and_not_in(self.facts.finetuning_types)
         return field.name in SUMMED and text.known is not None
+
+    def _is_own(self, field: Field, spec: Spec) -> bool:
+        """The value is a word that a copy of LLaMA-Factory may have added, with rules of its own."""
+        text = field.text()
+        return text.known_and_not_in(list(map(str, spec.choices))) and bool(spec.choices) and self.may_know(str(text))
 
     def spec(self, name: str) -> Spec | None:
         """The declaration of an argument."""

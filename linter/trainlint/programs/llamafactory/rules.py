@@ -408,7 +408,8 @@ def _definition(
             related=definition.relate("defined here"),
         )
         return
-    if ranked and stage.known_and_not_in(RANKED_STAGES):
+    own_stage = stage.known_and_not_in(STAGES) and config.may_know(str(stage))
+    if ranked and stage.known_and_not_in(RANKED_STAGES) and not own_stage:
         yield place.finding(
             f"dataset {name} has pairs of answers: they are for the stages rm and dpo, not {stage}",
             help="use another dataset, or set stage: dpo",
@@ -422,7 +423,7 @@ def _definition(
             related=definition.relate("defined here"),
         )
     word = definition.get("formatting").text()
-    if facts.dataset_formats and word.known_and_not_in(facts.dataset_formats):
+    if facts.dataset_formats and word.known_and_not_in(facts.dataset_formats) and not config.may_know(str(word)):
         yield place.finding(
             f"dataset {name} has an unknown formatting: {word}",
             help=did_you_mean(str(word), facts.dataset_formats) or f"write {one_of(facts.dataset_formats)}",
@@ -437,7 +438,7 @@ def _definition(
         )
     for section, known in (("columns", DATASET_COLUMNS), ("tags", DATASET_TAGS)):
         for entry in definition.get(section).entries():
-            if entry.name not in known:
+            if entry.name not in known and not config.may_know(entry.name):
                 yield place.finding(
                     f"dataset {name}: {entry.name} in {section} is not read",
                     help=did_you_mean(entry.name, known) or f"write {one_of(known)}",
