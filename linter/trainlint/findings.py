@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple, TypedDict
 
+from trainlint import records
 from trainlint.budget import BUDGET
+from trainlint.records import dataclass, replace
 
 
 class Severity(enum.Enum):
@@ -124,13 +124,13 @@ class Finding:
     fix: Fix | None = None
     verdict: Severity | None = None
     """The severity before the settings set another one; None if they did not."""
-    suppressed: str | None = dataclasses.field(default=None, compare=False)
-    baselined: bool = dataclasses.field(default=False, compare=False)
-    fingerprint: str = dataclasses.field(default="", compare=False)
+    suppressed: str | None = records.field(default=None, compare=False)
+    baselined: bool = records.field(default=False, compare=False)
+    fingerprint: str = records.field(default="", compare=False)
     """Identifies the finding in later runs; fingerprints.py says what it is made of."""
-    content: str = dataclasses.field(default="", compare=False)
+    content: str = records.field(default="", compare=False)
     """The fingerprint without the path: the same when the file is moved."""
-    home_path: str = dataclasses.field(default="", compare=False)
+    home_path: str = records.field(default="", compare=False)
     """The path from the root of the repository, or of the workspace outside git: the same wherever a run starts."""
 
     @property

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import TypeVar
 
 from trainlint.findings import Finding, Severity, Stage
+from trainlint.records import dataclass
 
 Check = TypeVar("Check", bound=Callable[..., Iterable[Finding]])
 

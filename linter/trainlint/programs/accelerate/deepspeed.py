@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +12,7 @@ from trainlint.reading.document import Document, Scalar
 from trainlint.reading.scalars import Dialect, Plain
 from trainlint.reading.text import Undecodable
 from trainlint.reading.values import Field
+from trainlint.records import dataclass
 from trainlint.training.deepspeed import (
     OWN_LOOP,
     TRAINER,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,6 +31,7 @@ from trainlint.programs.transformers.setup import fsdp_setup, training
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Field, Value
+from trainlint.records import replace
 from trainlint.repository.invocations import Command
 from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import Spec

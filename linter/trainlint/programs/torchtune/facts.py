@@ -18,12 +18,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlint.lazy import regex
+from trainlint.records import dataclass
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, cached_property
 from itertools import product
 from pathlib import Path, PurePath
@@ -42,6 +41,7 @@ from trainlint.programs.trl.starts import COMMAND_READER, MODULE, Start, starts
 from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Field, Known, Value
+from trainlint.records import replace
 from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
