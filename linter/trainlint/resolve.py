@@ -265,9 +265,10 @@ def canonical(text: str) -> str | None:
 
     Source: Quantity.CanonicalizeBytes of k8s.io/apimachinery.
     """
-    amount = parse_quantity(text)
-    if amount is None:
+    parsed = parse_quantity(text)
+    if parsed is None:
         return None
+    amount = Fraction(parsed)
     if text.endswith("i") and abs(amount) >= 1024:
         return _scaled(Fraction(-(-amount.numerator // amount.denominator)), 1024, _BINARY)
     exponent = 0
