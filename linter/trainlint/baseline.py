@@ -7,10 +7,9 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from trainlint.findings import Finding
-from trainlint.records import dataclass, replace
+from trainlint.records import NamedTuple, dataclass, replace
 from trainlint.report import Report
 from trainlint.repository.bounds import Bounds
 from trainlint.settings import SettingsError

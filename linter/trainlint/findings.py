@@ -5,11 +5,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple, TypedDict
+from typing import TYPE_CHECKING
 
 from trainlint import records
 from trainlint.budget import BUDGET
-from trainlint.records import dataclass, replace
+from trainlint.records import NamedTuple, dataclass, replace
 
 
 class Severity(enum.Enum):
@@ -160,21 +160,24 @@ class Finding:
         )
 
 
-class Details(TypedDict, total=False):
-    """What a finding says besides its message; the place, the rule and the engine settle what is left out.
+if TYPE_CHECKING:
+    from typing import TypedDict
 
-    `field` where the program spells the place otherwise; `at_key` when the key is wrong, not the value.
-    """
+    class Details(TypedDict, total=False):
+        """What a finding says besides its message; the place, the rule and the engine settle what is left out.
 
-    help: str
-    severity: Severity | None
-    stage: Stage | None
-    within: str | None
-    field: str | None
-    program: str
-    related: tuple[Related, ...]
-    fix: Fix | None
-    at_key: bool
+        `field` where the program spells the place otherwise; `at_key` when the key is wrong, not the value.
+        """
+
+        help: str
+        severity: Severity | None
+        stage: Stage | None
+        within: str | None
+        field: str | None
+        program: str
+        related: tuple[Related, ...]
+        fix: Fix | None
+        at_key: bool
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

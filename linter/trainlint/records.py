@@ -3,10 +3,12 @@
 The module `dataclasses` imports `inspect`, and compiles the methods of each class: together a tenth of the time that a
 hook takes for one file. The decorator here means what the one there means, as far as it is used here; its methods are
 functions that all classes share. For type checkers it is that one, and `dataclasses` takes the classes for its own.
+NamedTuple is that of `typing`, which compiles each annotation to see whether it is one.
 """
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -186,9 +188,28 @@ def _replace(one: Any, /, **changes: Any) -> Any:
     return type(one)(**kept, **changes)
 
 
+class _NamedTupleType(type):
+    def __new__(cls, name: str, bases: tuple[type, ...], content: dict[str, Any]) -> Any:
+        if not bases:
+            return super().__new__(cls, name, bases, content)
+        names = list(content.get("__annotations__", {}))
+        defaults = [content.pop(one) for one in names if one in content]
+        made = namedtuple(name, names, defaults=defaults, module=content["__module__"])  # type: ignore[misc]
+        for key, value in content.items():
+            if key not in ("__module__", "__qualname__"):
+                setattr(made, key, value)
+        return made
+
+
+class _NamedTuple(metaclass=_NamedTupleType):
+    """A class whose members are those of a tuple, in the order in which they are annotated."""
+
+
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
     from dataclasses import field as field
     from dataclasses import replace as replace
+    from typing import NamedTuple as NamedTuple
 else:
+    NamedTuple = _NamedTuple
     dataclass, field, replace = _dataclass, _field, _replace

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from trainlint.records import field, members
+from trainlint.records import NamedTuple, field, members
 
 T = TypeVar("T")
 

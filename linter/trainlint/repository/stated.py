@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from trainlint.records import NamedTuple
 from trainlint.repository import fences
 from trainlint.repository.bounds import inside, read
 from trainlint.repository.discover import SUFFIXES, files_below, repository_root

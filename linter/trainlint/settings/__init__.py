@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from trainlint.findings import Severity, Stage
-from trainlint.records import dataclass, field, replace
+from trainlint.records import NamedTuple, dataclass, field, replace
 from trainlint.repository.discover import Excluder
 from trainlint.selection import Choice, Selection, reach
 from trainlint.targets import Cluster, Target

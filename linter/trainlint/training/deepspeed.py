@@ -27,14 +27,14 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.findings import Stage
 from trainlint.reading.document import Document, Scalar, Unparsable, documents
 from trainlint.reading.scalars import Dialect, Plain
 from trainlint.reading.text import Undecodable
 from trainlint.reading.values import Field
-from trainlint.records import dataclass
+from trainlint.records import NamedTuple, dataclass
 from trainlint.releases import behaviour, during
 from trainlint.targets import How
 from trainlint.training.declarations import Spec, declarations

@@ -10,12 +10,12 @@ import math
 import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.findings import some_of
 from trainlint.lazy import regex
 from trainlint.reading.document import Scalar
-from trainlint.records import dataclass
+from trainlint.records import NamedTuple, dataclass
 
 if TYPE_CHECKING:
     from trainlint.reading.scalars import Plain

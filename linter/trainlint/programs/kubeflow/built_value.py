@@ -9,12 +9,13 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from trainlint.programs.kubeflow.quantities import Amount, parse_quantity
 from trainlint.reading.scalars import Plain
 from trainlint.reading.values import UNKNOWN as UNKNOWN
 from trainlint.reading.values import Field, UnknownContent
+from trainlint.records import NamedTuple
 
 if TYPE_CHECKING:
     from trainlint.programs.kubeflow.facts.crds import SchemaNode

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, TypeVar
 
-from trainlint.findings import Details, Finding, Severity, Stage
+from trainlint.findings import Finding, Severity, Stage
 from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.transformers.arguments import Arguments, ArgumentsFile, arguments_in
 from trainlint.programs.transformers.facts import FALSE_WORDS, TABLES, TRUE_WORDS, ArgumentFacts
@@ -50,6 +50,7 @@ from trainlint.training.limits import Data, data_of
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from trainlint.findings import Details
     from trainlint.programs import Surroundings, Views
     from trainlint.repository.files import Repository
     from trainlint.training.declarations import Spec
