@@ -149,7 +149,12 @@ class RecipeSettings:
 
     def overrides(self, key: str) -> bool:
         """The command line sets this top-level setting, or something in it."""
-        return any(name == key or name.startswith(f"{key}.") for name in self.overridden)
+        return key in self._touched
+
+    @cached_property
+    def _touched(self) -> frozenset[str]:
+        """The top-level settings that the command line sets, or something in them."""
+        return frozenset(name.partition(".")[0] for name in self.overridden)
 
     def at(self, path: str) -> Node:
         """A setting by its dotted key."""
