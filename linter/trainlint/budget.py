@@ -6,9 +6,8 @@ Everything that is read, matched or compared has its bound here. A file that goe
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from trainlint.lazy import regex
+from trainlint.records import NamedTuple
 
 _DIGITS = regex(r"[0-9]+")
 

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from trainlint.records import NamedTuple
 from trainlint.settings import Overrides, SettingsError
 
 if TYPE_CHECKING:

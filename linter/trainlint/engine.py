@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from trainlint.programs import Subject, Surroundings, Views
 from trainlint.programs.table import PROGRAMS, VERDICTS, Program
 from trainlint.reading.text import Text
 from trainlint.recognise import Recogniser, is_templated, marks, owner_of_broken, programs_of
+from trainlint.records import replace
 from trainlint.releases import minor, speaking_for
 from trainlint.report import FileCounts, Near, Report
 from trainlint.repository.bounds import PathError

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple, TypedDict
+from typing import TYPE_CHECKING
 
+from trainlint import records
 from trainlint.budget import BUDGET
+from trainlint.records import NamedTuple, dataclass, replace
 
 
 class Severity(enum.Enum):
@@ -125,13 +125,13 @@ class Finding:
     fix: Fix | None = None
     verdict: Severity | None = None
     """The severity before the settings set another one; None if they did not."""
-    suppressed: str | None = dataclasses.field(default=None, compare=False)
-    baselined: bool = dataclasses.field(default=False, compare=False)
-    fingerprint: str = dataclasses.field(default="", compare=False)
+    suppressed: str | None = records.field(default=None, compare=False)
+    baselined: bool = records.field(default=False, compare=False)
+    fingerprint: str = records.field(default="", compare=False)
     """Identifies the finding in later runs; fingerprints.py says what it is made of."""
-    content: str = dataclasses.field(default="", compare=False)
+    content: str = records.field(default="", compare=False)
     """The fingerprint without the path: the same when the file is moved."""
-    home_path: str = dataclasses.field(default="", compare=False)
+    home_path: str = records.field(default="", compare=False)
     """The path from the root of the repository, or of the workspace outside git: the same wherever a run starts."""
 
     @property
@@ -161,21 +161,24 @@ class Finding:
         )
 
 
-class Details(TypedDict, total=False):
-    """What a finding says besides its message; the place, the rule and the engine settle what is left out.
+if TYPE_CHECKING:
+    from typing import TypedDict
 
-    `field` where the program spells the place otherwise; `at_key` when the key is wrong, not the value.
-    """
+    class Details(TypedDict, total=False):
+        """What a finding says besides its message; the place, the rule and the engine settle what is left out.
 
-    help: str
-    severity: Severity | None
-    stage: Stage | None
-    within: str | None
-    field: str | None
-    program: str
-    related: tuple[Related, ...]
-    fix: Fix | None
-    at_key: bool
+        `field` where the program spells the place otherwise; `at_key` when the key is wrong, not the value.
+        """
+
+        help: str
+        severity: Severity | None
+        stage: Stage | None
+        within: str | None
+        field: str | None
+        program: str
+        related: tuple[Related, ...]
+        fix: Fix | None
+        at_key: bool
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

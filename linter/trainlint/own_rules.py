@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from trainlint.findings import Finding, Fix, Severity, Span, Stage
+from trainlint.records import dataclass
 from trainlint.repository.files import Trouble
 from trainlint.rule import rule
 from trainlint.suppressions import Idle

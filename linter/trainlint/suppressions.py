@@ -5,12 +5,12 @@ from __future__ import annotations
 import enum
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.findings import Edit, Finding, Fix
 from trainlint.lazy import regex
 from trainlint.reading.text import Text
+from trainlint.records import NamedTuple, replace
 
 if TYPE_CHECKING:
     from trainlint.reading.document import Document, Node

@@ -6,9 +6,9 @@ The table of programs is in table.py, which imports the programs; they import th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
+from trainlint.records import dataclass, field
 from trainlint.targets import Cluster, How, Target
 
 if TYPE_CHECKING:

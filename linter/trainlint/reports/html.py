@@ -13,11 +13,11 @@ from html import escape
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from trainlint.findings import Finding, Severity, Span
 from trainlint.programs.table import title
 from trainlint.reading.text import Text
+from trainlint.records import NamedTuple
 from trainlint.report import Report
 from trainlint.reports import PROJECT, RenderOptions, rule_page
 from trainlint.reports.escape import as_xml, visible, visible_path

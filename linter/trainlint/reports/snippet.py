@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from trainlint.findings import Span
 from trainlint.reading.text import MASK, Stretch, Text
+from trainlint.records import NamedTuple
 from trainlint.reports.escape import columns, visible, visible_cells
 
 CONTEXT = 2

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
 from trainlint.lazy import regex
+from trainlint.records import NamedTuple
 from trainlint.repository import git
 from trainlint.repository.bounds import Bounds, PathError, inside, leads_out, read, walk
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import dropwhile
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
 from trainlint.reading.document import Document, Scalar
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Absent, Field, Unknown, Value
+from trainlint.records import NamedTuple, dataclass
 from trainlint.repository import fences
 from trainlint.repository.shell import SHELLS, ShellText, Word, commands_of, exec_word, name_of, script_of
 

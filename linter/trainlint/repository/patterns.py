@@ -12,11 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import count
-from typing import NamedTuple
 
 from trainlint.budget import BUDGET
 from trainlint.findings import shortened
 from trainlint.lazy import regex
+from trainlint.records import NamedTuple
 
 _TOKEN = regex(
     r"\\(?P<escaped>.)|\[(?P<negated>[!^]?)(?P<among>\]?[^\]]{0,99})\]|(?P<star>\*+)|(?P<any>\?)|(?P<other>.)",

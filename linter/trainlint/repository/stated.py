@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from trainlint.budget import BUDGET
+from trainlint.records import NamedTuple
 from trainlint.repository import fences
 from trainlint.repository.bounds import inside, read
 from trainlint.repository.discover import SUFFIXES, files_below, repository_root

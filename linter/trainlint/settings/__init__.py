@@ -6,12 +6,11 @@ Settings files are read by reader.py, which a run without one does not import.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from trainlint.findings import Severity, Stage
+from trainlint.records import NamedTuple, dataclass, field, replace
 from trainlint.repository.discover import Excluder
 from trainlint.selection import Choice, Selection, reach
 from trainlint.targets import Cluster, Target

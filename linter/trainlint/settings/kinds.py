@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from trainlint.budget import BUDGET
 from trainlint.findings import did_you_mean, shortened
+from trainlint.records import dataclass
 from trainlint.settings import SettingsError, Vocabulary
 from trainlint.settings.places import Places
 from trainlint.targets import Target, TargetError, parse_target

@@ -25,16 +25,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.findings import Stage
 from trainlint.reading.document import Document, Scalar, Unparsable, documents
 from trainlint.reading.scalars import Dialect, Plain
 from trainlint.reading.text import Undecodable
 from trainlint.reading.values import Field
+from trainlint.records import NamedTuple, dataclass
 from trainlint.releases import behaviour, during
 from trainlint.targets import How
 from trainlint.training.declarations import Spec, declarations

@@ -19,7 +19,6 @@ programs/PROGRAM/limits.txt.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
@@ -28,6 +27,7 @@ from trainlint.findings import Stage
 from trainlint.lazy import regex
 from trainlint.reading.scalars import Dialect, Plain, plain_value
 from trainlint.reading.values import UNKNOWN
+from trainlint.records import dataclass
 
 if TYPE_CHECKING:
     from trainlint.findings import Finding, Severity

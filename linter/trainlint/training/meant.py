@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.lazy import regex
+from trainlint.records import NamedTuple
 from trainlint.releases import version_tuple
 from trainlint.repository.stated import Stated, Statements, allows, statements_in
 from trainlint.repository.statements import Form, Kind, Statement

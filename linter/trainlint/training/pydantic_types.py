@@ -10,14 +10,14 @@ import math
 import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.findings import some_of
 from trainlint.lazy import regex
 from trainlint.reading.document import Scalar, target_of
 from trainlint.reading.scalars import value_of
 from trainlint.reading.values import is_template
+from trainlint.records import NamedTuple, dataclass
 
 if TYPE_CHECKING:
     from trainlint.reading.document import Node

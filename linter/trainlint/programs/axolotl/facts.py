@@ -8,9 +8,9 @@ need each other in limits.txt.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
+from trainlint.records import dataclass
 from trainlint.releases import behaviour, during, names_within, words_within
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.limits import Limit, limits_of_release

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.findings import Severity, Stage
 from trainlint.programs import FileReader, WheelProgram
@@ -19,6 +19,7 @@ from trainlint.programs.axolotl.facts import (
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Absent, Field, Known, Unknown, Value, WrongType
+from trainlint.records import NamedTuple
 from trainlint.repository.invocations import Command, Invocation, invocations_naming
 from trainlint.repository.python_code import OwnReader, own_reader
 from trainlint.training.declarations import Spec, declarations

@@ -8,11 +8,11 @@ that exclude or need each other in limits.txt.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 
 from trainlint.findings import Stage
 from trainlint.programs.transformers.facts import TABLES, ArgumentFacts, argument_fields
+from trainlint.records import dataclass, replace
 from trainlint.releases import behaviour, names_within, words_within
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.limits import Limit, limits_of_release

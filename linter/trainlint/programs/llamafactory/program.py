@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.llamafactory.facts import (
@@ -32,6 +31,7 @@ from trainlint.programs.transformers.setup import fsdp_setup, training
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Field, Value
+from trainlint.records import NamedTuple, replace
 from trainlint.repository.invocations import Command
 from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import Spec

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from trainlint.budget import BUDGET
@@ -15,6 +14,7 @@ from trainlint.reading.document import Unparsable, documents
 from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.reading.text import Text
 from trainlint.reading.values import Absent, Field, Known, Unknown, Value, is_template
+from trainlint.records import dataclass
 from trainlint.repository.shell import Word
 
 

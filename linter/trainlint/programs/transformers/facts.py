@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from trainlint.findings import Severity, Stage
+from trainlint.records import dataclass, field
 from trainlint.releases import behaviour, during, minor, names_within, version_tuple, within, words_within
 from trainlint.training.declarations import Declarations, Spec, declarations
 from trainlint.training.fsdp import FsdpFacts, Words

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, cached_property
 from itertools import product
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, TypeVar
 
-from trainlint.findings import Details, Finding, Severity, Stage
+from trainlint.findings import Finding, Severity, Stage
 from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.transformers.arguments import Arguments, ArgumentsFile, arguments_in
 from trainlint.programs.transformers.facts import FALSE_WORDS, TABLES, TRUE_WORDS, ArgumentFacts
@@ -42,6 +41,7 @@ from trainlint.programs.trl.starts import COMMAND_READER, MODULE, Start, starts
 from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Field, Known, Value
+from trainlint.records import replace
 from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
@@ -50,6 +50,7 @@ from trainlint.training.limits import Data, data_of
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from trainlint.findings import Details
     from trainlint.programs import Surroundings, Views
     from trainlint.repository.files import Repository
     from trainlint.training.declarations import Spec

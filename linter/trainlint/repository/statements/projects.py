@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from trainlint.budget import BUDGET
 from trainlint.lazy import regex
+from trainlint.records import replace
 from trainlint.repository.statements import trees
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
 from trainlint.repository.statements.origins import of_address
