@@ -101,7 +101,13 @@ def _yaml_number(number: float, kind: str) -> str:
     return f"{mantissa if '.' in mantissa else mantissa + '.0'}e{int(power):+d}"
 
 
-@rule("FS204", "quoted-boolean", stage=Stage.RUN, severity=Severity.WARNING)
+@rule(
+    "FS204",
+    "quoted-boolean",
+    stage=Stage.RUN,
+    severity=Severity.WARNING,
+    varies="error where a parser reads it that stops at such a text",
+)
 def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
     """An argument is text where a boolean is needed, and counts as true.
 
@@ -125,7 +131,7 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
             if meant is None or folded in ("on", "off"):
                 message = f'{name} must be true or false, not the text "{text}"'
                 say = arguments.refused if arguments.is_certain else arguments.warned
-                yield say(field, message, help="write true or false, without quotes")
+                yield say(field, message, help="write true or false, without quotes", stage=Stage.LOAD)
         elif meant != "true":
             yield arguments.warned(
                 field,

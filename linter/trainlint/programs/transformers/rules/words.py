@@ -103,7 +103,12 @@ def _reporters(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.refused(item, f"report_to cannot be {shown(item)}", help=hint)
 
 
-@rule("FS224", "unknown-compile-backend", stage=Stage.START)
+@rule(
+    "FS224",
+    "unknown-compile-backend",
+    stage=Stage.START,
+    varies="warning for a mode that a script of one's own may use in another way",
+)
 def unknown_compile_backend(arguments: Arguments) -> Iterator[Finding]:
     """torch_compile_backend is not a backend that accelerate knows, or torch_compile_mode no mode of torch.
 
