@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from trainlint.releases import InForce
     from trainlint.settings.show import Shown
     from trainlint.show_files import ShownFile
+    from trainlint.suppressions import Suppression
 
 
 MAX_NAMED_JSON = 64_000
@@ -469,16 +470,19 @@ class Run:
     def _unused(self, candidate: Candidate, path: str, comments: Suppressed) -> Iterator[Finding]:
         """Findings on comments that suppress nothing, except those that name rules which this run leaves out."""
         workspace = self._workspace(candidate.workspace)
-        found = list(comments.unused())
+        found = list(islice(comments.unused(), BUDGET.findings))
+        if comments.beyond is not None:
+            yield from workspace.own(_many_comments(path, comments.beyond))
         if not found or workspace.settings.stages:
             return
         from trainlint.own_rules import UnusedSuppression
 
         selection = workspace.selection(path)
-        codes = {word: code_of(word) for idle in found for word in idle.words}
-        for idle in islice(found, BUDGET.findings):
-            named = ((word, codes[word]) for word in idle.words[: BUDGET.findings])
-            kept = tuple(word for word, code in named if code is None or selection.uses(code, rule_names()[code]))
+        room = BUDGET.findings
+        for idle in found:
+            codes = {word: code_of(word) for word in idle.words[:room]}
+            room -= len(codes)
+            kept = tuple(w for w, code in codes.items() if code is None or selection.uses(code, rule_names()[code]))
             if idle.words and not kept:
                 continue
             unknown = {word: nearest_rule(word) for word in kept if codes[word] is None}
@@ -668,6 +672,15 @@ def _trouble(workspace: Workspace, source: Source) -> Iterator[Finding]:
     elif owner is not None:
         templated = trouble.cause == "syntax" and is_templated(source)
         yield from workspace.own(BrokenFile(span, trouble, templated), "trainlint" if templated else owner.name)
+
+
+def _many_comments(path: str, first: Suppression) -> Excess:
+    """The place of the first suppression comment that the budget leaves out."""
+    from trainlint.own_rules import Excess
+
+    span = Span(path, first.line, first.column, first.line, first.end_column)
+    message = f"further suppression comments are not read: there are more than {BUDGET.comments:,}"
+    return Excess(span, 0, message, "use per-file-ignores in the settings")
 
 
 def _further(finding: Finding) -> Excess:
