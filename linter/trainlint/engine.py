@@ -23,6 +23,7 @@ from trainlint.repository.bounds import PathError
 from trainlint.repository.discover import (
     Candidate,
     Excluder,
+    MissingPath,
     discover,
     is_workspace,
     repository_root,
@@ -348,11 +349,16 @@ class Run:
                 return
 
     def show_settings(self, paths: Sequence[Path]) -> Iterator[Shown]:
-        """The settings that count for each of these files or folders, and where they come from."""
+        """The settings that count for each of these files or folders, and where they come from.
+
+        Raises MissingPath.
+        """
         from trainlint.settings.reader import written
         from trainlint.settings.show import Shown, abridged, shown_path, values_of
 
         for path in paths:
+            if not os.path.exists(path):
+                raise MissingPath(f"{path}: no such file or folder")
             folder = Path(os.path.abspath(path if os.path.isdir(path) else path.parent))
             workspace = workspace_of(folder, folder)
             selection = self.settings_of(workspace).selection_of(str(path))
