@@ -33,6 +33,8 @@ class Budget(NamedTuple):
     """Characters of a message, in which a value may stand."""
     findings: int = 500
     """Findings of one rule in one object or config."""
+    comments: int = 2_000
+    """Suppression comments in one file."""
     path: int = 1_000
     """Characters of a folder that commands enter one after another."""
     code: int = 300_000

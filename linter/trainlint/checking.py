@@ -168,6 +168,7 @@ def _written(file: Path, rows: Iterable[Row]) -> int:
 
 def _with_baseline(report: Report, run: Run, named: Sequence[Path], file: Path, *, update: bool) -> Report:
     """The report with the known findings marked; a notice counts those that are gone, unless they are dropped."""
+    from collections import Counter
     from dataclasses import replace
 
     from trainlint import baseline
@@ -179,13 +180,13 @@ def _with_baseline(report: Report, run: Run, named: Sequence[Path], file: Path, 
         return covered is not None and run.looks_for(covered, row.rule)
 
     report, found, left = baseline.apply(report, baseline.read(file), places.exists)
-    gone = [] if report.crashed else [row for row in left if is_gone(row)]
+    gone = Counter(() if report.crashed else filter(is_gone, left))
     if update and not report.crashed:
         count = _written(file, (*found, *(row for row in left if row not in gone)))
-        _say(f"{file} holds {_counted(count)}, {len(gone)} dropped")
+        _say(f"{file} holds {_counted(count)}, {gone.total()} dropped")
     elif gone:
-        are, them = ("is", "it") if len(gone) == 1 else ("are", "them")
-        notice = f"{_counted(len(gone))} of {file} {are} gone: --update-baseline drops {them}"
+        are, them = ("is", "it") if gone.total() == 1 else ("are", "them")
+        notice = f"{_counted(gone.total())} of {file} {are} gone: --update-baseline drops {them}"
         report = replace(report, notices=(*report.notices, notice))
     return report
 

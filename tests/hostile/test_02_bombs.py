@@ -108,6 +108,11 @@ def companion(name: str, line: str, start: str = "", end: str = "") -> Made:
     return lambda n: {"f.yaml": ACCELERATE, name: start + each(n, line) + end}
 
 
+def comments(*words: str) -> Made:
+    """A job, and comments with the number of each line."""
+    return lambda n: {"f.yaml": CLEAN + "".join(f"# trainlint: {w.format(i)}\n" for i in range(n) for w in words)}
+
+
 TRAINER = CLEAN.replace("{numNodes: 1}", "")
 TUNED = TRAINER.replace("torch-distributed", "torchtune-llama3.2-1b")
 LAUNCH = "accelerate launch --config_file {} t.py\n"
@@ -129,7 +134,17 @@ BOMBS: dict[str, tuple[int, Made]] = {
     "runtimes": (8, config("", f"---\n{RUNTIME.replace('NAME', 'r#')}")),
     "documents of others": (100, config(CLEAN, "---\na: 1\n")),
     "suppressions of nothing": (25, config(f"{CLEAN}# trainlint: ignore[", "TT1#x,", "] x\n")),
-    "lines of suppressions": (25, config(CLEAN, "# trainlint: ignore[TT1#x] x\n")),
+    "lines of suppressions": (25, comments("ignore[TT1{0}x] x")),
+    "ranges of suppressions": (25, comments("ignore-start[TT1{0}x] x")),
+    "ends of ranges": (25, comments("ignore-start[TT102] x", "ignore-end[TT10{0}]")),
+    "overrides": (
+        25,
+        lambda n: {"j.yaml": JOB, "trainlint.toml": each(n, "[[overrides]]\npaths = ['p#']\nselect = ['TT']\n")},
+    ),
+    "files with rules": (
+        25,
+        lambda n: {"j.yaml": JOB, "trainlint.toml": "[per-file-ignores]\n" + each(n, "p# = ['TT']\n")},
+    ),
     "launches of one config": (15, script(LAUNCH.format("f.yaml"))),
     "launches of a config that is not there": (15, lambda n: {"f.yaml": ACCELERATE, "run.sh": each(n, FAR)}),
     "launches of many configs": (8, folders(f__yaml=ACCELERATE, run__sh=LAUNCH.format("f.yaml"))),
@@ -248,6 +263,13 @@ def test_findings_of_one_rule(tmp_path: Path) -> None:
     report = lint([tmp_path], Overrides(select=("FS001", "TL003")))
     assert [f.rule for f in report.findings] == ["FS001"] * BUDGET.findings + ["TL003"]
     assert report.findings[-1].span.line == report.findings[-2].span.line + 1
+
+
+def test_suppression_comments_of_one_file(tmp_path: Path) -> None:
+    build(tmp_path, comments("ignore[TT102] {0}")(BUDGET.comments + 1))
+    (beyond,) = (finding for finding in lint([tmp_path]).findings if finding.rule == "TL003")
+    assert beyond.message == f"further suppression comments are not read: there are more than {BUDGET.comments:,}"
+    assert beyond.span.line == CLEAN.count("\n") + BUDGET.comments + 1
 
 
 def test_few_words_are_compared() -> None:

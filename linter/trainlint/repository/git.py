@@ -131,8 +131,16 @@ def changed(folder: Path, base: str) -> list[Path]:
     if git is None:
         raise PathError("git is not installed")
 
+    trusted: list[str] = []
+    _, _, error = _answer(git, root, ["rev-parse", "--verify", "HEAD"])
+    if "dubious ownership" in error:
+        trusted = [f"safe.directory={folder}" for folder in _trusted(git)]
+        _, _, error = _answer(git, root, ["rev-parse", "--verify", "HEAD"], trusted)
+    if "dubious ownership" in error:
+        raise _refusal(root)
+
     def commit(*arguments: str) -> str:
-        code, out, _ = _answer(git, root, arguments)
+        code, out, _ = _answer(git, root, arguments, trusted)
         found = out.decode("ascii", "replace").strip()
         return found if code == 0 and _DIGEST.fullmatch(found) else ""
 
@@ -142,7 +150,7 @@ def changed(folder: Path, base: str) -> list[Path]:
     if not start:
         raise PathError("the commits of the pull request are not here: give actions/checkout fetch-depth: 2")
     options = ["-r", "-z", "--name-only", "--no-renames", "--diff-filter=d"]
-    code, out, error = _answer(git, root, ["diff-tree", *options, start, "HEAD"])
+    code, out, error = _answer(git, root, ["diff-tree", *options, start, "HEAD"], trusted)
     if code:
         raise PathError(f"{root}: git cannot compare the commits of the pull request: {error.strip()}")
     return [root / os.fsdecode(name) for name in sorted(out.split(b"\0")) if name]
@@ -169,12 +177,16 @@ def _listing(git: str, root: Path, below: str) -> list[str] | None:
     if code < 0:
         raise PathError(f"{root}: git has not listed the files within {_WORK} seconds")
     if "dubious ownership" in error:
-        raise PathError(
-            f"{root}: git refuses this repository, which belongs to another user; if you trust it: "
-            f"git config --global --add safe.directory {root}"
-        )
+        raise _refusal(root)
     said = next((line for line in error.splitlines() if line.startswith(("fatal:", "error:"))), "no reason given")
     raise PathError(f"{root}: git cannot list the files of this repository: {said.partition(': ')[2] or said}")
+
+
+def _refusal(root: Path) -> PathError:
+    return PathError(
+        f"{root}: git refuses this repository, which belongs to another user; if you trust it: "
+        f"git config --global --add safe.directory {root}"
+    )
 
 
 def _ignores(git: str, root: Path, below: str) -> bool:

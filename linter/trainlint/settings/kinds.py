@@ -14,7 +14,7 @@ from trainlint.budget import BUDGET
 from trainlint.findings import did_you_mean, shortened
 from trainlint.records import dataclass
 from trainlint.settings import SettingsError, Vocabulary
-from trainlint.settings.places import Places
+from trainlint.settings.places import places_in
 from trainlint.targets import Target, TargetError, parse_target
 
 Schema: TypeAlias = "Mapping[str, bool | int | str | Sequence[str] | Sequence[Schema] | Schema]"
@@ -44,7 +44,7 @@ class At:
     def line(self, below: tuple[str, ...] = (), word: str = "") -> int:
         """The 1-based line of this place, or of one below it; with a word, that of the word behind it."""
         prefix = ("tool", "trainlint") if self.file.name == "pyproject.toml" else ()
-        return Places(self.text).line((*prefix, *self.path, *below), word)
+        return places_in(self.text).line((*prefix, *self.path, *below), word)
 
     def error(self, problem: str, hint: str = "", word: str = "") -> SettingsError:
         """What is wrong at this place; `word` is the value that is meant where the place has several."""
