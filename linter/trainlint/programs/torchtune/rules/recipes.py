@@ -84,7 +84,7 @@ def unresolved_interpolation(settings: RecipeSettings) -> Iterator[Finding]:
     paths = [node.get("_component_").text().known or "torchtune" for node in settings.components]
     foreign = settings.recipe is None or not all(path.startswith(_PACKAGES) for path in paths)
     found: dict[str, list[Problem]] = {}
-    for node in settings.root.walk():
+    for node in settings.nodes:
         problem = node.problem
         if problem is not None and node.own and not (problem.resolver and foreign):
             found.setdefault(problem.message if problem.named else node.name, []).append(problem)
