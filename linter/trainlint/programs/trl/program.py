@@ -34,6 +34,7 @@ from trainlint.programs.trl.facts import (
     Unknowns,
     command_keys,
     launch_keys,
+    trainer_of,
     trainer_tables,
     trl_facts,
 )
@@ -297,11 +298,19 @@ def _profile(name: str, subject: ArgumentsFile, surroundings: Surroundings) -> I
 def _trainer_by_keys(subject: ArgumentsFile, release: str) -> str | None:
     """The one trainer whose dataclass has all arguments in the file that are TRL's own, if there is exactly one."""
     known = declarations("trl")
+    made = _made_by_hydra(subject)
+    if made:
+        return trainer_of(made)
     keys = {entry.name for entry in subject.field.entries()}
     tables = {trainer: known.keys(name, release) for trainer, name in TRAINERS.items()}
     own = keys & frozenset().union(*tables.values()) - _not_own()
     fitting = [trainer for trainer, table in tables.items() if own <= table]
     return fitting[0] if own and len(fitting) == 1 else None
+
+
+def _made_by_hydra(subject: ArgumentsFile) -> str:
+    """The class that Hydra makes of the file, by its `_target_`; empty where it names none."""
+    return (subject.field.get("_target_").text().known or "").rpartition(".")[2]
 
 
 @cache
@@ -359,7 +368,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
         file = ArgumentsFile(subject.field, subject.whole, handed=subject.handed or shown != [None])
         for transformers, start in product(release_below(subject, surroundings, GOES_WITH[release]), shown):
             told = start.trainer if start else _trainer_by_keys(subject, release)
-            trainer = told or _trainer(subject)
+            trainer = told or (None if _made_by_hydra(subject) else _trainer(subject))
             known = trl_facts(release, transformers, trainer, start.tables if start else ())
             config = fsdp_config(subject.field, known, surroundings)
             trouble = trouble_of(subject.field.get("deepspeed"), surroundings)
