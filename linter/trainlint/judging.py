@@ -125,6 +125,9 @@ class Judge:
             if ours is None:
                 ours = of_type[rule.subject] = [view for view in views if isinstance(view, rule.subject)]
             found: list[Finding] = []
+            if not ours:
+                yield rule.code, found
+                continue
             try:
                 for finding in _found(rule, ours, program, release, facts):
                     if len(found) == BUDGET.findings:
