@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -259,28 +259,28 @@ class Run:
         return self.overrides.over(replace(settings, base=settings.base or workspace))
 
     def _sources(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None) -> Iterator[tuple[Candidate, Source]]:
-        candidates = [candidate for candidate in discover(paths) if not self._excluded(candidate)]
+        candidates = [one for one in discover(paths, self._shared.tree) if not self._excluded(one)]
         if stdin is not None:
             file, data = stdin
             folder = file.parent if file.is_absolute() else Path.cwd()
             workspace = workspace_of((folder / file).parent, folder)
-            candidate = Candidate(file, workspace, workspace, file)
+            candidate = Candidate(os.path.abspath(file), workspace, workspace, file, named=True)
             if not self._excluded(candidate):
                 candidates.insert(0, candidate)
                 self._workspace(workspace).repository.adopt(file, data)
         self._limit(candidates)
         candidates.extend(self._named_json(paths, candidates))
-        for candidate in candidates:
-            self._workspace(candidate.workspace).repository.name([candidate.file])
+        for workspace, ours in groupby(candidates, key=lambda candidate: candidate.workspace):
+            self._workspace(workspace).repository.name(candidate.key for candidate in ours)
         for candidate in candidates:
             try:
-                yield candidate, self._workspace(candidate.workspace).repository.source(candidate.file)
+                yield candidate, self._workspace(candidate.workspace).repository.source(candidate.key)
             except OSError as error:
-                self._notice(f"{display_path(candidate.file)}: cannot be read: {error.strerror}")
+                self._notice(f"{display_path(candidate.key)}: cannot be read: {error.strerror}")
 
     def _named_json(self, paths: Sequence[Path], candidates: Sequence[Candidate]) -> list[Candidate]:
         """The JSON files in the given folders that a command passes to a program; no other JSON file is read."""
-        seen = {os.path.abspath(candidate.file) for candidate in candidates}
+        seen = {candidate.key for candidate in candidates}
         found: list[Candidate] = []
         for path in paths:
             if not os.path.isdir(path):
@@ -288,16 +288,15 @@ class Run:
             root = workspace_of(Path(os.path.abspath(path)), Path(os.path.abspath(path)))
             workspace = self._workspace(root)
             below = os.path.join(os.path.abspath(path), "")
-            for file in workspace.repository.files_named((".json",)):
-                key = os.path.abspath(file)
-                if key in seen or not key.startswith(below) or os.path.getsize(file) > MAX_NAMED_JSON:
+            for key in workspace.repository.paths((".json",)):
+                if key in seen or not key.startswith(below) or os.path.getsize(key) > MAX_NAMED_JSON:
                     continue
                 try:
-                    source = workspace.repository.source(file)
+                    source = workspace.repository.source(key)
                 except OSError:
                     continue
                 if source.marks and workspace.recogniser.subjects(source):
-                    found.append(Candidate(file, root, root, path))
+                    found.append(Candidate(key, root, root, path, named=False))
         return found
 
     def _is_generated(self, candidate: Candidate, source: Source) -> bool:
@@ -319,7 +318,7 @@ class Run:
         excluders = [self._workspace(w).repository.exclude for w in {candidate.workspace, candidate.start}]
         if not self.overrides.force_exclude:
             excluders = [e for e in excluders if not e.excludes(candidate.path, folder=not candidate.named)]
-        return any(excluder.excludes(candidate.file) for excluder in excluders)
+        return any(excluder.excludes(candidate.key) for excluder in excluders)
 
     def _workspace(self, root: Path) -> Workspace:
         if root not in self._workspaces:

@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 from pathlib import Path
+from typing import NamedTuple
 
 from trainlint.budget import BUDGET
 
@@ -23,34 +24,65 @@ class PathError(ValueError):
     """A path that the user named, or a file that is needed for it, cannot be used."""
 
 
+class Stamp(NamedTuple):
+    """What the disk says of a regular file: while nothing of it changes, its content is the same."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Stamp:
+        """The stamp in what `stat` says."""
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
 class Bounds:
-    """The bounds of one folder; resolved folders are cached for many files."""
+    """The bounds of one folder; what is resolved is kept, for the folders and the files in them.
+
+    A path that is a text is absolute and normal, as a listing gives it.
+    """
 
     def __init__(self, root: Path) -> None:
         self._roots = (os.path.abspath(root), os.path.realpath(root))
         self._known: dict[str, str | None] = {}
+        self._files: dict[str, tuple[str, Stamp] | None] = {}
 
-    def file(self, path: Path) -> str | None:
+    def file(self, path: str | Path) -> str | None:
         """The path with its links resolved; None unless it is a regular file in the folder.
 
         Every path that a repository names goes through this function. So nothing outside the folder, no device, no
         pipe and no file of the kernel is read, and a missing file cannot be told from one outside.
         """
-        folder, name = os.path.split(os.path.abspath(path))
+        found = self.look(path)
+        return found[0] if found else None
+
+    def look(self, path: str | Path) -> tuple[str, Stamp] | None:
+        """The same path, with the file's stamp."""
+        key = path if isinstance(path, str) else os.path.abspath(path)
+        if key not in self._files:
+            self._files[key] = self._look(key)
+        return self._files[key]
+
+    def _look(self, key: str) -> tuple[str, Stamp] | None:
+        folder, name = os.path.split(key)
         try:
             if folder not in self._known:
                 self._known[folder] = self._resolved(folder)
             holder = self._known[folder]
             if holder is None:
                 return None
-            real: str | None = os.path.join(holder, name)
-            mode = os.lstat(os.path.join(holder, name)).st_mode
-            if stat.S_ISLNK(mode):
-                real = self._resolved(os.path.join(holder, name))
-                mode = os.lstat(real).st_mode if real else 0
+            real = os.path.join(holder, name)
+            status = os.lstat(real)
+            if stat.S_ISLNK(status.st_mode):
+                real = self._resolved(real) or ""
+                status = os.lstat(real) if real else status
         except (OSError, ValueError):
             return None
-        return real if real and stat.S_ISREG(mode) and not real.startswith(_KERNEL) else None
+        if not stat.S_ISREG(status.st_mode) or real.startswith(_KERNEL):
+            return None
+        return real, Stamp.of(status)
 
     def leaves(self, path: Path) -> bool:
         """A path is outside the folder after links are resolved, whether or not it exists."""
@@ -59,7 +91,7 @@ class Bounds:
         except (OSError, ValueError):
             return True
 
-    def read(self, path: Path) -> bytes:
+    def read(self, path: str | Path) -> bytes:
         """The bytes of a file in the folder, at most one more than MAX_BYTES.
 
         Raises OSError.
@@ -67,9 +99,15 @@ class Bounds:
         real = self.file(path)
         if real is None:
             raise OSError(errno.ENOENT, "not a regular file in the workspace", str(path))
-        with open(os.open(real, _FLAGS), "rb", buffering=0) as stream:
-            large = os.fstat(stream.fileno()).st_size > MAX_BYTES
-            return (stream.read(MAX_BYTES + 1) if large else stream.read()) or b""
+        descriptor = os.open(real, _FLAGS)
+        try:
+            size = os.fstat(descriptor).st_size
+            data = os.read(descriptor, min(size, MAX_BYTES) + 1)
+            while size != len(data) <= MAX_BYTES and (more := os.read(descriptor, MAX_BYTES + 1 - len(data))):
+                data += more
+            return data
+        finally:
+            os.close(descriptor)
 
     def _resolved(self, path: str) -> str | None:
         """An absolute path with the links below the folder followed; None as soon as it leaves the folder."""

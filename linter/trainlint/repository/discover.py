@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,24 +29,97 @@ class MissingPath(PathError):
 
 
 class Candidate(NamedTuple):
-    """A file to check, with its workspace; `path` is the named path that led to it, `start` that path's workspace."""
+    """A file to check, with its workspace; `path` is the named path that led to it, `start` that path's workspace.
 
-    file: Path
+    `key` is its absolute path.
+    """
+
+    key: str
     workspace: Path
     start: Path
     path: Path
+    named: bool
+    """The user named the file itself."""
 
     @property
-    def named(self) -> bool:
-        """The user named the file itself."""
-        return self.path == self.file
+    def file(self) -> Path:
+        """The file, as the user named it."""
+        return self.path if self.named else Path(self.key)
 
 
-def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
-    """The files of the named paths, each once: a file itself, a folder's YAML files.
+class Tree:
+    """The files below one folder, asked of git or of the disk once.
 
     In a git work tree these are the tracked files and the untracked ones that are not ignored; elsewhere, and below a
-    folder that git ignores, all files below, without links to folders. Links that lead out of a workspace are skipped.
+    folder that git ignores, all files below, without links to folders. Links that lead out of the workspace are
+    skipped. Unless it is `deep`, only the files in the folder itself belong to it. Reading it raises PathError where
+    git refuses.
+    """
+
+    def __init__(
+        self, folder: Path, answers: git.Answers | None = None, bounds: Bounds | None = None, *, deep: bool = True
+    ) -> None:
+        self.folder = os.path.abspath(folder)
+        self._deep = deep
+        self._start = os.path.join(self.folder, "")
+        self._answers = answers or git.Answers()
+        self._bounds = bounds or Bounds(workspace_of(Path(self.folder), Path(self.folder)))
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Paths from the folder with forward slashes, in the order of their parts; also of what may not be read."""
+        if not self._deep:
+            return sorted(os.listdir(self.folder))
+        listed = git.listed(Path(self.folder), self._answers)
+        return sorted(_walk(self.folder), key=git.by_parts) if listed is None else listed
+
+    @cached_property
+    def folders(self) -> dict[str, list[str]]:
+        """The names by the folder that they are in."""
+        found: dict[str, list[str]] = {}
+        for name in self.names:
+            found.setdefault(name.rpartition("/")[0], []).append(name)
+        return found
+
+    def paths(self, suffixes: Sequence[str] = SUFFIXES) -> list[str]:
+        """The absolute paths of the files that end so."""
+        return [self.path(name) for name in self.ending(suffixes)]
+
+    def ending(self, suffixes: Sequence[str]) -> list[str]:
+        """The names of files that may be read whose paths end so, in any case."""
+        wanted = tuple(suffix.lower() for suffix in suffixes)
+        ends = {suffix[-_END:] for suffix in wanted}
+        found = [
+            (number, name)
+            for end in (self._by_end if any(len(end) < _END for end in ends) else ends)
+            for number, name in self._by_end.get(end, ())
+            if self.path(name).lower().endswith(wanted)
+        ]
+        return [name for _, name in sorted(found) if self.holds(name)]
+
+    def holds(self, name: str) -> bool:
+        """A name is of a regular file in the workspace."""
+        return self._bounds.file(self.path(name)) is not None
+
+    def path(self, name: str) -> str:
+        """The absolute path of a name."""
+        return self._start + (name if os.sep == "/" else name.replace("/", os.sep))
+
+    @cached_property
+    def _by_end(self) -> dict[str, list[tuple[int, str]]]:
+        """The names by their last characters, each with its place: a run asks for many endings."""
+        found: dict[str, list[tuple[int, str]]] = {}
+        for place in enumerate(self.names):
+            found.setdefault(place[1][-_END:].lower(), []).append(place)
+        return found
+
+
+_END = 3
+"""Characters of the shortest ending that is asked for."""
+
+
+def discover(paths: Sequence[Path], tree: Callable[[Path], Tree] = Tree) -> Iterator[Candidate]:
+    """The files of the named paths, each once: a file itself, a folder's YAML files.
 
     Raises MissingPath, and PathError for a path that leads out of its workspace or where git refuses.
     """
@@ -55,49 +128,21 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
     for path in paths:
         # Before the check that the path exists: nobody should learn what exists outside the workspace.
         workspaces.hold(path)
-        if os.path.isdir(path):
-            found: Iterable[Path] = files_below(path)
-            top = path
-        elif os.path.exists(path):
-            found, top = (path,), path.parent
-        else:
+        absolute = os.path.abspath(path)
+        named = not os.path.isdir(path)
+        if named and not os.path.exists(path):
             raise MissingPath(f"{path}: no such file or folder")
-        top = Path(os.path.abspath(top))
-        start = workspaces.of(top, top)
-        for file in found:
-            key = os.path.abspath(file)
+        top = Path(os.path.dirname(absolute) if named else absolute)
+        start = workspaces.of(str(top), top)
+        for key in [absolute] if named else tree(top).paths():
             if key not in seen:
                 seen.add(key)
-                yield Candidate(file, workspaces.of(Path(os.path.dirname(key)), top), start, path)
-
-
-def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES, answers: git.Answers | None = None) -> Iterator[Path]:
-    """The files below a folder with one of these suffixes, in the order of their paths, without links that lead out.
-
-    Raises PathError where git refuses.
-    """
-    wanted = tuple(suffix.lower() for suffix in suffixes)
-    listed = git.listed(folder, wanted, answers)
-    yield from _kept(folder, sorted(_walk(folder, wanted) if listed is None else listed))
-
-
-def files_in(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> list[Path]:
-    """The files directly in a folder with one of these suffixes, in the order of their paths."""
-    wanted = tuple(suffix.lower() for suffix in suffixes)
-    names = sorted(name for name in os.listdir(folder) if name.lower().endswith(wanted))
-    return list(_kept(folder, (folder / name for name in names)))
-
-
-def _kept(folder: Path, files: Iterable[Path]) -> Iterator[Path]:
-    """The regular files, and the links to regular files in the workspace of the folder."""
-    root = workspace_of(Path(os.path.abspath(folder)), Path(os.path.abspath(folder)))
-    bounds = Bounds(root)
-    return (file for file in files if bounds.file(file))
+                yield Candidate(key, workspaces.of(os.path.dirname(key), top), start, path, named)
 
 
 def workspace_of(folder: Path, top: Path) -> Path:
     """The nearest folder upward with settings or `.git`, else `top`, the folder that the user named."""
-    return _Workspaces().of(folder, top)
+    return _Workspaces().of(str(folder), top)
 
 
 def is_workspace(folder: Path) -> bool:
@@ -146,10 +191,10 @@ def repository_root(folder: Path) -> Path:
 
 class _Workspaces:
     def __init__(self) -> None:
-        self._known: dict[Path, Path | None] = {}
+        self._known: dict[str, Path | None] = {}
         self._held: set[Path] = set()
 
-    def of(self, folder: Path, top: Path) -> Path:
+    def of(self, folder: str, top: Path) -> Path:
         return self._marked(folder) or top
 
     def hold(self, path: Path) -> None:
@@ -159,29 +204,29 @@ class _Workspaces:
             if link in self._held:
                 return
             self._held.add(link)
-            holder = self._marked(link.parent) if os.path.islink(link) else None
+            holder = self._marked(str(link.parent)) if os.path.islink(link) else None
             if holder is not None and leads_out(holder, link):
                 raise PathError(f"{path}: a link that leads out of the workspace {holder}")
 
-    def _marked(self, folder: Path) -> Path | None:
+    def _marked(self, folder: str) -> Path | None:
         if folder not in self._known:
-            if is_workspace(folder):
-                self._known[folder] = folder
+            above = os.path.dirname(folder)
+            if is_workspace(Path(folder)):
+                self._known[folder] = Path(folder)
             else:
-                self._known[folder] = self._marked(folder.parent) if folder.parent != folder else None
+                self._known[folder] = self._marked(above) if above != folder else None
         return self._known[folder]
 
 
-def _walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
+def _walk(folder: str) -> Iterator[str]:
+    start = len(os.path.join(folder, ""))
     for root, folders, names in os.walk(folder):
         if "pyvenv.cfg" in names:
             folders.clear()
             continue
-        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        folders[:] = [name for name in folders if name not in _SKIPPED]
         for name in names:
-            file = Path(root, name)
-            if name.lower().endswith(suffixes):
-                yield file
+            yield os.path.join(root, name)[start:].replace(os.sep, "/")
 
 
 class Excluder:
@@ -191,7 +236,7 @@ class Excluder:
         self.base = Path(os.path.abspath(base))
         self.patterns = tuple(patterns)
 
-    def excludes(self, path: Path, *, folder: bool = False) -> bool:
+    def excludes(self, path: str | Path, *, folder: bool = False) -> bool:
         """A pattern matches the file (or folder), or a folder above it."""
         if not self.patterns:
             return False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar, cast
 from trainlint.budget import BUDGET
 from trainlint.reading.text import Text, Undecodable, decode
 from trainlint.repository.bounds import MAX_BYTES, Bounds, PathError, read
-from trainlint.repository.discover import SUFFIXES, Excluder, files_below, files_in
+from trainlint.repository.discover import SUFFIXES, Excluder, Tree, workspace_of
 from trainlint.repository.git import Answers
 
 if TYPE_CHECKING:
@@ -77,18 +77,23 @@ _HEAD = 10_000
 """Characters of a file beyond the budget, by which its program is recognised."""
 
 
-def display_path(file: Path) -> str:
+def display_path(file: str | Path) -> str:
     """A file as the user would name it: relative to the current folder if it is below, with forward slashes."""
-    absolute = os.path.abspath(file)
+    absolute = _key(file)
     here = os.path.join(os.getcwd(), "")
     return (absolute[len(here) :] if absolute.startswith(here) else absolute).replace(os.sep, "/")
+
+
+def _key(file: str | Path) -> str:
+    """The absolute path of a file; a text is one already, as a listing gives it."""
+    return file if isinstance(file, str) else os.path.abspath(file)
 
 
 Marks = Callable[[str], Collection[str]]
 """Gives the marks of a text; it gets the bytes of a file as Latin-1."""
 
 
-def load(file: Path, data: bytes, marks: Marks) -> Source:
+def load(file: str | Path, data: bytes, marks: Marks) -> Source:
     """Read a file; one without a mark is only searched for marks."""
     text: Text | None = None
     content = (data if len(data) <= MAX_BYTES else data[:_HEAD]).decode("latin-1")
@@ -129,6 +134,17 @@ class Shared:
             self._made[key] = make()
         return cast("T", self._made[key])
 
+    def bounds(self, root: Path) -> Bounds:
+        """The bounds of a folder."""
+        return self.once(("bounds", os.path.abspath(root)), lambda: Bounds(root))
+
+    def tree(self, folder: Path, *, deep: bool = True) -> Tree:
+        """The files below a folder, or in it."""
+        answers = self.once("git", Answers)
+        start = Path(os.path.abspath(folder))
+        bounds = self.once(("bounds of the workspace of", start), lambda: self.bounds(workspace_of(start, start)))
+        return self.once(("tree", start, deep), lambda: Tree(start, answers, bounds, deep=deep))
+
 
 class Repository:
     """The files of one workspace, each read once."""
@@ -140,12 +156,12 @@ class Repository:
         """All files below the root belong to it, else only those in the root itself."""
         self.run = run or Shared()
         self._marks = marks
-        self._bounds = Bounds(root)
-        self._named: dict[str, Path] = {}
+        self._bounds = self.run.bounds(root)
+        self._named: dict[str, None] = {}
         self._sources: dict[str, Source] = {}
         self._unmarked: dict[str, Source] = {}
         self._scripts: dict[str, Document] = {}
-        self._listed: dict[tuple[str, ...], list[Path]] = {}
+        self._listed: dict[tuple[str, ...], list[str]] = {}
         self._own = Shared()
         self.has_faults = False
         """An exception in trainlint itself has ended the reading of a file that another one needs."""
@@ -175,14 +191,14 @@ class Repository:
         """The result of `make`, which is called once for each key."""
         return self._own.once(key, make)
 
-    def source(self, file: Path) -> Source:
+    def source(self, file: str | Path) -> Source:
         """One file of the workspace.
 
         Raises OSError when it cannot be read.
         """
-        key = os.path.abspath(file)
+        key = _key(file)
         if key not in self._sources:
-            self._sources[key] = load(file, self._read(file), self._marks)
+            self._sources[key] = load(key, self._read(key), self._marks)
         return self._sources[key]
 
     def find(self, file: Path) -> Path | None:
@@ -204,23 +220,23 @@ class Repository:
         """
         return decode(self._bounded(file)).content
 
-    def _read(self, file: Path) -> bytes:
+    def _read(self, file: str | Path) -> bytes:
         """The bytes of a file in the workspace, at most one more than MAX_BYTES.
 
         A file that the user named outside any workspace may be a link to anywhere, because the user chose it.
         """
-        if not self.whole and os.path.abspath(file) in self._named:
+        if not self.whole and _key(file) in self._named:
             real = Path(os.path.realpath(file))
             return read(real.parent, real)
         return self._bounds.read(file)
 
-    def _bounded(self, file: Path) -> bytes:
+    def _bounded(self, file: str | Path) -> bytes:
         data = self._read(file)
         if len(data) > MAX_BYTES:
             raise OSError(errno.EFBIG, f"larger than {MAX_BYTES // 1_000_000} MB", str(file))
         return data
 
-    def documents(self, file: Path, pattern: re.Pattern[str]) -> list[Document]:
+    def documents(self, file: str | Path, pattern: re.Pattern[str]) -> list[Document]:
         """The documents of one YAML file; a file without a mark must match the pattern.
 
         Raises OSError when it cannot be read.
@@ -228,9 +244,9 @@ class Repository:
         source = self.source(file)
         return source.documents if source.text is not None else self._looked_into(file, pattern).documents
 
-    def _looked_into(self, file: Path, pattern: re.Pattern[str]) -> Source:
+    def _looked_into(self, file: str | Path, pattern: re.Pattern[str]) -> Source:
         """A file without a mark as a separate source; for the run it stays unmarked."""
-        key = os.path.abspath(file)
+        key = _key(file)
         if key in self._unmarked:
             return self._unmarked[key]
         data = self._read(file)
@@ -242,14 +258,14 @@ class Repository:
             self._unmarked[key] = _UNMARKED
         return self._unmarked[key]
 
-    def script(self, file: Path) -> Document:
+    def script(self, file: str | Path) -> Document:
         """A file other than YAML (a script, a Makefile) as a document of one text, for findings in it.
 
         Raises OSError when it cannot be read and Undecodable when it is not text.
         """
         from trainlint.reading.document import of_text
 
-        key = os.path.abspath(file)
+        key = _key(file)
         if key not in self._scripts:
             self._scripts[key] = of_text(display_path(file), decode(self._bounded(file)))
         return self._scripts[key]
@@ -290,9 +306,9 @@ class Repository:
                 return False
             folder = above
 
-    def name(self, files: Iterable[Path]) -> None:
+    def name(self, keys: Iterable[str]) -> None:
         """Add files to the repository that settings or git leave out, because the user named them."""
-        self._named.update((os.path.abspath(file), file) for file in files)
+        self._named.update(dict.fromkeys(keys))
 
     @property
     def files(self) -> list[Path]:
@@ -300,24 +316,27 @@ class Repository:
         return self.files_named(SUFFIXES)
 
     @property
-    def git(self) -> Answers:
-        """What git has said in this run."""
-        return self.run.once("git", Answers)
+    def tree(self) -> Tree:
+        """The files below the root, or in it."""
+        return self.run.tree(self.root, deep=self.whole)
 
     def files_named(self, suffixes: Sequence[str]) -> list[Path]:
         """All files of the workspace whose names have one of these endings (scripts, requirements)."""
+        return [Path(path) for path in self.paths(suffixes)]
+
+    def paths(self, suffixes: Sequence[str] = SUFFIXES) -> list[str]:
+        """The same files by their absolute paths."""
         key = tuple(suffixes)
         if key not in self._listed:
-            found = files_below(self.root, key, self.git) if self.whole else files_in(self.root, key)
-            self._listed[key] = [file for file in found if not self.exclude.excludes(file)]
+            self._listed[key] = [path for path in self.tree.paths(key) if not self.exclude.excludes(path)]
         return self._listed[key]
 
     @property
     def sources(self) -> Iterator[Source]:
         """The workspace's readable YAML files, with those that the user named."""
-        listed = {os.path.abspath(file): file for file in self.files}
-        for file in (*self.files, *(file for key, file in sorted(self._named.items()) if key not in listed)):
+        listed = dict.fromkeys(self.paths())
+        for key in (*listed, *sorted(self._named.keys() - listed.keys())):
             try:
-                yield self.source(file)
+                yield self.source(key)
             except OSError:
                 continue
