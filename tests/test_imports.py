@@ -47,7 +47,7 @@ PROGRAMS = {
 }
 """The programs that a program stands on."""
 
-EXCEPTIONS = {("reports", "__init__")}
+EXCEPTIONS = {("reports", "__init__"), ("recognise", "__init__")}
 """The version stands in the package itself, for the command line's and hatchling's sake."""
 
 

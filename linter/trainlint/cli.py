@@ -149,6 +149,7 @@ def _stages(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> t
 )
 @click.option("--write-baseline", is_flag=True, help="Write the findings to the baseline file and exit 0.")
 @click.option("--fix", is_flag=True, help="Fix files in place where that is safe.")
+@click.option("--no-cache", is_flag=True, help="Open every file, and keep no index of what is in them.")
 @click.option("--show-files", is_flag=True, help="Show which program owns each file, and its release.")
 @click.option("--show-suppressed", is_flag=True, help="Also report suppressed findings.")
 @click.option("--show-values", is_flag=True, help="Do not mask values that look like secrets.")
@@ -172,6 +173,7 @@ def check(
     baseline: Path | None,
     write_baseline: bool,
     fix: bool,
+    no_cache: bool,
     show_files: bool,
     show_suppressed: bool,
     show_values: bool,
@@ -192,6 +194,7 @@ def check(
         config=config,
         isolated=isolated,
         force_exclude=force_exclude,
+        cache=not no_cache,
     )
     if show_files and format_ not in (None, "text", "json"):
         raise click.UsageError("--show-files is shown as text or json.")

@@ -16,7 +16,7 @@ from trainlint.findings import Finding, Severity, Span
 from trainlint.programs import Subject, Surroundings, Views
 from trainlint.programs.table import PROGRAMS, VERDICTS, Program
 from trainlint.reading.text import Text
-from trainlint.recognise import Recogniser, is_templated, marks, owner_of_broken, programs_of
+from trainlint.recognise import Recogniser, answers_version, is_templated, marks, owner_of_broken, programs_of, sought
 from trainlint.releases import minor, speaking_for
 from trainlint.report import FileCounts, Report
 from trainlint.repository.bounds import PathError
@@ -64,13 +64,14 @@ class Workspace:
         self.faults = Faults()
         self._rules: dict[str, list[Rule]] = {}
         self._found: dict[tuple[int, str], list[Finding]] = {}
-        self.repository = Repository(root, Excluder(settings.exclude, settings.base or root), marks, run)
+        self.repository = Repository(root, Excluder(settings.exclude, settings.base or root), marks, run, sought())
         self.recogniser = Recogniser(self.repository, settings.program_of, self.faults.of)
         self.surroundings = Surroundings(
             self.repository,
             replace(settings.cluster, closed=settings.runtimes == "closed"),
             self._named_target,
             self.recogniser.subjects_of,
+            self.recogniser.subjects_in,
             self._is_accepted,
         )
 
@@ -164,7 +165,7 @@ class Run:
     def __init__(self, overrides: Overrides) -> None:
         self.overrides = overrides
         self._workspaces: dict[Path, Workspace] = {}
-        self._shared = Shared()
+        self._shared = Shared(answers_version() if overrides.cache else "")
         self._roots: dict[Path, Path] = {}
         self._targets: dict[str, Target] = {}
         self._notices: dict[str, None] = {}
@@ -207,6 +208,7 @@ class Run:
                 findings.extend(_run_rules(rules_of([OWN_RULES]), [fault], "trainlint"))
             for notice in sorted(workspace.repository.notices):
                 self._notice(notice)
+        self._shared.save()
         findings = sorted(_merge_duplicates(findings), key=lambda f: (f.span, f.rule, f.message))
         return Report(
             findings=self._fingerprinted(findings, texts),

@@ -84,6 +84,8 @@ class Overrides:
     config: Path | None = None
     isolated: bool = False
     force_exclude: bool = False
+    cache: bool = False
+    """An index in the user's cache folder may be used and written."""
 
     def over(self, settings: Settings) -> Settings:
         """The settings overridden by these options; `ignore` and `exclude` are added."""

@@ -10,13 +10,14 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
 from trainlint.budget import BUDGET
 
 MAX_BYTES = BUDGET.bytes
 _KERNEL = tuple(os.path.join(os.sep, name, "") for name in ("dev", "proc", "sys"))
 _MAX_LINKS = 40
+_INODE = 2**63 - 1
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -24,18 +25,8 @@ class PathError(ValueError):
     """A path that the user named, or a file that is needed for it, cannot be used."""
 
 
-class Stamp(NamedTuple):
-    """What the disk says of a regular file: while nothing of it changes, its content is the same."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-
-    @classmethod
-    def of(cls, status: os.stat_result) -> Stamp:
-        """The stamp in what `stat` says."""
-        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+Stamp: TypeAlias = tuple[int, int, int, int]
+"""What the disk says of a regular file: size, mtime and ctime in ns, inode. While it stays, so does the content."""
 
 
 class Bounds:
@@ -55,25 +46,27 @@ class Bounds:
         Every path that a repository names goes through this function. So nothing outside the folder, no device, no
         pipe and no file of the kernel is read, and a missing file cannot be told from one outside.
         """
-        found = self.look(path)
+        found = self.look(path if isinstance(path, str) else os.path.abspath(path))
         return found[0] if found else None
 
-    def look(self, path: str | Path) -> tuple[str, Stamp] | None:
+    def look(self, key: str) -> tuple[str, Stamp] | None:
         """The same path, with the file's stamp."""
-        key = path if isinstance(path, str) else os.path.abspath(path)
-        if key not in self._files:
-            self._files[key] = self._look(key)
-        return self._files[key]
+        try:
+            return self._files[key]
+        except KeyError:
+            found = self._files[key] = self._look(key)
+            return found
 
     def _look(self, key: str) -> tuple[str, Stamp] | None:
-        folder, name = os.path.split(key)
+        above = key[: key.rfind(os.sep) + 1]
         try:
-            if folder not in self._known:
-                self._known[folder] = self._resolved(folder)
-            holder = self._known[folder]
-            if holder is None:
+            if above not in self._known:
+                holder = self._resolved(above)
+                self._known[above] = holder and os.path.join(holder, "")
+            start = self._known[above]
+            if start is None:
                 return None
-            real = os.path.join(holder, name)
+            real = start + key[len(above) :]
             status = os.lstat(real)
             if stat.S_ISLNK(status.st_mode):
                 real = self._resolved(real) or ""
@@ -82,7 +75,7 @@ class Bounds:
             return None
         if not stat.S_ISREG(status.st_mode) or real.startswith(_KERNEL):
             return None
-        return real, Stamp.of(status)
+        return real, (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino & _INODE)
 
     def leaves(self, path: Path) -> bool:
         """A path is outside the folder after links are resolved, whether or not it exists."""

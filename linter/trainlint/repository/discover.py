@@ -60,7 +60,7 @@ class Tree:
         self, folder: Path, answers: git.Answers | None = None, bounds: Bounds | None = None, *, deep: bool = True
     ) -> None:
         self.folder = os.path.abspath(folder)
-        self._deep = deep
+        self.deep = deep
         self._start = os.path.join(self.folder, "")
         self._answers = answers or git.Answers()
         self._bounds = bounds or Bounds(workspace_of(Path(self.folder), Path(self.folder)))
@@ -68,7 +68,7 @@ class Tree:
     @cached_property
     def names(self) -> list[str]:
         """Paths from the folder with forward slashes, in the order of their parts; also of what may not be read."""
-        if not self._deep:
+        if not self.deep:
             return sorted(os.listdir(self.folder))
         listed = git.listed(Path(self.folder), self._answers)
         return sorted(_walk(self.folder), key=git.by_parts) if listed is None else listed
@@ -82,40 +82,33 @@ class Tree:
         return found
 
     def paths(self, suffixes: Sequence[str] = SUFFIXES) -> list[str]:
-        """The absolute paths of the files that end so."""
-        return [self.path(name) for name in self.ending(suffixes)]
+        """The absolute paths that end so, in any case, of files that may be read."""
+        wanted = tuple(suffix.lower() for suffix in suffixes)
+        folder, look = self.folder.lower(), self._bounds.look
+        spanning = any("/" in suffix for suffix in wanted)
+        found = (
+            self.path(name)
+            for name, lowered in zip(self.names, self._lowered, strict=True)
+            if (f"{folder}/{lowered}" if spanning else lowered).endswith(wanted)
+        )
+        return [path for path in found if look(path)]
 
     def ending(self, suffixes: Sequence[str]) -> list[str]:
-        """The names of files that may be read whose paths end so, in any case."""
-        wanted = tuple(suffix.lower() for suffix in suffixes)
-        ends = {suffix[-_END:] for suffix in wanted}
-        found = [
-            (number, name)
-            for end in (self._by_end if any(len(end) < _END for end in ends) else ends)
-            for number, name in self._by_end.get(end, ())
-            if self.path(name).lower().endswith(wanted)
-        ]
-        return [name for _, name in sorted(found) if self.holds(name)]
+        """The names of the same files."""
+        return [path[len(self._start) :].replace(os.sep, "/") for path in self.paths(suffixes)]
 
     def holds(self, name: str) -> bool:
         """A name is of a regular file in the workspace."""
-        return self._bounds.file(self.path(name)) is not None
+        return self._bounds.look(self.path(name)) is not None
 
     def path(self, name: str) -> str:
         """The absolute path of a name."""
         return self._start + (name if os.sep == "/" else name.replace("/", os.sep))
 
     @cached_property
-    def _by_end(self) -> dict[str, list[tuple[int, str]]]:
-        """The names by their last characters, each with its place: a run asks for many endings."""
-        found: dict[str, list[tuple[int, str]]] = {}
-        for place in enumerate(self.names):
-            found.setdefault(place[1][-_END:].lower(), []).append(place)
-        return found
-
-
-_END = 3
-"""Characters of the shortest ending that is asked for."""
+    def _lowered(self) -> list[str]:
+        """The names in lower case."""
+        return "\0".join(self.names).lower().split("\0") if self.names else []
 
 
 def discover(paths: Sequence[Path], tree: Callable[[Path], Tree] = Tree) -> Iterator[Candidate]:

@@ -21,6 +21,7 @@ from trainlint.repository.bounds import Bounds
 from trainlint.repository.discover import SUFFIXES, Tree, repository_root
 from trainlint.repository.files import display_path
 from trainlint.repository.git import by_parts
+from trainlint.repository.index import Index, Question
 from trainlint.repository.statements import (
     Form,
     Include,
@@ -143,12 +144,14 @@ class Statements:
         self,
         root: Path,
         tree: Tree | None = None,
+        index: Index | None = None,
         excluded: Callable[[str], bool] = lambda path: False,
         note: Callable[[str], None] = lambda notice: None,
         companion: Callable[[str], AbstractContextManager[None]] = lambda path: nullcontext(),
     ) -> None:
         self.root = Path(os.path.abspath(root))
         self._tree = tree or Tree(self.root)
+        self._index = index
         self._excluded = excluded
         self._bounds = Bounds(self.root)
         self._note = note
@@ -456,20 +459,36 @@ class Statements:
         group = "" if package in self._known else package
         key = f"{path}\0{'' if form is None else form.name}\0{version_of}", group
         if key not in self._readings:
+            plain = not group and form is None and not version_of
+            if plain and self._is_known_silent(path):
+                return _SILENT
             data = self._bytes(path)
             asked = Packages([package]) if group else self._known
-            reading = Reading()
+            reading = _SILENT
             if data is not None:
                 shown = display_path(self.root / path)
                 with self._companion(shown):
-                    reading = statements_of(path, data, asked, form=form, package=version_of, home=home)
-                    reading = _shown(reading, shown)
+                    reading = _shown(statements_of(path, data, asked, form=form, package=version_of, home=home), shown)
+                    if plain:
+                        self._remember(path, reading)
             if reading.unreadable is not None:
                 self.unreadable[reading.unreadable] = None
                 span = reading.unreadable.span
                 self._note(f"{span.path}:{span.line}: {reading.unreadable.reason}; the releases in it are not known")
             self._readings[key] = reading
         return self._readings[key]
+
+    def _is_known_silent(self, path: str) -> bool:
+        """The file has not changed since the last run, and stated nothing of any known package then."""
+        index, place = self._index, self._tree.path(path)
+        found = self._bounds.look(place) if index else None
+        return index is not None and found is not None and index.answer(place, found[1], Question.STATES) == 0
+
+    def _remember(self, path: str, reading: Reading) -> None:
+        index, place = self._index, self._tree.path(path)
+        found = self._bounds.look(place) if index else None
+        if index and found:
+            index.keep(place, found[1], Question.STATES, int(reading != _SILENT))
 
     def _bytes(self, path: str) -> bytes | None:
         """The content of a file of the repository; None for what is none, or lies outside."""
@@ -574,13 +593,13 @@ def statements_in(repository: Repository) -> Statements:
     def made() -> Statements:
         root = Path(os.path.abspath(repository.root))
         top = repository_root(root) if repository.whole else root
-        note, companion = repository.note, repository.companion
+        note, companion, run = repository.note, repository.companion, repository.run
         if top == root:
-            return Statements(top, repository.tree, repository.exclude.excludes, note, companion)
+            return Statements(top, repository.tree, repository.index, repository.exclude.excludes, note, companion)
         # Workspaces within one git repository look at the same files.
-        return repository.run.once(
+        return run.once(
             ("statements", top),
-            lambda: Statements(top, repository.run.tree(top), note=note, companion=companion),
+            lambda: Statements(top, run.tree(top), run.index(str(top)), note=note, companion=companion),
         )
 
     return repository.once("statements", made)

@@ -538,7 +538,7 @@ def _is_admitted(job: TrainJob, surroundings: Surroundings, version: str) -> boo
     """Admission accepts the job; for a refused job nothing more is reported here."""
     from trainlint.programs.kubeflow.objects import TrainerObject
 
-    for other in surroundings.subjects("kubeflow-trainer", TrainerObject):
+    for other in surroundings.subjects_in(job.field.document.path, "kubeflow-trainer", TrainerObject):
         if other.field.document is job.field.document and other.field.path == job.field.path:
             return surroundings.is_admitted("kubeflow-trainer", other, version)
     return True
