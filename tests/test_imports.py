@@ -122,8 +122,11 @@ READERS = {
     *("settings", "baseline", "engine", "fixes", "action", "checking"),
 }
 """Who opens files or asks what is there: by what the user named, or through bounds.py."""
-OWN_DATA = {"programs.torchtune.facts", "programs.kubeflow.facts.crds", "training.limits", "training.declarations"}
-"""Who reads the tables of the package."""
+OWN_DATA = {
+    *("programs.torchtune.facts", "programs.kubeflow.facts.crds", "training.limits", "training.declarations"),
+    "repository.index",
+}
+"""Who reads the tables of the package, or the index in the user's cache folder."""
 OPENING = set("open read_bytes read_text isfile is_file isdir is_dir exists iterdir rglob glob".split())
 
 
