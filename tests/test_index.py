@@ -103,7 +103,7 @@ def kept(cache: Path) -> list[Path]:
 
 
 def stamps(folder: Path) -> dict[Path, tuple[int, ...]]:
-    found = {}
+    found: dict[Path, tuple[int, ...]] = {}
     for file in sorted(folder.rglob("*")):
         status = os.lstat(file)
         found[file] = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)

@@ -29,7 +29,7 @@ def plain_options(arguments: Sequence[str]) -> Options | None:
     if any(path.startswith("-") for path in paths):
         return None
     forced = len(paths) < len(words)
-    return Options(tuple(Path(path) for path in paths), Overrides(force_exclude=forced, cache=True))
+    return Options(tuple(Path(path) for path in paths), Overrides(force_exclude=forced, cache=True, jobs=0))
 
 
 class _Program:

@@ -101,6 +101,17 @@ def _targets(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     return targets
 
 
+def _shard(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    number, slash, count = value.partition("/")
+    if not (slash and number.isascii() and number.isdigit() and count.isascii() and count.isdigit()):
+        raise click.BadParameter(f"{value!r} is not like 2/4.")
+    if len(value) > 12 or not 1 <= int(number) <= int(count):
+        raise click.BadParameter("the first number must be between 1 and the second.")
+    return int(number), int(count)
+
+
 def _severity(_: click.Context, __: click.Parameter, value: str | None) -> Severity | None:
     return None if value is None else Severity(value)
 
@@ -149,6 +160,12 @@ def _stages(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> t
 )
 @click.option("--write-baseline", is_flag=True, help="Write the findings to the baseline file and exit 0.")
 @click.option("--fix", is_flag=True, help="Fix files in place where that is safe.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes for many files (default: one for each core)."
+)
+@click.option(
+    "--shard", callback=_shard, metavar="I/N", help="Check only part I of N, which the paths of the files tell."
+)
 @click.option("--no-cache", is_flag=True, help="Open every file, and keep no index of what is in them.")
 @click.option("--show-files", is_flag=True, help="Show which program owns each file, and its release.")
 @click.option("--show-suppressed", is_flag=True, help="Also report suppressed findings.")
@@ -173,6 +190,8 @@ def check(
     baseline: Path | None,
     write_baseline: bool,
     fix: bool,
+    jobs: int | None,
+    shard: tuple[int, int] | None,
     no_cache: bool,
     show_files: bool,
     show_suppressed: bool,
@@ -195,7 +214,11 @@ def check(
         isolated=isolated,
         force_exclude=force_exclude,
         cache=not no_cache,
+        jobs=jobs or 0,
+        shard=shard,
     )
+    if shard is not None and write_baseline:
+        raise click.UsageError("--write-baseline needs all findings, and --shard finds a part of them.")
     if show_files and format_ not in (None, "text", "json"):
         raise click.UsageError("--show-files is shown as text or json.")
     run_check(
