@@ -70,7 +70,7 @@ def main(env: Mapping[str, str] = os.environ) -> int:
         workspace = Path(env.get("GITHUB_WORKSPACE") or os.getcwd())
         _enter(inputs.directory, workspace)
         target = _free(inputs.sarif_file, workspace)
-        run = Run(Overrides(fail_on=inputs.fail_on, config=inputs.config))
+        run = Run(Overrides(fail_on=inputs.fail_on, config=inputs.config, jobs=0))
         settings = run.settings_for(inputs.paths)
         report = without_secrets(run.lint(inputs.paths))
         options = RenderOptions(root=repository_root(Path.cwd()), fail_on=settings.fail_on)
