@@ -286,7 +286,8 @@ class Run:
         by_path: dict[str, list[Finding]] = {source.path: []}
         for finding in self._findings(candidate, source):
             by_path.setdefault(finding.path, []).append(finding)
-        repository = self._workspace(candidate.workspace).repository
+        workspace = self._workspace(candidate.workspace)
+        repository = workspace.repository
         for path, found in by_path.items():
             text = source.text if path == source.path else repository.text_of(path)
             if text is not None:
@@ -298,7 +299,7 @@ class Run:
                     checked.texts[path] = text
                     checked.findings.extend(reported)
                     for number in {finding.document for finding in reported}:
-                        checked.names[path, number] = self._document_name(path, number)
+                        checked.names[path, number] = self._document_name(path, number, [workspace])
         checked.told = self._take_told()
         return checked
 
@@ -552,12 +553,12 @@ class Run:
 
         return tuple(fingerprinted(findings, texts, self._path_from_root, self._document_name))
 
-    def _document_name(self, path: str, index: int) -> str:
+    def _document_name(self, path: str, index: int, nearest: Iterable[Workspace] = ()) -> str:
         from trainlint.fingerprints import document_name
 
         if (path, index) in self._names:
             return self._names[path, index]
-        for workspace in self._workspaces.values():
+        for workspace in chain(nearest, self._workspaces.values()):
             for document in workspace.repository.documents_of(path):
                 if document.index == index:
                     return document_name(document)

@@ -10,6 +10,10 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 
+from trainlint.lazy import regex
+
+_FOLDED = regex(r"[\s']")
+"""Characters that a value may be written without."""
 _SELDOM = "_fubgkxjqz"
 """Letters of which most words have one and files few, those of most words first."""
 
@@ -32,6 +36,11 @@ class AnyOf:
             rest = word.partition(letter)[2]
             groups.setdefault(letter, []).append(f"{re.escape(rest)}(?<={re.escape(word)})")
         return [re.compile(f"{letter}(?:{'|'.join(ends)})".encode()) for letter, ends in groups.items()]
+
+
+def may_say(content: str, word: str) -> bool:
+    """A value in a text of YAML can hold a word: it stands there, or an escape or a fold can stand for a part of it."""
+    return word in content or "\\" in content or _FOLDED.search(word) is not None
 
 
 ANYTHING = AnyOf([])

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from trainlint.budget import BUDGET
-from trainlint.lazy import regex
 from trainlint.reading.text import Text, Undecodable, decode
-from trainlint.reading.words import ANYTHING, AnyOf
+from trainlint.reading.words import ANYTHING, AnyOf, may_say
 from trainlint.repository.bounds import MAX_BYTES, Bounds, PathError, read
 from trainlint.repository.discover import SUFFIXES, Excluder, Tree, workspace_of
 from trainlint.repository.git import Answers
@@ -75,13 +74,10 @@ class Source:
         return self._trouble
 
     def may_say(self, word: str) -> bool:
-        """A value of the file can hold a word: it stands there, or an escape or a fold can stand for a part of it."""
-        content = self.text.content if self.text is not None else ""
-        return word in content or "\\" in content or _FOLDED.search(word) is not None
+        """A value of the file can hold a word."""
+        return self.text is not None and may_say(self.text.content, word)
 
 
-_FOLDED = regex(r"[\s']")
-"""Characters that a value may be written without."""
 _UNMARKED = Source("", None)
 _HEAD = 10_000
 """Characters of a file beyond the budget, by which its program is recognised."""

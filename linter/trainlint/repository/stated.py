@@ -164,6 +164,7 @@ class Statements:
         self._speaking: dict[tuple[str, str, str], list[str]] = {}
         self._found: dict[tuple[str, str, str], list[Statement]] = {}
         self._known = Packages(KNOWN)
+        self._folders: dict[str, str] = {}
         self._stated: dict[tuple[str, str], Stated] = {}
         self._copies: dict[str, list[tuple[str, str]]] = {}
 
@@ -176,8 +177,11 @@ class Statements:
         return self._stated[key]
 
     def _folder_of(self, near: str | Path) -> str:
-        folder = os.path.relpath(os.path.dirname(os.path.abspath(near)), self.root).replace(os.sep, "/")
-        return "" if folder == "." or folder.startswith("..") else folder
+        place = os.path.dirname(near)
+        if place not in self._folders:
+            folder = os.path.relpath(os.path.abspath(place), self.root).replace(os.sep, "/")
+            self._folders[place] = "" if folder == "." or folder.startswith("..") else folder
+        return self._folders[place]
 
     def in_comments(self, near: str | Path, package: str) -> Stated:
         """What a file's own comments say of the release of a package; they count where nothing else does."""
