@@ -86,7 +86,7 @@ class Spread(Generic[Found, Rest]):
 
     def _as_worker(self, pieces: list[int], pipe: int) -> NoReturn:
         code = 1
-        with suppress(BaseException), open(pipe, "wb") as stream:
+        with suppress(BaseException), os.fdopen(pipe, "wb") as stream:
             try:
                 for piece in pieces:
                     _send(stream.write, (_FOUND, self._work(piece)))

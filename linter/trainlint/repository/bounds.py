@@ -58,7 +58,8 @@ class Bounds:
             return found
 
     def _look(self, key: str) -> tuple[str, Stamp] | None:
-        above = key[: key.rfind(os.sep) + 1]
+        at = key.rfind(os.sep) + 1
+        above = key[:at]
         try:
             if above not in self._known:
                 holder = self._resolved(above)
@@ -66,7 +67,7 @@ class Bounds:
             start = self._known[above]
             if start is None:
                 return None
-            real = start + key[len(above) :]
+            real = start + key[at:]
             status = os.lstat(real)
             if stat.S_ISLNK(status.st_mode):
                 real = self._resolved(real) or ""

@@ -77,8 +77,13 @@ class Tree:
     def folders(self) -> dict[str, list[str]]:
         """The names by the folder that they are in."""
         found: dict[str, list[str]] = {}
+        last = None
+        files: list[str] = []
         for name in self.names:
-            found.setdefault(name.rpartition("/")[0], []).append(name)
+            folder = name[: name.rfind("/") + 1]
+            if folder != last:
+                last, files = folder, found.setdefault(folder[:-1], [])
+            files.append(name)
         return found
 
     def paths(self, suffixes: Sequence[str] = SUFFIXES) -> list[str]:
@@ -86,12 +91,14 @@ class Tree:
         wanted = tuple(suffix.lower() for suffix in suffixes)
         folder, look = self.folder.lower(), self._bounds.look
         spanning = any("/" in suffix for suffix in wanted)
-        found = (
-            self.path(name)
-            for name, lowered in zip(self.names, self._lowered, strict=True)
-            if (f"{folder}/{lowered}" if spanning else lowered).endswith(wanted)
-        )
-        return [path for path in found if look(path)]
+        both = zip(self.names, self._lowered, strict=True)
+        if spanning:
+            names = [name for name, lowered in both if f"{folder}/{lowered}".endswith(wanted)]
+        else:
+            names = [name for name, lowered in both if lowered.endswith(wanted)]
+        start = self._start
+        paths = [start + name for name in names] if os.sep == "/" else [self.path(name) for name in names]
+        return [path for path in paths if look(path)]
 
     def ending(self, suffixes: Sequence[str]) -> list[str]:
         """The names of the same files."""

@@ -437,8 +437,13 @@ class Repository:
     def _held(self) -> dict[str, int]:
         """The bits of each of these files that has a mark; -1, which has all bits, where only its text can tell."""
         held: dict[str, int] = {}
+        index, look, sources = self.index, self._bounds.look, self._sources
         for key in self._all:
-            known = -1 if key in self._sources else self._recall(key, Question.MARKS)
+            known = None
+            if key in sources:
+                known = -1
+            elif index is not None and (found := look(key)) is not None:
+                known = index.answer(key, found[1], Question.MARKS)
             if known is None:
                 with suppress(OSError):
                     known = -1 if self.source(key).marks else 0

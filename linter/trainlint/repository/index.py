@@ -84,6 +84,8 @@ class Index:
         if path.startswith(self._start) and max(stamp[1:3]) < self._before:
             known = self._known.get(path[self._skip :])
             answers = known[_STAMP:] if known is not None and known[:_STAMP] == stamp else _NOTHING
+            if answers[question] == answer:
+                return
             self._known[path[self._skip :]] = (*stamp, *answers[:question], answer, *answers[question + 1 :])
             self._changed = True
 
