@@ -136,7 +136,8 @@ def test_wrong_shards(shard: str, message: str) -> None:
     assert message in " ".join(result.output.replace("│", " ").split())
 
 
-def test_a_baseline_is_of_the_whole() -> None:
-    result = CliRunner().invoke(main, ["check", "--shard", "1/2", "--baseline", "b.json", "--write-baseline"])
+@pytest.mark.parametrize("option", ["--write-baseline", "--update-baseline"])
+def test_a_baseline_is_of_the_whole(option: str) -> None:
+    result = CliRunner().invoke(main, ["check", "--shard", "1/2", "--baseline", "b.json", option])
     assert result.exit_code == 2
-    assert "--write-baseline needs all findings, and --shard finds a part of them." in result.output
+    assert "A baseline is of all findings, and --shard finds a part of them." in result.output

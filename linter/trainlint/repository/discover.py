@@ -135,8 +135,9 @@ def discover(paths: Sequence[Path], tree: Callable[[Path], Tree] = Tree) -> Iter
         top = Path(os.path.dirname(absolute) if named else absolute)
         start = workspaces.of(str(top), top)
         for key in [absolute] if named else tree(top).paths():
-            if key not in seen:
-                seen.add(key)
+            spelled = os.path.normcase(key)
+            if spelled not in seen:
+                seen.add(spelled)
                 yield Candidate(key, workspaces.of(os.path.dirname(key), top), start, path, named)
 
 
@@ -230,14 +231,17 @@ def _walk(folder: str) -> Iterator[str]:
 
 
 class Excluder:
-    """Patterns in the style of .gitignore, relative to a folder."""
+    """Patterns in the style of .gitignore, relative to a folder; and `more`, whose patterns count beside them."""
 
-    def __init__(self, patterns: Sequence[str], base: Path) -> None:
+    def __init__(self, patterns: Sequence[str], base: Path, more: Sequence[Excluder] = ()) -> None:
         self.base = Path(os.path.abspath(base))
         self.patterns = tuple(patterns)
+        self.more = tuple(more)
 
     def excludes(self, path: str | Path, *, folder: bool = False) -> bool:
         """A pattern matches the file (or folder), or a folder above it."""
+        if any(other.excludes(path, folder=folder) for other in self.more):
+            return True
         if not self.patterns:
             return False
         try:
@@ -247,7 +251,7 @@ class Excluder:
         return _patterns(self.patterns).match(f"{relative}/" if folder else relative)
 
 
-@lru_cache
+@lru_cache(maxsize=BUDGET.patterns)
 def _patterns(written: tuple[str, ...]) -> Patterns:
     from trainlint.repository.patterns import Patterns
 
