@@ -26,7 +26,10 @@ class AnyOf:
 
     def found_in(self, data: bytes) -> bool:
         """One of the words is in some bytes."""
-        return not self.words or any(pattern.search(data) for pattern in self._patterns)
+        for pattern in self._patterns:
+            if pattern.search(data):
+                return True
+        return not self.words
 
     @cached_property
     def _patterns(self) -> list[re.Pattern[bytes]]:

@@ -90,12 +90,12 @@ class Bounds:
 
         Raises OSError.
         """
-        real = self.file(path)
-        if real is None:
+        found = self.look(path if isinstance(path, str) else os.path.abspath(path))
+        if found is None:
             raise OSError(errno.ENOENT, "not a regular file in the workspace", str(path))
+        real, (size, *_) = found
         descriptor = os.open(real, _FLAGS)
         try:
-            size = os.fstat(descriptor).st_size
             data = os.read(descriptor, min(size, MAX_BYTES) + 1)
             while size != len(data) <= MAX_BYTES and (more := os.read(descriptor, MAX_BYTES + 1 - len(data))):
                 data += more
