@@ -207,6 +207,7 @@ def main() -> int:
     for line in worse:
         print(line)
     if arguments.output:
+        arguments.output.mkdir(parents=True, exist_ok=True)
         (arguments.output / f"{date.today().isoformat()}.md").write_text(text, encoding="utf-8")
     return 1 if worse else 0
 
