@@ -29,13 +29,15 @@ FLOORS = (
         "add_ignores",
         "baseline",
         "fingerprints",
+        "judging",
         "show_files",
+        "rule_list",
         "weighing",
     ),
     ("engine",),
     ("__init__",),
     ("resolve",),
-    ("checking", "output", "progress", "timings"),
+    ("checking", "output", "progress", "timings", "completion"),
     ("action", "cli", "__main__"),
 )
 """From the ground up; what stands on one floor may import each other."""
@@ -126,7 +128,7 @@ READERS = {
 OWN_DATA = {
     *("programs.torchtune.facts", "programs.kubeflow.facts.crds", "training.limits", "training.declarations"),
     "repository.index",
-    *("reports.html", "catalogue"),
+    *("reports.html", "catalogue", "rule_list"),
 }
 """Who reads the tables of the package, or the index in the user's cache folder."""
 OPENING = set("open read_bytes read_text isfile is_file isdir is_dir exists iterdir rglob glob".split())
