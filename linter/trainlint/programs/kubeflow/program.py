@@ -142,13 +142,11 @@ def _shipped(name: str, release: str) -> Runtime | None:
 def _runtimes(name: str, surroundings: Surroundings) -> list[Runtime]:
     """The repository's runtimes of a name."""
 
-    def found() -> dict[str, list[Runtime]]:
-        by_name: dict[str, list[Runtime]] = {}
-        for runtime in surroundings.subjects("kubeflow-trainer", Runtime):
-            by_name.setdefault(runtime.name.known or "", []).append(runtime)
-        return by_name
+    def found() -> list[Runtime]:
+        runtimes = surroundings.subjects("kubeflow-trainer", Runtime, saying=("TrainingRuntime", name))
+        return [runtime for runtime in runtimes if (runtime.name.known or "") == name]
 
-    return surroundings.repository.once("runtimes by name", found).get(name, [])
+    return surroundings.repository.once(("runtimes", name), found)
 
 
 def _is_patch(subject: TrainerObject, surroundings: Surroundings) -> bool:

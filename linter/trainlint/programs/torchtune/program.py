@@ -576,10 +576,11 @@ def _is_admitted(job: TrainJob, surroundings: Surroundings, version: str) -> boo
     from trainlint.programs.kubeflow.objects import TrainerObject
 
     def found() -> dict[tuple[str, int, YamlPath], TrainerObject]:
-        subjects = surroundings.subjects("kubeflow-trainer", TrainerObject)
+        subjects = surroundings.subjects_in(path, "kubeflow-trainer", TrainerObject)
         return {_place(subject.field): subject for subject in reversed(subjects)}
 
-    same = surroundings.repository.once("jobs by place", found).get(_place(job.field))
+    path = job.field.document.path
+    same = surroundings.repository.once(("jobs by place", path), found).get(_place(job.field))
     return same is None or surroundings.is_admitted("kubeflow-trainer", same, version)
 
 
