@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trainlint.report import Report
     from trainlint.settings import Settings
 
-_ROUNDS = 10
+_ROUNDS = 25
 """Fixes that overlap are applied one after another, in so many rounds."""
 
 
@@ -31,6 +31,9 @@ class Options(NamedTuple):
     baseline: Path | None = None
     write_baseline: bool = False
     fix: bool = False
+    unsafe_fixes: bool = False
+    fix_only: bool = False
+    diff: bool = False
     show_files: bool = False
     show_suppressed: bool = False
     show_values: bool = False
@@ -69,8 +72,8 @@ def run_check(options: Options) -> None:
     named = [path for path in options.paths if str(path) != "-"]
     stdin = None
     if len(named) < len(options.paths):
-        if options.fix:
-            stop("--fix cannot be used with standard input")
+        if (options.fix or options.fix_only) and not options.diff:
+            stop("--fix cannot be used with standard input, only --diff")
         if sys.stdin is None:
             stop("standard input is closed")
         stdin = (options.stdin_filename or Path("stdin.yaml"), sys.stdin.buffer.read())
@@ -83,9 +86,11 @@ def run_check(options: Options) -> None:
         run = Run(options.overrides)
         settings = run.settings_for([*named, *([stdin[0]] if stdin else [])])
         report = run.lint(named, stdin)
+        if options.diff:
+            sys.exit(_show_diff(report, options, named, stdin))
         failed: dict[str, str] = {}
-        for _ in range(_ROUNDS if options.fix else 0):
-            if not _fix(report, failed):
+        for _ in range(_ROUNDS if options.fix or options.fix_only else 0):
+            if not _fix(report, failed, unsafe=options.unsafe_fixes):
                 break
             report = Run(options.overrides).lint(named)
         if options.baseline is not None and not options.write_baseline:
@@ -97,12 +102,14 @@ def run_check(options: Options) -> None:
     told = report if options.show_values else without_secrets(report)
     for notice in [*told.notices, *failed.values()]:
         _say(notice)
+    if options.fix_only:
+        sys.exit(2 if report.crashed or failed else 0)
     if options.write_baseline:
         for fault in (finding for finding in told.findings if finding.rule == "TL004"):
             _say(f"{fault.path}: {fault.message}")
         _write_baseline(report, options.baseline)
         sys.exit(2 if report.crashed or failed else 0)
-    _write(told, settings, options.output, options.color, options.show_suppressed, options.show_values)
+    _write(told, settings, options)
     if report.crashed or failed:
         sys.exit(2)
     if report.fails(settings.fail_on) and not options.exit_zero:
@@ -132,37 +139,60 @@ def _write_baseline(report: Report, file: Path | None) -> None:
     _say(f"{file} holds {count} finding{'' if count == 1 else 's'}")
 
 
-def _fix(report: Report, failed: dict[str, str]) -> int:
+def _show_diff(report: Report, options: Options, paths: list[Path], stdin: tuple[Path, bytes] | None) -> int:
+    """Print what fixes would change, in all rounds, as one diff; returns the exit code."""
+    from trainlint import fixes
+    from trainlint.engine import Run
+    from trainlint.reports.diff import unified
+
+    first: dict[str, fixes.Mended] = {}
+    contents: dict[str, bytes] = {}
+    count = 0
+    now = report
+    for _ in range(_ROUNDS):
+        changed = fixes.mended(now, unsafe=options.unsafe_fixes)
+        if not changed:
+            break
+        for file in changed:
+            count += file.fixed
+            before = first[file.path].before if file.path in first else file.before
+            first[file.path] = file._replace(before=before)
+            contents[os.path.abspath(file.path)] = file.data
+            if stdin is not None and os.path.abspath(stdin[0]) == os.path.abspath(file.path):
+                stdin = stdin[0], file.data
+        now = Run(options.overrides, contents).lint(paths, stdin)
+    show("".join(unified(file, show_values=options.show_values) for _, file in sorted(first.items())))
+    _say(f"would fix {count} finding{'' if count == 1 else 's'}")
+    if report.crashed:
+        return 2
+    return 1 if first else 0
+
+
+def _fix(report: Report, failed: dict[str, str], *, unsafe: bool) -> int:
     """Fix what can be fixed at once; the files that cannot be written are told in `failed`."""
     from trainlint import fixes
 
     def tell(error: OSError) -> None:
         failed[str(error.filename)] = f"{error.filename}: cannot be changed: {error.strerror}"
 
-    count = fixes.apply(report, tell)
+    count = fixes.apply(report, tell, unsafe=unsafe)
     if count:
         _say(f"fixed {count} finding{'' if count == 1 else 's'}")
     return count
 
 
-def _write(
-    report: Report, settings: Settings, output: Path | None, color: str, show_suppressed: bool, show_values: bool
-) -> None:
+def _write(report: Report, settings: Settings, options: Options) -> None:
     from trainlint.reports import RenderOptions, render
     from trainlint.repository.discover import repository_root
 
-    document = RenderOptions(
-        show_suppressed=show_suppressed,
-        show_values=show_values,
-        root=repository_root(Path.cwd()),
-        fail_on=settings.fail_on,
+    output = options.output
+    common = RenderOptions(
+        show_suppressed=options.show_suppressed, show_values=options.show_values, unsafe_fixes=options.unsafe_fixes
     )
-    terminal = RenderOptions(
-        color=_is_colored(color),
-        links=_is_colored(color) and sys.stdout.isatty(),
-        encoding=sys.stdout.encoding or "utf-8",
-        show_suppressed=show_suppressed,
-        show_values=show_values,
+    document = common._replace(root=repository_root(Path.cwd()), fail_on=settings.fail_on)
+    colored = _is_colored(options.color)
+    terminal = common._replace(
+        color=colored, links=colored and sys.stdout.isatty(), encoding=sys.stdout.encoding or "utf-8"
     )
     if output is None or str(output) == "-":
         show(render(settings.format, report, terminal if settings.format in ("text", "concise") else document))

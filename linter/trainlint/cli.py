@@ -149,6 +149,9 @@ def _stages(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> t
 )
 @click.option("--write-baseline", is_flag=True, help="Write the findings to the baseline file and exit 0.")
 @click.option("--fix", is_flag=True, help="Fix files in place where that is safe.")
+@click.option("--unsafe-fixes", is_flag=True, help="Also use fixes that change what runs, or that are a guess.")
+@click.option("--fix-only", is_flag=True, help="Fix files, report nothing, and exit 0.")
+@click.option("--diff", is_flag=True, help="Change nothing: show what --fix would, and exit 1 if there is something.")
 @click.option("--show-files", is_flag=True, help="Show which program owns each file, and its release.")
 @click.option("--show-suppressed", is_flag=True, help="Also report suppressed findings.")
 @click.option("--show-values", is_flag=True, help="Do not mask values that look like secrets.")
@@ -172,6 +175,9 @@ def check(
     baseline: Path | None,
     write_baseline: bool,
     fix: bool,
+    unsafe_fixes: bool,
+    fix_only: bool,
+    diff: bool,
     show_files: bool,
     show_suppressed: bool,
     show_values: bool,
@@ -205,6 +211,9 @@ def check(
             baseline=baseline,
             write_baseline=write_baseline,
             fix=fix,
+            unsafe_fixes=unsafe_fixes,
+            fix_only=fix_only,
+            diff=diff,
             show_files=show_files,
             show_suppressed=show_suppressed,
             show_values=show_values,

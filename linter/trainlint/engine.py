@@ -159,12 +159,15 @@ class Workspace:
 
 
 class Run:
-    """One run over any number of workspaces."""
+    """One run over any number of workspaces.
 
-    def __init__(self, overrides: Overrides) -> None:
+    `contents` is what files are taken to hold, by absolute path, whatever is on the disk.
+    """
+
+    def __init__(self, overrides: Overrides, contents: Mapping[str, bytes] | None = None) -> None:
         self.overrides = overrides
         self._workspaces: dict[Path, Workspace] = {}
-        self._shared = Shared()
+        self._shared = Shared(contents)
         self._roots: dict[Path, Path] = {}
         self._targets: dict[str, Target] = {}
         self._notices: dict[str, None] = {}
@@ -207,7 +210,8 @@ class Run:
                 findings.extend(_run_rules(rules_of([OWN_RULES]), [fault], "trainlint"))
             for notice in sorted(workspace.repository.notices):
                 self._notice(notice)
-        findings = sorted(_merge_duplicates(findings), key=lambda f: (f.span, f.rule, f.message))
+        settled = [finding.settled for finding in _merge_duplicates(findings)]
+        findings = sorted(settled, key=lambda f: (f.span, f.rule, f.message))
         return Report(
             findings=self._fingerprinted(findings, texts),
             files=FileCounts(discovered, self._parsed, self._recognised),
@@ -552,5 +556,11 @@ def _common_to_all(alternatives: Sequence[list[Finding]]) -> list[Finding]:
     """The findings of the first alternative that all others have at the same place too."""
     if len(alternatives) < 2:
         return list(alternatives[0]) if alternatives else []
-    others = [{(f.rule, f.span, f.level) for f in findings} for findings in alternatives[1:]]
-    return [f for f in alternatives[0] if all((f.rule, f.span, f.level) in other for other in others)]
+    others = [{(f.rule, f.span, f.level): f for f in findings} for findings in alternatives[1:]]
+    common: list[Finding] = []
+    for finding in alternatives[0]:
+        alike = [other.get((finding.rule, finding.span, finding.level)) for other in others]
+        if all(other is not None for other in alike):
+            same = all(other is None or other.fix == finding.fix for other in alike)
+            common.append(finding if same else replace(finding, fix=None))
+    return common

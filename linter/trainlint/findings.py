@@ -79,14 +79,19 @@ class Edit(NamedTuple):
 
 
 class Fix(NamedTuple):
-    """A change that fixes a finding; a `safe` one keeps what the program does today.
+    """A change that fixes a finding; `reading/mending.py` makes them.
 
-    `title` says what is written where. The help of the finding is a different sentence that says why or how.
+    `title` says what is written where. The help of the finding is a different sentence that says why or how. A rule
+    says whether the right text is certain (`safe`), and whether the program does the same before and after (`keeps`).
+    A reported fix is `safe` only if nobody can depend on what is there: it keeps that, or the program surely refuses.
+    Of two fixes with the same `claim`, the place of a new key, one waits for the next round.
     """
 
     title: str
     edits: tuple[Edit, ...]
     safe: bool = True
+    keeps: bool = False
+    claim: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,7 @@ class Finding:
     rule: str = ""
     name: str = ""
     related: tuple[Related, ...] = ()
-    fix: Fix | None = None
+    fix: Fix | None = dataclasses.field(default=None, compare=False)
     suppressed: str | None = dataclasses.field(default=None, compare=False)
     baselined: bool = dataclasses.field(default=False, compare=False)
     fingerprint: str = dataclasses.field(default="", compare=False)
@@ -138,6 +143,19 @@ class Finding:
     def level(self) -> Severity:
         """The severity; every reported finding has one."""
         return self.severity or Severity.ERROR
+
+    @property
+    def settled(self) -> Finding:
+        """This finding, whose fix is unsafe where some program runs with what it changes."""
+        fix = self.fix
+        if fix is None or not fix.safe or fix.keeps or self.level is Severity.ERROR:
+            return self
+        return self.with_unsafe_fix
+
+    @property
+    def with_unsafe_fix(self) -> Finding:
+        """This finding, whose fix is right in some cases only."""
+        return self if self.fix is None else replace(self, fix=self.fix._replace(safe=False))
 
     def stamped(
         self, *, rule: str, name: str, severity: Severity, stage: Stage, program: str, version: str | None

@@ -25,8 +25,11 @@ def chosen(verdicts: Sequence[tuple[str, list[Finding]]]) -> Iterator[Finding]:
             key = (finding.rule, finding.span, finding.message, finding.severity, finding.field)
             before = merged.get(key)
             versions = (*before.program_versions, label) if before else (label,)
+            differs = before is not None and before.fix != finding.fix
+            finding = finding.with_unsafe_fix if differs else finding
             merged[key] = replace(finding, program_versions=tuple(dict.fromkeys(versions)))
-    yield from merged.values()
+    for finding in merged.values():
+        yield finding if len(finding.program_versions) == len(verdicts) else finding.with_unsafe_fix
 
 
 def meant(
@@ -51,18 +54,20 @@ def meant(
         return
     dropped = {finding.rule for finding in newest if all_must_agree or finding.rule in ordinary_elsewhere}
     left = newest
-    others: dict[str, dict[Place, Severity]] = {}
+    others: dict[str, dict[Place, Finding]] = {}
     # The oldest release differs most from the newest: what it lacks need not be looked for in the others.
     for release in dict.fromkeys((*releases[:1], *releases[-2:0:-1])):
         if release == releases[-1] or not left:
             continue
-        others[release] = _levels(judge(release, frozenset(finding.rule for finding in left)))
+        others[release] = _by_place(judge(release, frozenset(finding.rule for finding in left)))
         left = [f for f in left if f.rule not in dropped or (f.rule, f.span) in others[release]]
     for finding in left:
         place = (finding.rule, finding.span)
         agreeing = [release for release in releases[:-1] if place in others[release]] + [releases[-1]]
-        levels = [finding.level, *(others[release][place] for release in agreeing[:-1])]
-        level = min(levels, key=lambda one: one.rank)
+        alike = [others[release][place] for release in agreeing[:-1]]
+        level = min((finding.level, *(other.level for other in alike)), key=lambda one: one.rank)
+        if len(agreeing) < len(releases) or any(other.fix != finding.fix for other in alike):
+            finding = finding.with_unsafe_fix
         if len(agreeing) < len(releases):
             finding = _weakened(replace(finding, severity=level))
         else:
@@ -148,8 +153,8 @@ def _weakened(finding: Finding) -> Finding:
     return replace(finding, severity=Severity.WARNING, refused_by_some=True)
 
 
-def _levels(findings: Sequence[Finding]) -> dict[Place, Severity]:
-    return {(finding.rule, finding.span): finding.level for finding in findings}
+def _by_place(findings: Sequence[Finding]) -> dict[Place, Finding]:
+    return {(finding.rule, finding.span): finding for finding in findings}
 
 
 def _words(agreeing: Sequence[str], releases: Sequence[str]) -> str:

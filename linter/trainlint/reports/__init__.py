@@ -33,12 +33,14 @@ class RenderOptions(NamedTuple):
     the text report. `show_suppressed` adds suppressed and baselined findings to text, concise, json, gitlab and junit
     (github never has them, sarif always). sarif, github and gitlab write paths relative to `root`, the repository's
     root. Findings below `fail_on` do not fail a junit test. `show_values` does not mask what looks like a secret.
+    `unsafe_fixes`: they are marked like safe ones, because the user asked for them.
     """
 
     color: bool = False
     links: bool = False
     show_suppressed: bool = False
     show_values: bool = False
+    unsafe_fixes: bool = False
     root: Path = Path()
     version: str = __version__
     fail_on: Severity = Severity.ERROR

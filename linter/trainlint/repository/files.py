@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -120,8 +120,10 @@ def _beyond(message: str) -> Trouble:
 class Shared:
     """What is made once, by key: for one workspace, or for all of a run."""
 
-    def __init__(self) -> None:
+    def __init__(self, contents: Mapping[str, bytes] | None = None) -> None:
         self._made: dict[Hashable, object] = {}
+        self.contents = contents or {}
+        """What files are taken to hold, by absolute path, whatever is on the disk."""
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of `make`, which is called once for each key."""
@@ -209,6 +211,10 @@ class Repository:
 
         A file that the user named outside any workspace may be a link to anywhere, because the user chose it.
         """
+        if self.run.contents:
+            held = self.run.contents.get(os.path.abspath(file))
+            if held is not None:
+                return held
         if not self.whole and os.path.abspath(file) in self._named:
             real = Path(os.path.realpath(file))
             return read(real.parent, real)

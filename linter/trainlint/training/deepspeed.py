@@ -24,13 +24,14 @@ Findings have their place in the config, be it a file of its own.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from trainlint.findings import Stage
+from trainlint.findings import Edit, Fix, Stage
 from trainlint.reading.document import Document, Scalar, Unparsable, documents
 from trainlint.reading.scalars import Dialect, Plain
 from trainlint.reading.text import Undecodable
@@ -304,6 +305,7 @@ class BrokenConfig(NamedTuple):
     field: Field
     reason: str
     read_at: Stage = Stage.START
+    fix: Fix | None = None
 
 
 def named_config(name: str, bases: Iterable[Path], repository: Repository) -> Field | BrokenConfig | None:
@@ -326,7 +328,8 @@ def _of_json(document: Document) -> Field | BrokenConfig | None:
     try:
         json.loads(text.content)
     except json.JSONDecodeError as error:
-        return BrokenConfig(*_trouble(document, error))
+        field, reason, fix = _trouble(document, error)
+        return BrokenConfig(field, reason, fix=fix)
     except RecursionError:
         return None
     try:
@@ -344,18 +347,24 @@ _REASONS = {
 }
 
 
-def _trouble(document: Document, error: json.JSONDecodeError) -> tuple[Field, str]:
+_PYTHON = {"True": "true", "False": "false", "None": "null"}
+
+
+def _trouble(document: Document, error: json.JSONDecodeError) -> tuple[Field, str, Fix | None]:
     content, at = document.text.content, error.pos
     before = content[:at].rstrip()
     if not content.strip():
-        return _place(document, 0), "it is empty"
+        return _place(document, 0), "it is empty", None
     if content.startswith(("//", "/*", "#"), at):
-        return _place(document, at), "it has a comment"
+        return _place(document, at), "it has a comment", None
     comma = at if content.startswith(",", at) else len(before) - 1
     if content[comma : comma + 1] == "," and content[comma + 1 :].lstrip().startswith(("}", "]")):
         # Python names the comma or the bracket, depending on its version.
-        return _place(document, comma), "a comma stands before a bracket"
-    return _place(document, at), _REASONS.get(error.msg, error.msg.lower())
+        without = Fix("remove the comma", (Edit(comma, comma + 1, ""),))
+        return _place(document, comma), "a comma stands before a bracket", without
+    word = next((word for word in _PYTHON if re.match(rf"{word}\b", content[at : at + 6])), "")
+    fix = Fix(f"write {_PYTHON[word]}", (Edit(at, at + len(word), _PYTHON[word]),)) if word else None
+    return _place(document, at), _REASONS.get(error.msg, error.msg.lower()), fix
 
 
 def _place(document: Document, at: int) -> Field:

@@ -151,7 +151,8 @@ def deepspeed_form(arguments: Arguments) -> Iterator[Finding]:
     elif arguments.trouble is not None:
         related = given.relate("this file uses it")
         message = f"the DeepSpeed config cannot be read: {arguments.trouble.reason}"
-        yield arguments.refused(arguments.trouble.field, message, help="write one JSON object", related=related)
+        place, fix = arguments.trouble.field, arguments.trouble.fix
+        yield arguments.refused(place, message, help="write one JSON object", related=related, fix=fix)
     elif config is not None and config.is_mapping and config.get("zero_optimization").node is None:
         message = "the DeepSpeed config has no zero_optimization"
         help = "add zero_optimization with a stage, such as 2"

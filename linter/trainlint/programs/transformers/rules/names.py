@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage
 from trainlint.programs.transformers.arguments import Arguments
+from trainlint.programs.transformers.facts import MEANT, OTHER_VALUES
+from trainlint.reading import mending
 from trainlint.reading.scalars import Dialect
 from trainlint.rule import rule
 from trainlint.training.declarations import declarations
@@ -42,11 +44,15 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
         message = f"{entry.name} is not an argument of {arguments.facts.label}"
         if not refused and (other is not None or near) and arguments.reader.defines(entry.name):
             continue
+        fix = None
         if other is not None:
             advice = arguments.facts.renamed(entry.name)
             help = f"{advice} ({other})" if advice else f"remove it: {other}"
+            off = entry.name.startswith("fsdp_") and not arguments.options.on.is_(True)
+            fix = None if off or entry.name in OTHER_VALUES else mending.advised(entry, advice)
         elif near:
             help = f'did you mean "{near}"?'
+            fix = mending.renamed(entry, near) if entry.name in MEANT else mending.renamed_to_nearest(entry, [near])
         elif entry.name in launched and (refused or dropped or len(launched) > 1):
             help = "move it to the accelerate config: accelerate launch reads it"
         elif refused or dropped:
@@ -54,9 +60,10 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
         else:
             continue
         if refused:
-            yield arguments.refused(entry, message, help=help, at_key=True)
+            yield arguments.refused(entry, message, help=help, fix=fix, at_key=True)
         else:
-            yield arguments.warned(entry, f"{message}, and ignored" if dropped else message, help=help, at_key=True)
+            message = f"{message}, and ignored" if dropped else message
+            yield arguments.warned(entry, message, help=help, fix=fix, at_key=True)
 
 
 @rule("FS216", "duplicate-argument", stage=Stage.RUN, severity=Severity.WARNING)
@@ -76,4 +83,5 @@ def duplicate_argument(arguments: Arguments) -> Iterator[Finding]:
         if entry.entry and entry.entry.duplicates and arguments.facts.is_ever(entry.name):
             times = len(entry.entry.duplicates) + 1
             message = f"{entry.name} is given {times} times: only the last one counts"
-            yield arguments.warned(entry, message, help="keep one of them", at_key=True)
+            fix = mending.without_earlier(entry)
+            yield arguments.warned(entry, message, help="keep one of them", fix=fix, at_key=True)
