@@ -8,6 +8,7 @@ program cannot have started with what is there, or with `keeps`, if the program 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias, TypeVar
 
@@ -36,6 +37,8 @@ _TRUE = frozenset(("true", "yes", "on"))
 _FALSE = frozenset(("false", "no", "off"))
 _EXPONENT = regex(r"([1-9][0-9]{0,17}|0)(?:\.([0-9]{0,17}))?(?:[eE]\+?([0-9]{1,2}))?")
 _MOST_ZEROS = 15
+_LEAST_PART = 4
+"""Letters that the part of a word must have in which the slip is: cpu is no slip for gpu."""
 _LEAST_TYPED = 5
 """Letters that a word must have for a slip in it to be certain enough to be mended."""
 
@@ -121,6 +124,15 @@ def quoted(place: Place[T], *, sure: bool = True, keeps: bool = False) -> Fix | 
     return Fix(f'write "{node.value}"', (Edit(node.start, node.end, _in_quotes(node.value)),), sure, keeps)
 
 
+def quoted_key(place: Place[T]) -> Fix | None:
+    """The plain key is read as a text."""
+    field = _field(place)
+    key = _own_key(field)
+    if key is None or key.style or not _is_as_written(field, key):
+        return None
+    return Fix(f'write "{key.value}"', (Edit(key.start, key.end, _in_quotes(key.value)),))
+
+
 def listed(place: Place[T], *items: str, sure: bool = True) -> Fix | None:
     """The scalar is the only item of a list, or these texts are its items."""
     field = _field(place)
@@ -133,6 +145,31 @@ def listed(place: Place[T], *items: str, sure: bool = True) -> Fix | None:
     elif not node.style and not _PLAIN.fullmatch(content):
         return None
     return Fix(f"write [{content}]", (Edit(node.start, node.end, f"[{content}]"),), sure)
+
+
+def emptied(place: Place[T]) -> Fix | None:
+    """An empty list in the place of an empty text."""
+    return written(place, "[]") if _field(place).text().known == "" else None
+
+
+def is_same(one: Field, other: Field) -> bool:
+    """Two fields of one document are written alike."""
+    if one.node is None or other.node is None or one.document is not other.document:
+        return False
+    content = one.document.text.content
+    return _text_of(content, one.node) == _text_of(content, other.node)
+
+
+def trimmed(place: Place[T]) -> Fix | None:
+    """The text without the white space around it, in one line."""
+    field = _field(place)
+    node = _own_scalar(field)
+    text = node.value.strip() if node is not None else ""
+    if node is None or not _BARE.fullmatch(text):
+        return None
+    if node.style not in ("|", ">"):
+        return worded(field, text)
+    return Fix(f"write {text}", (Edit(node.start, node.end, _as_item(field, text)),))
 
 
 def as_text(place: Place[T], text: str, *, sure: bool = True) -> Fix | None:
@@ -173,13 +210,26 @@ def removed(place: Place[T], *, sure: bool = True, keeps: bool = False) -> Fix |
     return Fix(f"remove {name}", (edit,), sure, keeps, claim=_claim(field.parent, "-"))
 
 
+def without_item(place: Place[T], *, sure: bool = True) -> Fix | None:
+    """The item goes, with its list where it is the only one."""
+    field = _field(place)
+    fix = removed(field, sure=sure)
+    alone = field.parent is not None and len(field.parent.items()) == 1
+    return removed(field.parent, sure=sure) if fix is None and alone and field.parent is not None else fix
+
+
 def moved(place: Place[T], section: Field, name: str = "", *, sure: bool = True) -> Fix | None:
     """The key goes with its value into a mapping beside or below it, which must not have it."""
     field = _field(place)
     key, removal = _own_key(field), _removal(field)
     name = name or field.name
     node = _own_value(field)
-    if key is None or removal is None or node is None or section.get(name).node is not None:
+    if key is None or node is None or section.get(name).node is not None:
+        return None
+    if section.node is None:
+        nested = _nested(field, key, section, name)
+        return nested and nested._replace(safe=sure)
+    if removal is None:
         return None
     start, end = _line_of(field, key.start), node.end
     content = field.document.text.content
@@ -193,6 +243,23 @@ def moved(place: Place[T], section: Field, name: str = "", *, sure: bool = True)
         return None
     title = f"move it to {section.field_path}" if section.field_path else "move it to the top level"
     return Fix(title, (removal, inserted), sure, claim=_claim(section, name))
+
+
+def _nested(field: Field, key: Scalar, section: Field, name: str) -> Fix | None:
+    """The key in a new mapping in its own place, where the section is missing beside it."""
+    removal = _removal(field) if field.parent is not None else None
+    here = section.parent is not None and field.parent is not None and section.parent.target is field.parent.target
+    if removal is None or not here or section.node is not None or section.parent is None:
+        return None
+    line = _line_of(field, key.start)
+    content = field.document.text.content
+    indent = content[line : key.start]
+    end = field.node.end if field.node is not None else key.end
+    if indent.strip() or not _same_line(content, key.start, end):
+        return None
+    inner = f"{section.name}:{_line_end(content)}{indent}  {_spelled(key, content, name)}"
+    claim = _claim(section.parent, section.name)
+    return Fix(f"move it to {section.field_path}", (Edit(key.start, key.end, inner),), claim=claim)
 
 
 def added(section: Field, name: str, literal: str, *, sure: bool = True) -> Fix | None:
@@ -255,6 +322,46 @@ def without_earlier(place: Place[T]) -> Fix | None:
     return Fix(f"remove the earlier {field.name}", found, safe=same, keeps=True)
 
 
+def as_entries(place: Place[T]) -> Fix | None:
+    """A list of `name` and `value` in the place of a mapping of names to values, which become texts."""
+    field = _field(place)
+    target = field.target
+    if not isinstance(target, Mapping) or not target.pairs or field.use is not None or _is_shared(field):
+        return None
+    content = field.document.text.content
+    pairs = [(key, value) for key, value in target.pairs if isinstance(key, Scalar) and isinstance(value, Scalar)]
+    written = [_as_written_text(content, value) for _, value in pairs]
+    if len(pairs) < len(target.pairs) or any(_has_properties(key) or _has_properties(value) for key, value in pairs):
+        return None
+    if target.flow:
+        listed = [
+            f"{{name: {_text_of(content, key)}, value: {text}}}" for (key, _), text in zip(pairs, written, strict=True)
+        ]
+        edits = [Edit(target.start, target.end, f"[{', '.join(listed)}]")]
+        return None if None in written else Fix("write a list of name and value", tuple(edits))
+    edits = []
+    for (key, value), text in zip(pairs, written, strict=True):
+        line = _line_of(field, key.start)
+        indent = content[line : key.start]
+        if text is None or indent.strip() or not _same_line(content, key.start, value.end):
+            return None
+        entry = f"- name: {_text_of(content, key)}{_line_end(content)}{indent}  value: {text}"
+        edits.append(Edit(key.start, value.end, entry))
+    return Fix("write a list of name and value", tuple(edits))
+
+
+def _has_properties(node: Scalar) -> bool:
+    return node.anchor is not None or node.tag is not None
+
+
+def _as_written_text(content: str, value: Scalar) -> str | None:
+    """The value as a text in one line: as it is written, or in quotes where it would be read as something else."""
+    source = _text_of(content, value)
+    if value.style in ("'", '"'):
+        return source
+    return None if value.style or not source else _in_quotes(source)
+
+
 def all_of(*fixes: Fix | None, title: str = "") -> Fix | None:
     """Several fixes as one; None if one of them is."""
     found = [fix for fix in fixes if fix is not None]
@@ -313,7 +420,7 @@ def _is_same(word: str, other: str) -> bool:
 
 
 def _is_slip(word: str, other: str) -> bool:
-    """One letter more, less or other, or two neighbours in the wrong order; digits are never slips."""
+    """One letter more, less or other, or two neighbours in the wrong order; not a digit, nor in a part such as `gpu`."""
     if abs(len(word) - len(other)) > 1 or len(word) + len(other) - 2 * common_letters(word, other) > 2:
         return False
     start = next((i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
@@ -324,7 +431,8 @@ def _is_slip(word: str, other: str) -> bool:
     else:
         longer, shorter = (one, two) if len(one) > len(two) else (two, one)
         changed, letters = longer[1:] == shorter, longer[:1]
-    return changed and not any(letter.isdigit() for letter in letters)
+    part = re.split(r"[\W_]", other[:start])[-1] + re.split(r"[\W_]", other[start:])[0]
+    return changed and len(part) >= _LEAST_PART and not any(letter.isdigit() for letter in letters)
 
 
 # nodes that may be changed
@@ -529,5 +637,9 @@ def _insertion(section: Field, text: str, plain: bool) -> Edit | None:
     indent = content[line:first]
     if indent.strip() not in ("", "-") or content[line:first].count("-") > 1:
         return None
-    ending = next((end for end in ("\r\n", "\n", "\r") if end in content), "\n")
-    return Edit(first, first, f"{text}{ending}{' ' * len(indent)}")
+    return Edit(first, first, f"{text}{_line_end(content)}{' ' * len(indent)}")
+
+
+def _line_end(content: str) -> str:
+    """How the lines of a text end."""
+    return next((end for end in ("\r\n", "\n", "\r") if end in content), "\n")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import wraps
 
-from trainlint.findings import Finding, Stage, did_you_mean, one_of, some_of
+from trainlint.findings import Finding, Fix, Stage, did_you_mean, one_of, some_of
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.build import Build, BuiltJob
 from trainlint.programs.kubeflow.built_pods import Container
@@ -18,7 +18,9 @@ from trainlint.programs.kubeflow.built_value import BuiltValue, repeated
 from trainlint.programs.kubeflow.facts import pods as tables
 from trainlint.programs.kubeflow.facts.jobset import COPIED_ENV_SOURCES
 from trainlint.programs.kubeflow.quantities import parse_quantity, whole
+from trainlint.reading import mending
 from trainlint.reading.document import Scalar, target_of
+from trainlint.reading.values import Field
 from trainlint.rule import rule
 
 # images and names
@@ -61,6 +63,7 @@ def padded_image(job: Build) -> Iterator[Finding]:
                 container.get("image"),
                 f"the image of {container} starts or ends with white space",
                 help="write the image on the line of its key",
+                fix=mending.trimmed(container.get("image").place),
             )
 
 
@@ -173,8 +176,15 @@ def field_ref(job: Build, ref: BuiltValue, allowed: tuple[str, ...]) -> Iterator
         yield job.finding(
             path,
             f'field "{path}" of a pod cannot be used here',
-            help=did_you_mean(str(path), allowed) or f"use {one_of(allowed)}",
+            help=_spelled(str(path), allowed) or f"use {one_of(allowed)}",
+            fix=mending.respelled(path.place, allowed),
         )
+
+
+def _spelled(word: str, known: tuple[str, ...]) -> str:
+    """Help for a slip; another field of the pod is never meant."""
+    meant = mending.meant(word, known)
+    return f'did you mean "{meant}"?' if meant else ""
 
 
 def resource_ref(job: Build, ref: BuiltValue) -> Iterator[Finding]:
@@ -188,7 +198,8 @@ def resource_ref(job: Build, ref: BuiltValue) -> Iterator[Finding]:
         yield job.finding(
             resource,
             f'resource "{text}" of a container cannot be used',
-            help=did_you_mean(text, tables.RESOURCE_FIELDS) or f"use {one_of(tables.RESOURCE_FIELDS)}",
+            help=_spelled(text, tables.RESOURCE_FIELDS) or f"use {one_of(tables.RESOURCE_FIELDS)}",
+            fix=mending.respelled(resource.place, tables.RESOURCE_FIELDS),
         )
     divisor = ref.get("divisor")
     allowed = tables.DIVISORS["cpu" if text.endswith(".cpu") else "other"]
@@ -278,7 +289,15 @@ def extended_resource_limit(job: Build) -> Iterator[Finding]:
                     BuiltValue(None, place, amount.owner),
                     f"{owner} requests {amount} {name} without a limit",
                     help=f"write {name}: {amount} under limits instead of requests",
+                    fix=_as_limits(requests, around),
                 )
+
+
+def _as_limits(requests: Field | None, around: Field | None) -> Fix | None:
+    """The requests become the limits, where they hold nothing but what needs a limit."""
+    if requests is None or around is None or not all(_is_extended(entry.name) for entry in requests.entries()):
+        return None
+    return mending.renamed(requests, "limits")
 
 
 @rule("TJ526", "request-above-limit", stage=Stage.CREATE, program="kubernetes")

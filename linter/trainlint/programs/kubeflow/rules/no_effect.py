@@ -14,6 +14,7 @@ from trainlint.programs.kubeflow.facts.jobset import ACCELERATORS, TRAINER_FIELD
 from trainlint.programs.kubeflow.facts.release import KubeflowFacts
 from trainlint.programs.kubeflow.objects import Namesake, Runtime
 from trainlint.programs.kubeflow.quantities import whole
+from trainlint.reading import mending
 from trainlint.rule import rule
 
 _CURLY = "“”„‘’‚«»"
@@ -223,7 +224,8 @@ def value_and_source(job: Build) -> Iterator[Finding]:
         for env in owner.get("env").items():
             if env.get("value").text and env.get("valueFrom").given:
                 message = f"the value of {env.name} has no effect beside valueFrom"
-                yield env.get("value").place.finding(message, help="keep one of them")
+                place = env.get("value").place
+                yield place.finding(message, help="keep one of them", fix=mending.removed(place, keeps=True))
 
 
 @rule("TJ608", "curly-quotes", stage=Stage.RUN, severity=Severity.WARNING, program="kubernetes")
@@ -279,7 +281,9 @@ def torchrun_alone(job: BuiltJob) -> Iterator[Finding]:
         count = job.trainer.count.number
         if count is not None and count > 1:
             yield job.spec.get("trainer").place.finding(
-                f"without spec.trainer each of the {count} nodes trains by itself", help="add trainer: {}"
+                f"without spec.trainer each of the {count} nodes trains by itself",
+                help="add trainer: {}",
+                fix=mending.added(job.spec.place, "trainer", "{}"),
             )
 
 
@@ -343,7 +347,10 @@ def training_runs_again(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Find
     if not ttl.is_absent and facts.runs_again_after_ttl:
         what = "a failed job" if facts.runs_again_after_ttl == "failed" else "a finished job"
         yield ttl.finding(
-            f"{what} is trained anew each time ttlSecondsAfterFinished ends", help="remove it", at_key=True
+            f"{what} is trained anew each time ttlSecondsAfterFinished ends",
+            help="remove it",
+            fix=mending.removed(ttl),
+            at_key=True,
         )
 
 
