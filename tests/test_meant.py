@@ -9,7 +9,7 @@ import pytest
 from trainlint.repository.discover import Excluder
 from trainlint.repository.files import Repository
 from trainlint.targets import How, Target
-from trainlint.training.meant import KnownReleases, known_releases, target
+from trainlint.training.meant import KnownReleases, known_releases, target, with_settings
 
 KNOWN = KnownReleases(
     "accelerate",
@@ -58,6 +58,28 @@ def test_nothing_is_stated(tmp_path: Path, text: str) -> None:
     """The known releases of the two years before the newest."""
     found = meant(tmp_path, {"requirements.txt": text})
     assert found == Target(("0.34.2", "1.0.1", "1.6.0", "1.15.0"), "default", How.NOT_STATED)
+
+
+@pytest.mark.parametrize(
+    ("program", "settings", "first"),
+    [
+        ("accelerate", ["distributed_type", "parallelism_config"], "1.10.1"),
+        ("axolotl", ["base_model", "dp_replicate_size"], "0.12.2"),
+        ("transformers", ["evaluation_strategy", "fsdp"], "4.31.0"),
+        ("trl", ["no_such_setting"], "0.8.6"),
+    ],
+)
+def test_a_setting_that_older_releases_lack(program: str, settings: list[str], first: str) -> None:
+    """Where nothing is stated, a file is for a release that has its settings, or for a newer one."""
+    names = tuple(known_releases(program).names)
+    found = with_settings(Target(names, how=How.NOT_STATED), program, settings)
+    assert found.versions == names[names.index(first) :]
+
+
+def test_settings_that_no_meant_release_has() -> None:
+    """Settings do not leave a file without a release."""
+    found = Target(("1.0.1", "1.6.0"), how=How.NOT_STATED)
+    assert with_settings(found, "accelerate", ["parallelism_config"]) == found
 
 
 def test_several_that_differ(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Writes into README.md what it shows of trainlint itself.
 
 A block marked `<!-- output: COMMAND -->` shows the current output of COMMAND, the one marked `<!-- programs -->` the
-programs with their known releases.
+programs with their known releases, and `<!-- followed -->` the number of rules of each program by stage.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
+from trainlint.findings import Stage
 from trainlint.programs.kubeflow.facts import release as kubeflow
 from trainlint.programs.table import PROGRAMS
 from trainlint.programs.torchtune import facts as torchtune
+from trainlint.rule import rules_of
 from trainlint.training.declarations import DISTRIBUTIONS, declarations
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,11 +28,13 @@ _BLOCK = re.compile(r"<!-- output: (?P<command>[^\n]+) -->\n```\n.*?```\n<!-- /o
 
 
 _PROGRAMS = re.compile(r"<!-- programs -->\n.*?<!-- /programs -->", re.DOTALL)
+_FOLLOWED = re.compile(r"<!-- followed -->\n.*?<!-- /followed -->", re.DOTALL)
 
 
 def filled(text: str) -> str:
     """The text with every marked block updated."""
-    return _PROGRAMS.sub(lambda _: _programs(), _BLOCK.sub(_block, text))
+    text = _PROGRAMS.sub(lambda _: _programs(), _BLOCK.sub(_block, text))
+    return _FOLLOWED.sub(lambda _: _followed(), text)
 
 
 def releases() -> dict[str, tuple[str, ...]]:
@@ -43,6 +48,15 @@ def _programs() -> str:
     for name, known in sorted(releases().items()):
         rows.append(f"| `{name}` | {known[0]} to {known[-1]} | {PROGRAMS[name].known_by} |")
     return "\n".join(["<!-- programs -->", *rows, "<!-- /programs -->"])
+
+
+def _followed() -> str:
+    stages = list(Stage)
+    rows = [f"| | {' | '.join(f'`{stage.value}`' for stage in stages)} |", "|---" * (len(stages) + 1) + "|"]
+    for program in sorted(PROGRAMS.values(), key=lambda program: program.name):
+        counts = Counter(rule.stage for rule in rules_of(program.rules))
+        rows.append(f"| {program.title} | {' | '.join(str(counts[stage] or '') for stage in stages)} |")
+    return "\n".join(["<!-- followed -->", *rows, "<!-- /followed -->"])
 
 
 def _block(match: re.Match[str]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
-from trainlint.targets import Cluster, Target
+from trainlint.targets import Cluster, How, Target
 
 if TYPE_CHECKING:
     from trainlint.reading.document import Document
@@ -120,10 +120,17 @@ class WheelProgram(ProgramModule[S, F]):
     name: ClassVar[str]
 
     def default_target(self, subject: S, surroundings: Surroundings) -> Target:
-        """The releases that the repository states, or that may be meant where it states none."""
-        from trainlint.training.meant import known_releases, target
+        """The releases that the repository states, or that may be meant where it states none.
 
-        return target(surroundings.repository, self.stated_near(subject, surroundings), known_releases(self.name))
+        A file with a setting is for a release that has it: where nothing is stated, older ones are not meant.
+        """
+        from trainlint.training.meant import known_releases, target, with_settings
+
+        near = self.stated_near(subject, surroundings)
+        found = target(surroundings.repository, near, known_releases(self.name))
+        if found.how is not How.NOT_STATED or not subject.owns_document:
+            return found
+        return with_settings(found, self.name, (entry.name for entry in subject.field.entries()))
 
     def stated_near(self, subject: S, surroundings: Surroundings) -> str:
         """The path of the file whose nearest statement counts."""

@@ -157,6 +157,11 @@ class Declarations:
             self._spans[key] = self._span(table, name)
         return self._spans[key]
 
+    def first_with(self, name: str) -> str:
+        """The first known release in which a table has the name; empty if none has. Choices are no names."""
+        having = [table for table in self._tables if ":" not in table and name in self.keys_of_any(table)]
+        return next((r for r in self.names if any(name in self.keys(table, r) for table in having)), "")
+
     def _span(self, table: str, name: str) -> ReleaseSpan:
         having = [release for release in self.names if name in self.keys(table, release)]
         if not having:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -88,6 +88,17 @@ def target(repository: Repository, near: str, known: KnownReleases) -> Target:
         names = [*names, *known.names[known.names.index(names[-1]) + 1 :][:1]]
     older = how is How.UNKNOWN and not bound and any(map(_may_be_old, found.statements))
     return Target(tuple(names), ", ".join(part for part in (origin, bound) if part), how, maybe_older=older)
+
+
+def with_settings(meant: Target, program: str, settings: Iterable[str]) -> Target:
+    """Those of the releases that are meant which have the settings of a file, or are newer than one that has.
+
+    A setting that was removed since does not count against the newer releases: it may be there by mistake.
+    """
+    known = declarations(program)
+    having = [known.names.index(release) for name in settings if (release := known.first_with(name))]
+    left = tuple(release for release in meant.versions if known.names.index(release) >= max(having, default=0))
+    return meant._replace(versions=left) if left else meant
 
 
 def _of_that_day(found: Stated, known: KnownReleases, names: Sequence[str]) -> Sequence[str]:
