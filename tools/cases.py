@@ -131,13 +131,15 @@ def judged(case: Case) -> tuple[Report, str]:
         overrides = by_the_newest(case.overrides())
         report = lint([Path()], overrides)
         told, before = render("text", report), case.files()
+        now = report
         for unsafe, label in ((False, "fixed"), (True, "with unsafe fixes")):
-            after = dict(before)
-            fixes.apply(lint([Path()], overrides) if unsafe else report, unsafe=unsafe)
+            while changed := fixes.mended(now, unsafe=unsafe):
+                for file in changed:
+                    Path(file.path).write_bytes(file.data)
+                now = lint([Path()], overrides)
             for name, data in before.items():
-                after[name] = Path(name).read_bytes()
-                told += _diff(name, data, after[name], label)
-            before = after
+                told += _diff(name, data, Path(name).read_bytes(), label)
+            before = {name: Path(name).read_bytes() for name in before}
         return report, told
 
 

@@ -84,7 +84,7 @@ class Fix(NamedTuple):
     `title` says what is written where. The help of the finding is a different sentence that says why or how. A rule
     says whether the right text is certain (`safe`), and whether the program does the same before and after (`keeps`).
     A reported fix is `safe` only if nobody can depend on what is there: it keeps that, or the program surely refuses.
-    Of two fixes with the same `claim`, the place of a new key, one waits for the next round.
+    Of fixes with the same `claim`, the place of a new key or of what is taken away, only `room` go in one round.
     """
 
     title: str
@@ -92,6 +92,7 @@ class Fix(NamedTuple):
     safe: bool = True
     keeps: bool = False
     claim: str = ""
+    room: int = 1
 
 
 @dataclass(frozen=True, slots=True)

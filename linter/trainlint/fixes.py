@@ -84,13 +84,15 @@ def apply(report: Report, on_failure: Callable[[OSError], None] = _raise, *, uns
 def _compatible(fixes: Iterable[Fix]) -> tuple[list[Edit], int]:
     """The edits of the fixes that overlap no earlier one, and the number of these fixes; equal edits count once."""
     chosen: list[Edit] = []
-    claims: dict[str, tuple[Edit, ...]] = {}
+    claims: dict[str, set[tuple[Edit, ...]]] = {}
     count = 0
     for fix in fixes:
         fresh = [edit for edit in fix.edits if edit not in chosen]
-        if fix.claim and claims.setdefault(fix.claim, fix.edits) != fix.edits:
+        claimed = claims.setdefault(fix.claim, set()) | {fix.edits}
+        if fix.claim and len(claimed) > fix.room:
             continue
         if not any(_touch(edit, other) for edit in fresh for other in chosen):
+            claims[fix.claim] = claimed
             chosen += fresh
             count += 1
     return chosen, count

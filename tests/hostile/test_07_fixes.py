@@ -11,11 +11,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cases import FIXTURES, WITHOUT, Case, cases
 from checkout import ARGUMENTS, build, without_notice
 from trainlint import fixes
 from trainlint.cli import main
-from trainlint.engine import lint
 from trainlint.report import Report
 
 posix = pytest.mark.skipif(os.name == "nt", reason="modes, owners and links of POSIX")
@@ -100,31 +98,3 @@ cli.main()
     done = subprocess.run([sys.executable, "-I", "-c", code], cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL
     assert (tmp_path / "a.yaml").read_text(encoding="utf-8") == ARGUMENTS + OLD
-
-
-def _fixable() -> list[Case]:
-    return [case for case in cases("bad") if case.code not in WITHOUT and "\n= fix:" in case.kept.replace("  =", "\n=")]
-
-
-def test_there_are_fixes() -> None:
-    assert len(_fixable()) > 5
-
-
-@pytest.mark.parametrize("case", _fixable(), ids=lambda case: str(case.path.relative_to(FIXTURES)))
-def test_a_fix_removes_its_finding_and_brings_no_other(
-    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    build(tmp_path, dict(case.files()))
-    monkeypatch.chdir(tmp_path)
-    before = lint([Path()], case.overrides())
-    safe = [f for f in before.active if f.fix is not None and f.fix.safe and f.fix.edits]
-    rounds = 0
-    while fixes.apply(lint([Path()], case.overrides())):
-        rounds += 1
-        assert rounds < 10
-    after = lint([Path()], case.overrides())
-    left = [f for f in after.active if f.fix is not None and f.fix.safe and f.fix.edits]
-    assert left == []
-    assert len(list(after.active)) <= len(list(before.active)) - bool(safe)
-    known = {f.rule for f in before.active}
-    assert {f.rule for f in after.active} <= known

@@ -206,8 +206,8 @@ def removed(place: Place[T], *, sure: bool = True, keeps: bool = False) -> Fix |
     name = field.name if field.entry is not None else "this item"
     if edit is None or field.parent is None:
         return None
-    # Of several keys one at a time, so that one stays.
-    return Fix(f"remove {name}", (edit,), sure, keeps, claim=_claim(field.parent, "-"))
+    others = len([*field.parent.entries(), *field.parent.items()]) - 1
+    return Fix(f"remove {name}", (edit,), sure, keeps, claim=_claim(field.parent, "-"), room=others)
 
 
 def without_item(place: Place[T], *, sure: bool = True) -> Fix | None:
