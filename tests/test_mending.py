@@ -81,6 +81,7 @@ def test_a_merged_key_is_renamed_where_it_stands() -> None:
         ('a: "Old"\n', 'ne"w', None),
         ("a: &x Old\n", "new", "a: &x new\n"),
         ("a: Old\n", "no", 'a: "no"\n'),
+        ("a: no\n", "no", 'a: "no"\n'),
         ("a: Old\n", "2e5", "a: 2e5\n"),
         ("a: Old\n", "b: c", 'a: "b: c"\n'),
         ("a: Old\n", "<x>", 'a: "<x>"\n'),

@@ -143,6 +143,7 @@ def _show_diff(report: Report, options: Options, paths: list[Path], stdin: tuple
     """Print what fixes would change, in all rounds, as one diff; returns the exit code."""
     from trainlint import fixes
     from trainlint.engine import Run
+    from trainlint.reading.text import MASK
     from trainlint.reports.diff import unified
 
     first: dict[str, fixes.Mended] = {}
@@ -161,7 +162,10 @@ def _show_diff(report: Report, options: Options, paths: list[Path], stdin: tuple
             if stdin is not None and os.path.abspath(stdin[0]) == os.path.abspath(file.path):
                 stdin = stdin[0], file.data
         now = Run(options.overrides, contents).lint(paths, stdin)
-    show("".join(unified(file, show_values=options.show_values) for _, file in sorted(first.items())))
+    told = "".join(unified(file, show_values=options.show_values) for _, file in sorted(first.items()))
+    show(told)
+    if MASK in told and not options.show_values:
+        _say("what looks like a secret is masked: the diff can be applied with --show-values")
     _say(f"would fix {count} finding{'' if count == 1 else 's'}")
     if report.crashed:
         return 2

@@ -420,7 +420,7 @@ def _is_same(word: str, other: str) -> bool:
 
 
 def _is_slip(word: str, other: str) -> bool:
-    """One letter more, less or other, or two neighbours in the wrong order; not a digit, nor in a part such as `gpu`."""
+    """One letter more, less or other, or two neighbours swapped; not a digit, nor in a short part such as `gpu`."""
     if abs(len(word) - len(other)) > 1 or len(word) + len(other) - 2 * common_letters(word, other) > 2:
         return False
     start = next((i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
@@ -513,15 +513,17 @@ def _is_as_written(field: Field, node: Scalar) -> bool:
 
 def _in_place(field: Field, node: Scalar, text: str) -> Edit | None:
     """Another text in the place of a scalar or of a word in a script, in the same quotes."""
-    if not _is_as_written(field, node) or "\n" in text or node.value == text:
+    if not _is_as_written(field, node) or "\n" in text:
         return None
     source = field.document.text.content[node.start : node.end]
-    if source != node.value or (source == "" and node.style):
-        quote = source[0]
-        return None if quote in text or "\\" in text else Edit(node.start, node.end, f"{quote}{text}{quote}")
-    if node.style:  # A word in a script, which has no quotes there.
-        return Edit(node.start, node.end, text) if _BARE.fullmatch(text) else None
-    return Edit(node.start, node.end, _as_item(field, text))
+    if source != node.value:
+        replacement = f"{source[0]}{text}{source[0]}"
+        fits = source[0] not in text and "\\" not in text
+    elif node.style:  # A word in a script, which has no quotes there.
+        replacement, fits = text, _BARE.fullmatch(text) is not None
+    else:
+        replacement, fits = _as_item(field, text), True
+    return Edit(node.start, node.end, replacement) if fits and replacement != source else None
 
 
 def _as_item(field: Field, text: str) -> str:
