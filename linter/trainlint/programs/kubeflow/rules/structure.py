@@ -156,7 +156,7 @@ def _typed(defect: Defect) -> Fix | None:
     return None
 
 
-_WORDS = regex(r"[\w./=:,@+-]+(?: [\w./=:,@+-]+)*")
+_WORDS = regex(r"[\w./=:,@+-]+(?:\s[\w./=:,@+-]+)*")
 """Words that a shell would not change."""
 
 
@@ -221,7 +221,7 @@ def _quantity(field: Field) -> Fix | None:
     return mending.worded(field, f"{match[1]}{unit}") if match and unit else None
 
 
-_AMOUNT = regex(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?([A-Za-z]{1,3})")
+_AMOUNT = regex(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s?([A-Za-z]{1,3})")
 _UNITS = {"k": "k", "ki": "Ki", "m": "M", "mi": "Mi", "g": "G", "gi": "Gi", "t": "T", "ti": "Ti"}
 
 
