@@ -31,7 +31,7 @@ from trainlint.repository.discover import (
 )
 from trainlint.repository.files import Repository, Shared, Source, display_path
 from trainlint.repository.generated import Generated
-from trainlint.rule import Rule, is_covering, rules_of, selected
+from trainlint.rule import Rule, followed_by, is_covering, rules_of, selected
 from trainlint.settings import Overrides, Settings, SettingsError, read_settings
 from trainlint.suppressions import Suppressed
 from trainlint.targets import How, Target
@@ -340,7 +340,8 @@ class Run:
         verdicts = (self._guarded(workspace, *owned) for owned in subjects)
         found = list(chain(_trouble(workspace, source), *verdicts))
         covers = {finding.rule for finding in found if is_covering(finding.rule)}
-        for finding in without_consequences(found, covers, source.text):
+        follows = {finding.rule: followed_by(finding.rule) for finding in found}
+        for finding in without_consequences(found, covers, follows, source.text):
             if not stages or finding.stage in stages:
                 yield finding
 

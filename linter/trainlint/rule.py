@@ -33,6 +33,8 @@ class Rule:
     """Releases without the finding accept the setting as an ordinary one, for example a key that they have."""
     covers: bool = False
     """The program does not read the place of a finding: what other rules say of it and of what is in it follows."""
+    follows: tuple[str, ...] = ()
+    """Rules whose finding at the same place has the same cause, and says it better."""
 
     @cached_property
     def _parameters(self) -> list[type]:
@@ -83,6 +85,7 @@ def rule(
     program: str | None = None,
     ordinary_elsewhere: bool = False,
     covers: bool = False,
+    follows: tuple[str, ...] = (),
 ) -> Callable[[Check], Check]:
     """Register a function as a rule.
 
@@ -95,7 +98,7 @@ def rule(
         taken = [other.code for other in _REGISTRY.values() if code == other.code or name == other.name]
         if taken:
             raise ValueError(f"{code} {name}: code or name is taken by {taken[0]}")
-        _REGISTRY[code] = Rule(code, name, check, severity, stage, program, ordinary_elsewhere, covers)
+        _REGISTRY[code] = Rule(code, name, check, severity, stage, program, ordinary_elsewhere, covers, follows)
         return check
 
     return register
@@ -104,6 +107,11 @@ def rule(
 def is_covering(code: str) -> bool:
     """The rule with this code covers what is at and below the places of its findings."""
     return _REGISTRY[code].covers
+
+
+def followed_by(code: str) -> tuple[str, ...]:
+    """The rules whose findings make one of this rule at the same place superfluous."""
+    return _REGISTRY[code].follows
 
 
 def rules_of(modules: Iterable[str]) -> list[Rule]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -84,27 +84,53 @@ def differing(verdicts: Sequence[tuple[str, list[Finding]]]) -> Iterator[Finding
         yield _weakened(finding) if alone else finding
 
 
-def without_consequences(findings: Sequence[Finding], covers: Collection[str], text: Text | None) -> Iterator[Finding]:
-    """The findings of one file, which holds `text`, without those that follow from an error among them.
+def without_consequences(
+    findings: Sequence[Finding],
+    covers: Collection[str],
+    follows: Mapping[str, Collection[str]],
+    text: Text | None,
+) -> Iterator[Finding]:
+    """The findings of one file, which holds `text`, without those that follow from another one.
 
-    An error hides what shows at a later stage at the same place. An error of the rules in `covers` says that the
-    program does not read a place at all, and hides whatever other rules say of it and of what is in it.
+    An error hides what shows at a later stage at the same place, and a warning of its own stage. An error of the rules
+    in `covers` says that the program does not read a place at all, and hides whatever other rules say of it and of what
+    is in it. `follows` names for a rule those whose finding at the same place hides its own, unless that is weaker.
     """
     order = {stage: number for number, stage in enumerate(Stage)}
+    named = {code for codes in follows.values() for code in codes}
     causes: dict[tuple[str, int, str], list[Finding]] = {}
     for finding in findings:
-        if finding.level is Severity.ERROR and finding.yaml_path:
+        if finding.yaml_path and (finding.level is Severity.ERROR or finding.rule in named):
             causes.setdefault((finding.path, finding.document, finding.yaml_path), []).append(finding)
+
+    def hides(cause: Finding, finding: Finding, *, inside: bool) -> bool:
+        if cause.rule == finding.rule:
+            return False
+        if cause.rule in covers and cause.level is Severity.ERROR and inside:
+            return True
+        if inside or not _same_entry(cause.span, finding.span, text):
+            return False
+        if cause.rule in follows.get(finding.rule, ()) and cause.level.reaches(finding.level):
+            return _is_of_one_place(cause, finding)
+        if cause.level is not Severity.ERROR:
+            return False
+        earlier = order[_stage(cause)] < order[_stage(finding)]
+        weaker = cause.stage is finding.stage and finding.level is not Severity.ERROR
+        return cause.rule in covers or earlier or (weaker and _is_of_one_place(cause, finding))
+
     for finding in findings:
-        hidden = any(
-            cause.rule != finding.rule
-            and (cause.rule in covers or order[_stage(cause)] < order[_stage(finding)])
-            and (cause.rule in covers if inside else _same_entry(cause.span, finding.span, text))
+        if not any(
+            hides(cause, finding, inside=inside)
             for inside, place in _places(finding.yaml_path)
             for cause in causes.get((finding.path, finding.document, place), ())
-        )
-        if not hidden:
+        ):
             yield finding
+
+
+def _is_of_one_place(one: Finding, other: Finding) -> bool:
+    """What a runtime holds is told where a job names it, so that the place in the runtime must be the same, too."""
+    places = [{related.span for related in finding.related} for finding in (one, other)]
+    return not all(places) or bool(places[0] & places[1]) or not one.field.startswith("spec.runtimeRef")
 
 
 def _stage(finding: Finding) -> Stage:

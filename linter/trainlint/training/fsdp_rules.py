@@ -36,7 +36,8 @@ def unread_fsdp_key(setup: FsdpSetup) -> Iterator[Finding]:
     for entry in setup.section.entries():
         bare = not entry.name.startswith(facts.optional_prefix)
         name = facts.optional_prefix + entry.name if bare else entry.name
-        if name not in facts.keys:
+        told = facts.version_not_read is not None and setup.version.field.node is entry.node  # by FS002
+        if name not in facts.keys and not told:
             known = {key.removeprefix(facts.optional_prefix) for key in facts.keys} if bare else facts.keys
             advice = facts.key_advice.get(name) or did_you_mean(entry.name, known)
             yield entry.finding(
@@ -324,12 +325,17 @@ def checkpointing_without_wrap(setup: FsdpSetup) -> Iterator[Finding]:
     Source: accelerate 1.8 to 1.15, preparation of a model for FSDP2.
     """
     severity = setup.facts.checkpointing_without_wrap
-    if severity and setup.is_fsdp2 and setup.activation_checkpointing.is_(True) and _no_policy(setup):
+    if _stops_without_wrap(setup):
         yield setup.activation_checkpointing.finding(
             "activation checkpointing under FSDP2 needs a wrap policy",
             help=setup.facts.wrap_advice,
             severity=severity,
         )
+
+
+def _stops_without_wrap(setup: FsdpSetup) -> bool:
+    checkpoints = setup.facts.checkpointing_without_wrap and setup.activation_checkpointing.is_(True)
+    return bool(checkpoints) and setup.on and setup.is_fsdp2 and _no_policy(setup)
 
 
 def _no_policy(setup: FsdpSetup) -> bool:
@@ -516,6 +522,8 @@ def single_fsdp_unit(setup: FsdpSetup) -> Iterator[Finding]:
     if not (severity and setup.on) or setup.runs_version is None:
         return
     help = setup.facts.wrap_advice
+    if _stops_without_wrap(setup) or (setup.section.node is not None and not setup.section.is_mapping):
+        return  # FS013, or FS108
     if policy.absent:
         place = setup.section if not setup.section.is_absent else setup.switch
         yield place.finding(

@@ -159,14 +159,19 @@ def refused(
     severity: Severity | None = None,
     why: str = "",
 ) -> Iterator[Finding]:
-    """A finding for each limit that holds; `converted` is the file after its values are converted.
+    """A finding for each place with a limit that holds; `converted` is the file after its values are converted.
 
-    `why` is added to each message.
+    Further limits of the same place are told with the first one. `why` is added to each message.
     """
+    found: dict[object, list[tuple[Limit, ReadFile]]] = {}
     for limit in limits:
         seen = converted if limit.converted and converted is not None else reading
         if limit.holds(seen):
-            yield told(limit, seen, severity=severity, why=why)
+            place = limit.place(seen)
+            found.setdefault((place.path, place.node is None and limit.message), []).append((limit, seen))
+    for (limit, seen), *others in found.values():
+        also = [other for other, _ in others]
+        yield told(limit, seen, also, severity=severity, why=why)
 
 
 def told(

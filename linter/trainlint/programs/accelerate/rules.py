@@ -51,6 +51,8 @@ def unknown_accelerate_key(config: AccelerateConfig, facts: AccelerateFacts) -> 
     Source: accelerate, commands/config/config_args.py.
     """
     known = facts.sagemaker_keys if config.sagemaker else facts.top_keys
+    if _is_local(config, facts):
+        return  # FS103
     for entry in config.field.entries():
         if entry.name in known:
             continue
@@ -77,6 +79,8 @@ def distributed_type(config: AccelerateConfig, facts: AccelerateFacts) -> Iterat
     Source: accelerate, utils.DistributedType and commands/config/config_args.py.
     """
     kind = config.field.get("distributed_type")
+    if _is_local(config, facts):
+        return  # FS103
     allowed = facts.sagemaker_types if config.sagemaker else facts.distributed_types
     if kind.node is None:
         yield kind.finding("distributed_type is missing", help=f"add {one_of(sorted(allowed))}", at_key=True)
@@ -115,13 +119,24 @@ def compute_environment(config: AccelerateConfig, facts: AccelerateFacts) -> Ite
             fix=mending.respelled(environment, facts.environments),
         )
         return
-    given = {entry.name for entry in config.field.entries()}
-    missing = sorted(facts.sagemaker_required - given - {"distributed_type", "mixed_precision", "use_cpu", "debug"})
+    missing = sorted(_missing_for_sagemaker(config, facts))
     if missing:
         yield environment.finding(
             f"a file for SageMaker needs {some_of(missing)}",
             help="add the missing keys, or write compute_environment: LOCAL_MACHINE",
         )
+
+
+def _missing_for_sagemaker(config: AccelerateConfig, facts: AccelerateFacts) -> frozenset[str]:
+    given = {entry.name for entry in config.field.entries()}
+    return facts.sagemaker_required - given - {"distributed_type", "mixed_precision", "use_cpu", "debug"}
+
+
+def _is_local(config: AccelerateConfig, facts: AccelerateFacts) -> bool:
+    """A file for this machine that is read as one for SageMaker: everything else follows."""
+    environment = config.field.get("compute_environment")
+    wrong = environment.plain not in facts.environments or bool(_missing_for_sagemaker(config, facts))
+    return config.sagemaker and environment.node is not None and wrong
 
 
 _SAME_PRECISION = {"fp32": "no", "float32": "no", "none": "no", "bfloat16": "bf16", "float16": "fp16"}

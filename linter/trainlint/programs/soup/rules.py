@@ -205,7 +205,7 @@ def compile_without_fsdp(run: SoupRun) -> Iterator[Finding]:
         )
 
 
-@rule("FS307", "soup-compile-backend", stage=Stage.START)
+@rule("FS307", "soup-compile-backend", stage=Stage.START, follows=("FS304",))
 def compile_backend(config: SoupConfig) -> Iterator[Finding]:
     """`use_fsdp2_compile` is set with a backend other than transformers.
 

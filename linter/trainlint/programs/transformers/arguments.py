@@ -181,12 +181,14 @@ class Arguments:
         message: str,
         *,
         help: str = "",
+        related: tuple[Related, ...] = (),
         fix: Fix | None = None,
         at_key: bool = False,
         stage: Stage | None = None,
     ) -> Finding:
         """A finding on what is accepted but not meant, or refused by some parsers only."""
-        return at.finding(message, help=help, severity=Severity.WARNING, fix=fix, at_key=at_key, stage=stage)
+        severity = Severity.WARNING
+        return at.finding(message, help=help, severity=severity, related=related, fix=fix, at_key=at_key, stage=stage)
 
     # values, as the parser passes them on
 

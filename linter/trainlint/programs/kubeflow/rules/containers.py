@@ -16,6 +16,7 @@ from trainlint.programs.kubeflow.build import Build, BuiltJob
 from trainlint.programs.kubeflow.built_pods import Container
 from trainlint.programs.kubeflow.built_value import BuiltValue, repeated
 from trainlint.programs.kubeflow.facts import pods as tables
+from trainlint.programs.kubeflow.facts.admission import FLUX_INSTALLER
 from trainlint.programs.kubeflow.facts.jobset import COPIED_ENV_SOURCES
 from trainlint.programs.kubeflow.quantities import parse_quantity, whole
 from trainlint.reading import mending
@@ -80,7 +81,10 @@ def container_name(job: BuiltJob) -> Iterator[Finding]:
         named = [part.get("name") for part in (*pods.containers, *pods.init_containers)]
         for name in named:
             yield from job.malformed(name, names.label, "container name", str(pods))
+        flux = job.policy.get("flux").given
         for name in repeated(named):
+            if flux and name.text == FLUX_INSTALLER:
+                continue  # TJ152
             yield job.finding(name, f"{pods} has two containers called {name}", help="rename one of them")
 
 
@@ -281,7 +285,8 @@ def extended_resource_limit(job: Build) -> Iterator[Finding]:
     for owner, resources in _resources(job) if isinstance(job, BuiltJob) else ():
         limits = resources.get("limits")
         for name, amount in resources.get("requests").entries():
-            if _is_extended(name) and not limits.unknown and not limits.get(name).given:
+            wrong = owner.startswith("the pod") and not _counts_for_pods(name)  # TJ528
+            if _is_extended(name) and not limits.unknown and not limits.get(name).given and not wrong:
                 requests = amount.place.parent
                 around = requests.parent if requests else None
                 place = around.get("limits").get(name) if around else amount.place
@@ -419,8 +424,6 @@ def resource_claim(job: BuiltJob) -> Iterator[Finding]:
     """
     for pods in job.made:
         claims = pods.spec.get("resourceClaims").items()
-        for name in repeated([claim.get("name") for claim in claims]):
-            yield job.finding(name, f"the pod of {pods} has two resource claims called {name}")
         for claim in claims:
             given = [key for key in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(key).given]
             if len(given) != 1:
@@ -497,8 +500,9 @@ def container_port(job: BuiltJob) -> Iterator[Finding]:
     for pods in job.made:
         taken: set[tuple[object, ...]] = set()
         for container in [*pods.containers, *pods.init_containers]:
+            numbers = [port.get("containerPort").number for port in container.get("ports").items()]
             for name in repeated([port.get("name") for port in container.get("ports").items()]):
-                if name.text:
+                if name.text and len(set(numbers)) == len(numbers):  # TJ507 speaks of equal numbers.
                     yield job.finding(name, f"container {container.name} has two ports called {name}")
         for container in pods.containers:
             for port in container.get("ports").items():
@@ -558,9 +562,7 @@ def _handler(job: Build, container: Container, owner: BuiltValue) -> Iterator[Fi
         number = port.number
         problem = "must be between 1 and 65535" if number is not None and not 1 <= number <= 65535 else ""
         problem = names.port(port.text) if port.text is not None else problem
-        if port.absent:
-            yield job.finding(port, f"the port of {owner.place.name} is missing")
-        elif problem:
+        if problem:
             yield job.finding(port, f'port "{port}" of {owner.place.name} {problem}')
     for header in handler.get("httpHeaders").items():
         name = header.get("name").text or ""

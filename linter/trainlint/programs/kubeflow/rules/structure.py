@@ -132,9 +132,7 @@ def wrong_type(manifest: Manifest) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.0 and later, its CRDs; from 2.2 a webhook decodes a TrainJob first, and its status too.
     """
     for defect in manifest.defects(DefectKind.WRONG_TYPE):
-        fix = _typed(defect)
-        yield defect.field.finding(defect.message, help=defect.help, field=defect.dotted, fix=fix, at_key=defect.stray)
-        yield from _unplaced(manifest, defect)
+        yield _placed(manifest, defect, defect.field, fix=_typed(defect), at_key=defect.stray)
 
 
 def _typed(defect: Defect) -> Fix | None:
@@ -160,14 +158,21 @@ _WORDS = regex(r"[\w./=:,@+-]+(?:\s[\w./=:,@+-]+)*")
 """Words that a shell would not change."""
 
 
-def _unplaced(manifest: Manifest, defect: Defect) -> Iterator[Finding]:
-    """The API server's message on some checks names no field of the object: the object's name is flagged, too."""
-    if defect.unplaced:
-        yield manifest.name.finding(
-            f"the object is refused because of {defect.dotted}",
-            help=f"fix the value in line {defect.field.span.line}",
-            field="metadata.name",
-        )
+def _placed(
+    manifest: Manifest, defect: Defect, place: Field, *, fix: Fix | None = None, at_key: bool = False
+) -> Finding:
+    """The finding at the value; the API server's message on some checks names no field but the object's name."""
+    return place.finding(
+        defect.message,
+        help=defect.help,
+        field="metadata.name" if defect.unplaced else defect.dotted,
+        fix=fix,
+        at_key=at_key,
+        related=(
+            *(place for other in defect.others for place in other.relate("this key, too")),
+            *(manifest.name.field.relate("the server's message names the object alone") if defect.unplaced else ()),
+        ),
+    )
 
 
 @rule("TJ013", "required-field", stage=Stage.ADMISSION)
@@ -196,8 +201,7 @@ def out_of_bounds(manifest: Manifest) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.0 and later, its CRDs and Go types.
     """
     for defect in manifest.defects(DefectKind.OUT_OF_BOUNDS):
-        yield defect.place.finding(defect.message, help=defect.help, field=defect.dotted)
-        yield from _unplaced(manifest, defect)
+        yield _placed(manifest, defect, defect.place)
 
 
 @rule("TJ015", "malformed-value", stage=Stage.ADMISSION)
@@ -264,8 +268,7 @@ def object_name(manifest: Manifest) -> Iterator[Finding]:
 
     Every object needs `metadata.name` or `metadata.generateName`, which must be a lower-case DNS subdomain. The name of
     a TrainJob becomes that of its JobSet, so it must be a DNS label that starts with a letter: lower-case letters,
-    digits and dashes, 63 characters at most, no dots. The server adds five characters to a generateName; a malformed
-    one is refused twice, as generateName and as the name made from it.
+    digits and dashes, 63 characters at most, no dots. The server adds five characters to a generateName.
 
     Source: k8s.io/apimachinery; the TrainJob's webhook in Kubeflow Trainer 2.0, CEL rules of its CRD from 2.1.
     """
@@ -273,21 +276,23 @@ def object_name(manifest: Manifest) -> Iterator[Finding]:
         return
     name, prefix = manifest.name, manifest.field.at("metadata", "generateName").text()
     job = manifest.kind == "TrainJob"
-    if prefix.known_and(lambda start: start != "" and names.subdomain(_masked(start)) != ""):
-        help = _name_help(str(prefix), job=job)
-        yield prefix.finding("generateName cannot begin a name", help=help, field="metadata.generateName")
-    given, text = name, name.known
+    given, text, field = name, name.known, "metadata.name"
     if name.absent or text == "":
+        field = "metadata.generateName" if prefix.known else field
         given, text = prefix, prefix.map(lambda start: f"{start[:_LONGEST_GENERATED]}xxxxx" if start else "").known
         if prefix.absent or text == "":
             yield name.finding("the object has no name", help="add metadata.name", field="metadata.name")
     problem = _problem_of_name(text, job=job) if text else ""
+    malformed = prefix.known_and(lambda start: start != "" and names.subdomain(_masked(start)) != "")
+    if malformed and not (problem and given is prefix):
+        help = _name_help(str(prefix), job=job)
+        yield prefix.finding("generateName cannot begin a name", help=help, field="metadata.generateName")
     if text and problem:
         help = _name_help(text, job=job)
         better = text.lower().replace("_", "-").replace(" ", "-")
         named = given is name and better != text and not _problem_of_name(better, job=job)
         fix = mending.worded(given, better, sure=False) if named else None
-        yield given.finding(f"the name {shortened(str(given))} {problem}", help=help, field="metadata.name", fix=fix)
+        yield given.finding(f"the name {shortened(str(given))} {problem}", help=help, field=field, fix=fix)
 
 
 def _problem_of_name(name: str, *, job: bool) -> str:

@@ -126,7 +126,7 @@ def qlora_several_devices(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findi
             yield field.finding(f"QLoRA of {job.torchtune_model} needs a single device ({field.name})", help=help)
 
 
-@rule("TT105", "lora-several-nodes", stage=Stage.ADMISSION)
+@rule("TT105", "lora-several-nodes", stage=Stage.ADMISSION, follows=("TT102",))
 def lora_several_nodes(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """LoRA and QLoRA run on one node only.
 

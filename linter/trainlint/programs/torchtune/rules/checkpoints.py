@@ -122,6 +122,7 @@ def _wrong_files(kind: str, files: Node, settings: RecipeSettings) -> Iterator[t
             text = item.text().known
             if text is None and not item.unknown:
                 yield item, "a checkpoint file must be a name", "write a text", Stage.PREPARE
+                return
             elif text is not None and ("*" in text or "?" in text):
                 help = "list the files, or give filename_format and max_filename"
                 yield item, f"{text} is not expanded: there is no such file", help, Stage.PREPARE

@@ -378,7 +378,9 @@ def missing_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator
             continue
         if not node.present and section.present and not _is_misspelt(key, section, facts):
             missing.setdefault(head or key, []).append(key)
-    for keys in missing.values():
+    by_command = {head: keys for head, keys in missing.items() if keys[0] in settings.removed}
+    in_file = [key for head, keys in missing.items() if head not in by_command for key in keys]
+    for keys in [*([in_file] if in_file else []), *by_command.values()]:
         key, removed = keys[0], settings.removed.get(keys[0])
         verb = "is" if len(keys) == 1 else "are"
         yield settings.refusal(

@@ -104,19 +104,23 @@ def optimizer_in_backward(settings: RecipeSettings) -> Iterator[Finding]:
     if not in_backward.truth().is_(True):
         return
     clipping, steps = settings.at("clip_grad_norm"), settings.at("gradient_accumulation_steps")
-    if settings.checks("in-backward-clip") and clipping.given and not clipping.unknown:
+    clips = settings.checks("in-backward-clip") and clipping.given and not clipping.unknown
+    if settings.checks("in-backward-accumulation") and steps.number().known_and(lambda number: number > 1):
+        yield settings.refusal(
+            steps,
+            *([clipping] if clips else []),
+            in_backward,
+            message=f"gradients cannot be accumulated{', nor clipped,' if clips else ''} with optimizer_in_bwd",
+            help="set gradient_accumulation_steps to 1, or optimizer_in_bwd to False"
+            if not clips
+            else "set optimizer_in_bwd to False",
+        )
+    elif clips:
         yield settings.refusal(
             clipping,
             in_backward,
             message="gradients cannot be clipped with optimizer_in_bwd",
             help="set clip_grad_norm to null, or optimizer_in_bwd to False",
-        )
-    if settings.checks("in-backward-accumulation") and steps.number().known_and(lambda number: number > 1):
-        yield settings.refusal(
-            steps,
-            in_backward,
-            message="gradients cannot be accumulated with optimizer_in_bwd",
-            help="set gradient_accumulation_steps to 1, or optimizer_in_bwd to False",
         )
 
 

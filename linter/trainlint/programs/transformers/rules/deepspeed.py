@@ -174,11 +174,16 @@ def deepspeed_auto(arguments: Arguments) -> Iterator[Finding]:
     if arguments.deepspeed is None:
         return
     filled = FILLED | (FILLED_OF_AMP if arguments.facts.fills_amp else frozenset())
+    sections: dict[str, list[tuple[str, Field]]] = {}
     for path, place in _autos(arguments.deepspeed, ""):
         if path not in filled:
-            related = arguments.get("deepspeed").relate("this file uses it")
-            message = f'nobody fills in "auto" for {path}'
-            yield arguments.refused(place, message, help="write a value", related=related)
+            sections.setdefault(path.rpartition(".")[0] or path, []).append((path, place))
+    for (path, place), *others in sections.values():
+        related = arguments.get("deepspeed").relate("this file uses it")
+        more = tuple(one for other, at in others for one in at.relate(f"nor for {other}"))
+        yield arguments.refused(
+            place, f'nobody fills in "auto" for {path}', help="write a value", related=(*related, *more)
+        )
 
 
 def _autos(section: Field, path: str) -> Iterator[tuple[str, Field]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, Stage
+from trainlint.findings import Finding, Related, Severity, Stage
 from trainlint.programs.transformers.arguments import Arguments
 from trainlint.programs.transformers.facts import MEANT, OTHER_VALUES
 from trainlint.reading import mending
@@ -38,13 +38,14 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
     ]
     launch_keys = declarations("accelerate").keys_of_any("config")
     launched = [entry.name for entry in unknown if entry.name in launch_keys]
+    related: tuple[Related, ...]
     for entry in unknown:
         other, near = arguments.facts.other_releases(entry.name), arguments.near_miss(entry.name)
         refused, dropped = arguments.is_refused(entry.name), arguments.is_dropped(entry.name)
         message = f"{entry.name} is not an argument of {arguments.facts.label}"
         if not refused and (other is not None or near) and arguments.reader.defines(entry.name):
             continue
-        fix = None
+        fix, related = None, ()
         if other is not None:
             advice = arguments.facts.renamed(entry.name)
             help = f"{advice} ({other})" if advice else f"remove it: {other}"
@@ -54,16 +55,20 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
             help = f'did you mean "{near}"?'
             fix = mending.renamed(entry, near) if entry.name in MEANT else mending.renamed_to_nearest(entry, [near])
         elif entry.name in launched and (refused or dropped or len(launched) > 1):
+            if entry.name != launched[0]:
+                continue
             help = "move it to the accelerate config: accelerate launch reads it"
+            others = [arguments.get(name) for name in launched[1:]]
+            related = tuple(place for field in others for place in field.relate("this too"))
         elif refused or dropped:
             help = "remove it"
         else:
             continue
         if refused:
-            yield arguments.refused(entry, message, help=help, fix=fix, at_key=True)
+            yield arguments.refused(entry, message, help=help, fix=fix, related=related, at_key=True)
         else:
             message = f"{message}, and ignored" if dropped else message
-            yield arguments.warned(entry, message, help=help, fix=fix, at_key=True)
+            yield arguments.warned(entry, message, help=help, fix=fix, related=related, at_key=True)
 
 
 @rule("FS216", "duplicate-argument", stage=Stage.RUN, severity=Severity.WARNING)

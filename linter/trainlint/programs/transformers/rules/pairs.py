@@ -30,7 +30,7 @@ def two_precisions(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.refused(arguments.get(second), f"{second} and {first} are both on", help="keep one of them")
 
 
-@rule("FS208", "best-model-strategies", stage=Stage.LOAD)
+@rule("FS208", "best-model-strategies", stage=Stage.LOAD, follows=("FS508",))
 def best_model_strategies(arguments: Arguments) -> Iterator[Finding]:
     """load_best_model_at_end needs a checkpoint at each evaluation.
 

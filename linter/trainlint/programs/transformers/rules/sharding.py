@@ -170,6 +170,8 @@ def fsdp_wraps_nothing(arguments: Arguments) -> Iterator[Finding]:
     options, config = arguments.options, arguments.config
     if not options.on.is_(True) or not arguments.whole or (config and config.switch("xla").known):
         return
+    if config and config.runs_version == 2 and config.switch("activation_checkpointing").is_(True):
+        return  # FS013
     if arguments.facts.reads_options_as_settings:
         if config and config.has_size and not config.get("auto_wrap_policy").text().is_("SIZE_BASED_WRAP"):
             yield arguments.warned(
