@@ -43,13 +43,16 @@ BENCH := $(VENV)/.installed-bench
 WHEELHOUSE := $(VENV)/wheelhouse/.filled
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 MULTITOOL_VERSION := 5.7.0
-MULTITOOL := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)
+AZURE_VERSION := 5.281.0
+READERS := .cache/npm/.sarif-multitool-$(MULTITOOL_VERSION)-azure-$(AZURE_VERSION)
+REVIEWDOG_VERSION := 0.21.0
+REVIEWDOG := .cache/bin/.reviewdog-$(REVIEWDOG_VERSION)
 
 # Node brings its own certificates; those that the system trusts count too.
 NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export NODE_EXTRA_CA_CERTS
 
-.PHONY: help lint format test test-sdist test-minimum-versions hostile bench snapshots limit-cases docs facts confirm changes whats-new sarif-validator mutate fuzz dist audit locks clean
+.PHONY: help lint format test test-sdist test-minimum-versions hostile bench snapshots limit-cases docs facts confirm changes whats-new readers mutate fuzz dist audit locks clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -62,7 +65,7 @@ $(INSTALLED): pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(DEV): pyproject.toml | $(BIN)/python
-	$(PIP) install --editable '.[dev]'
+	$(PIP) install --editable '.[dev,consumers]'
 	@touch $(INSTALLED) $@
 
 $(BENCH): pyproject.toml | $(BIN)/python
@@ -76,16 +79,23 @@ $(WHEELHOUSE): pyproject.toml | $(DEV)
 	rm -f $(dir $@)trainlint-*.whl
 	@touch $@
 
-$(MULTITOOL):
+$(READERS):
 	rm -rf .cache/npm
 	mkdir -p .cache/npm
-	npm install --prefix .cache/npm --loglevel error --fetch-retries 1 --no-audit --no-fund --ignore-scripts @microsoft/sarif-multitool@$(MULTITOOL_VERSION)
+	npm install --prefix .cache/npm --loglevel error --fetch-retries 1 --no-audit --no-fund --ignore-scripts @microsoft/sarif-multitool@$(MULTITOOL_VERSION) azure-pipelines-task-lib@$(AZURE_VERSION)
 	chmod +x .cache/npm/node_modules/@microsoft/sarif-multitool-*/Sarif.Multitool*
 	@touch $@
 
-sarif-validator:
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(MULTITOOL) || echo 'npm failed: the SARIF validator tests are skipped' >&2; \
-	else echo 'no npm here: the SARIF validator tests are skipped' >&2; fi
+$(REVIEWDOG):
+	GOBIN=$(CURDIR)/.cache/bin go install github.com/reviewdog/reviewdog/cmd/reviewdog@v$(REVIEWDOG_VERSION)
+	@touch $@
+
+# Programs that read reports, for their tests.
+readers:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(READERS) || echo 'npm failed: tests of SARIF and Azure are skipped' >&2; \
+	else echo 'no npm here: tests of SARIF and Azure are skipped' >&2; fi
+	@if command -v go >/dev/null; then $(MAKE) --no-print-directory $(REVIEWDOG) || echo 'go failed: tests with reviewdog are skipped' >&2; \
+	else echo 'no go here: tests with reviewdog are skipped' >&2; fi
 
 lint: $(INSTALLED)
 	@$(BIN)/trainlint check $(PATHS) || test $$? -eq 1
@@ -94,7 +104,7 @@ format: $(DEV)
 	$(BIN)/ruff check --fix --exit-zero --silent .
 	$(BIN)/ruff format .
 
-test: $(DEV) $(WHEELHOUSE) sarif-validator
+test: $(DEV) $(WHEELHOUSE) readers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -62,7 +62,7 @@ def test_other_formats(step: Step, form: str) -> None:
 @pytest.mark.parametrize(
     ("inputs", "said"),
     [
-        ({"FORMAT": "html"}, "format must be one of text, "),
+        ({"FORMAT": "htm"}, "format must be one of text, "),
         ({"FAIL_ON": "never"}, "fail-on must be one of note, "),
         ({"PATHS": "none.yaml"}, "none.yaml: no such file"),
         ({"PATHS": "-"}, "-: no such file"),

@@ -163,3 +163,24 @@ def test_a_misspelt_key_is_mended_in_its_own_spelling(key: str, meant: str, tmp_
     config.write_text(f"{BASE}fsdp_version: 2\nfsdp_config:\n  {key}: true\n", encoding="utf-8")
     findings = lint([config], Overrides(isolated=True)).findings
     assert [finding.help for finding in findings if finding.rule == "FS001"] == [f'did you mean "{meant}"?']
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "said"),
+    [
+        ("", "rl: mine\n", True),
+        ("MINE = 'mine'\n", "rl: mine\n", False),
+        ("", "adapter: mine\n", True),
+        ("MINE = 'mine'\n", "adapter: mine\n", False),
+        ("", "attn_implementation: mine\n", True),
+        ("MINE = 'mine'\n", "attn_implementation: mine\n", False),
+        ("MINE = 'mine'\n", "sequence_len: mine\n", True),
+    ],
+)
+def test_a_copy_may_have_words_of_its_own(tmp_path: Path, source: str, text: str, said: bool) -> None:
+    """Code of a copy of Axolotl may have added a word to an enumeration, never to a number."""
+    schemas = tmp_path / "src/axolotl/utils/schemas"
+    schemas.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    (schemas / "enums.py").write_text(source, encoding="utf-8")
+    assert bool(found(tmp_path, text)) is said

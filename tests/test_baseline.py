@@ -57,6 +57,7 @@ def test_a_baseline_holds_a_finding_as_often_as_it_was_found() -> None:
         '{"version": 9, "findings": []}',
         '{"version": 2, "findings": [1]}',
         '{"version": 2, "findings": [{"path": "a"}]}',
+        '{"version": 3, "findings": [{"path": "a", "rule": "b", "field": "c", "content": "d"}]}',
     ],
 )
 def test_what_is_no_baseline(content: str) -> None:
@@ -99,20 +100,153 @@ def test_a_baseline_of_an_older_release() -> None:
     assert "write it again with --baseline known.json --write-baseline" in result.stderr
 
 
-def test_rows_are_sorted_and_independent_of_the_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / ".git").mkdir()
-    Path("a.yaml").write_text(JOB, encoding="utf-8")
+def rows(file: str = "known.json") -> list[list[str]]:
+    return [list(row.values()) for row in json.loads(Path(file).read_text())["findings"]]
+
+
+def test_a_row_is_a_line_with_rule_path_field_and_fingerprint() -> None:
+    """Sorted, so that two branches that add findings change the same lines only where these are neighbours."""
+    Path("a.yaml").write_text(JOB.replace("numProcPerNode: 1", "numProcPerNode: 0"), encoding="utf-8")
     run("--baseline", "known.json", "--write-baseline")
-    rows = json.loads(Path("known.json").read_text())["findings"]
-    assert [row["path"] for row in rows] == ["a.yaml", "job.yaml"]
-    inner = folder / "inner"
-    inner.mkdir()
-    monkeypatch.chdir(inner)
-    result = run("--baseline", "../known.json", "..")
-    assert result.exit_code == 0
+    document = json.loads(run("--format", "json").stdout)
+    prints = [row[3] for row in rows()]
+    assert [row[:3] for row in rows()] == [
+        ["a.yaml", "TJ503", "spec.trainer.numProcPerNode"],
+        ["a.yaml", "TT102", "spec.trainer.numNodes"],
+        ["job.yaml", "TT102", "spec.trainer.numNodes"],
+    ]
+    assert prints[1] == prints[2], "a fingerprint does not hold the path"
+    assert not set(prints) & {f["fingerprint"] for f in document["findings"]}
+    lines = Path("known.json").read_text().splitlines()
+    assert [lines[0], lines[1], lines[2], *lines[6:]] == ["{", ' "version": 3,', ' "findings": [', " ]", "}"]
+    assert lines[3] == (
+        '  {"path": "a.yaml", "rule": "TJ503", "field": "spec.trainer.numProcPerNode", '
+        f'"fingerprint": "{prints[0]}"}},'
+    )
+
+
+def test_an_empty_baseline() -> None:
+    Path("job.yaml").unlink()
+    run("--baseline", "known.json", "--write-baseline")
+    assert Path("known.json").read_text() == '{\n "version": 3,\n "findings": [ ]\n}\n'
+    assert run("--baseline", "known.json").exit_code == 0
+
+
+@pytest.mark.parametrize("marker", [".git", "trainlint.toml"])
+def test_paths_are_those_of_the_workspace(folder: Path, monkeypatch: pytest.MonkeyPatch, marker: str) -> None:
+    """Wherever the run starts, and however the files are named."""
+    (folder / marker).mkdir() if marker == ".git" else (folder / marker).write_text("")
+    (folder / "inner").mkdir()
+    Path("job.yaml").rename("inner/job.yaml")
+    run("--baseline", "known.json", "--write-baseline")
+    written = rows()
+    assert [row[0] for row in written] == ["inner/job.yaml"]
+    monkeypatch.chdir(folder / "inner")
+    assert run("--baseline", "../known.json", ".").exit_code == 0
+    assert run("--baseline", "../known.json", "job.yaml").exit_code == 0
+    assert run("--baseline", "../known.json", str(folder)).exit_code == 0
+    run("--baseline", "../known.json", "--write-baseline", "job.yaml")
+    assert rows("../known.json") == written
+
+
+def test_a_nested_workspace_is_part_of_its_repository(folder: Path) -> None:
+    """Two files of the same name in two workspaces have rows of their own."""
+    (folder / ".git").mkdir()
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+        (folder / name / "trainlint.toml").write_text("")
+        (folder / name / "job.yaml").write_text(JOB)
+    Path("job.yaml").unlink()
+    run("--baseline", "known.json", "--write-baseline", "a")
+    assert [row[0] for row in rows()] == ["a/job.yaml"]
+    result = run("--baseline", "known.json", "--format", "json")
+    assert [f["path"] for f in json.loads(result.stdout)["findings"]] == ["b/job.yaml"]
+
+
+def test_what_is_gone_is_counted_and_dropped() -> None:
+    both = JOB.replace("numProcPerNode: 1", "numProcPerNode: 0")
+    Path("job.yaml").write_text(both, encoding="utf-8")
+    Path("b.yaml").write_text(both, encoding="utf-8")
+    run("--baseline", "known.json", "--write-baseline")
+    assert "gone" not in run("--baseline", "known.json").stderr
+    Path("job.yaml").write_text(JOB.replace("numNodes: 2", "numNodes: 1"), encoding="utf-8")
+    told = run("--baseline", "known.json", "--format", "json")
+    notice = "2 findings of known.json are gone: --update-baseline drops them"
+    assert f"trainlint: {notice}\n" in told.stderr
+    assert notice in json.loads(told.stdout)["notices"]
+    assert len(rows()) == 4
+    updated = run("--baseline", "known.json", "--update-baseline")
+    assert updated.exit_code == 0
+    assert "trainlint: known.json holds 2 findings, 2 dropped\n" in updated.stderr
+    assert "gone" not in updated.stderr
+    assert [row[:2] for row in rows()] == [["b.yaml", "TJ503"], ["b.yaml", "TT102"]]
+    Path("b.yaml").unlink()
+    one = run("--baseline", "known.json", "--ignore", "TT102")
+    assert "trainlint: 1 finding of known.json is gone: --update-baseline drops it\n" in one.stderr
+
+
+def test_what_a_run_does_not_look_at_is_not_gone() -> None:
+    """Files that are not named, rules that are left out, stages that are not asked for, other findings."""
+    Path("b").mkdir()
+    Path("b/b.yaml").write_text(JOB, encoding="utf-8")
+    run("--baseline", "known.json", "--write-baseline")
+    Path("b/b.yaml").write_text(JOB.replace("numNodes: 2", "numNodes: 1"), encoding="utf-8")
+    for args in (["job.yaml"], ["--select", "TJ"], ["--ignore", "TT102"], ["--per-file-ignores", "b/:TT"]):
+        assert "gone" not in run("--baseline", "known.json", *args).stderr, args
+        assert "2 findings, 0 dropped" in run("--baseline", "known.json", "--update-baseline", *args).stderr
+    assert "gone" not in run("--baseline", "known.json", "--stage", "save").stderr
+    for args in (["."], ["b"], ["b/b.yaml"]):
+        assert "1 finding of known.json is gone" in run("--baseline", "known.json", *args).stderr, args
+
+
+def test_an_update_adds_nothing_and_follows_moved_files() -> None:
+    run("--baseline", "known.json", "--write-baseline")
+    Path("job.yaml").rename("moved.yaml")
+    Path("new.yaml").write_text(JOB.replace("name: tune}", "name: other}"), encoding="utf-8")
+    result = run("--baseline", "known.json", "--update-baseline")
+    assert result.exit_code == 1
+    assert "known.json holds 1 finding, 0 dropped" in result.stderr
+    assert [row[0] for row in rows()] == ["moved.yaml"]
+
+
+def test_severities_count_before_the_baseline() -> None:
+    """A rule that is off has no row, and one that is a warning keeps its row."""
+    run("--baseline", "known.json", "--write-baseline")
+    Path("trainlint.toml").write_text('severity = {TT102 = "warning"}')
+    assert run("--baseline", "known.json", "--fail-on", "warning").exit_code == 0
+    Path("trainlint.toml").write_text('severity = {TT102 = "off"}')
+    run("--baseline", "known.json", "--write-baseline")
+    assert rows() == []
+
+
+def test_rows_of_version_2_are_read() -> None:
+    """They hold the fingerprint without the path beside the other one."""
+    run("--baseline", "known.json", "--write-baseline")
+    ((path, rule, field, fingerprint),) = rows()
+    row = {"path": path, "rule": rule, "field": field, "fingerprint": "0", "content": fingerprint}
+    Path("known.json").write_text(json.dumps({"version": 2, "findings": [row]}), encoding="utf-8")
+    assert run("--baseline", "known.json").exit_code == 0
+
+
+def test_rows_name_no_file_outside(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whether such a file exists shows in nothing: its row is never taken for that of a moved file."""
+    (folder / ".git").mkdir()
+    outside = tmp_path_factory.mktemp("outside")
+    run("--baseline", "known.json", "--write-baseline")
+    text = Path("known.json").read_text()
+    for name in ("there", "not-there"):
+        (outside / "there").write_text("")
+        Path("known.json").write_text(text.replace("job.yaml", f"{outside}/{name}"))
+        assert run("--baseline", "known.json").exit_code == 1
 
 
 def test_wrong_use() -> None:
-    assert run("--write-baseline").exit_code == 2
+    for option in ("--write-baseline", "--update-baseline"):
+        done = run(option)
+        assert done.exit_code == 2
+        assert f"{option} needs --baseline FILE." in done.stderr
+    both = run("--baseline", "a.json", "--write-baseline", "--update-baseline")
+    assert both.exit_code == 2
+    assert "--write-baseline and --update-baseline exclude each other." in both.stderr
     assert run("--baseline", "nowhere.json").exit_code == 2
     assert run("--baseline", "no/where.json", "--write-baseline").exit_code == 2

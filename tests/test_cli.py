@@ -241,6 +241,7 @@ HOOKS: list[tuple[str, ...]] = [
     ("check", "rules"),
     ("check", "--force-exclude", "a.yaml"),
     ("a.yaml", "--force-exclude", "check"),
+    ("check", "--force-exclude", "--fix", "a.yaml"),
 ]
 
 
@@ -254,7 +255,16 @@ def test_the_command_lines_of_hooks_are_read_alike(arguments: tuple[str, ...], m
 
 @pytest.mark.parametrize(
     "arguments",
-    [("rules",), ("explain", "TT102"), ("resolve",), ("-",), ("a.yaml", "--fix"), ("check", "--", "a.yaml"), ("-h",)],
+    [
+        ("rules",),
+        ("explain", "TT102"),
+        ("resolve",),
+        ("settings-schema",),
+        ("-",),
+        ("a.yaml", "--fix", "-"),
+        ("check", "--", "a.yaml"),
+        ("-h",),
+    ],
 )
 def test_other_command_lines(arguments: tuple[str, ...]) -> None:
     assert plain_options(arguments) is None
@@ -279,16 +289,36 @@ def test_an_interrupted_run(bad: Path, arguments: list[str], error: str, code: i
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
+def imported(*arguments: str) -> set[str]:
+    """The modules that a run has imported at its end."""
+    script = (
+        "import sys; from trainlint.__main__ import main\ntry: main()\nexcept SystemExit: pass\nprint(*sys.modules)"
+    )
+    command = [sys.executable, "-c", script, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
 def test_a_hook_without_markers_imports_little(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("a: [\n", encoding="utf-8")
-    script = (
-        "import sys; from trainlint.__main__ import main; main(); "
-        "heavy = {'click', 'subprocess', 'tomllib', 'tomli', 'hashlib', 'ruamel', 'packaging', 'pathspec', 'difflib'}; "
-        "print(sorted(heavy & {m.partition('.')[0] for m in sys.modules}))"
-    )
-    command = [sys.executable, "-c", script, "check", str(tmp_path / "a.yaml")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    heavy = {"click", "subprocess", "tomllib", "tomli", "hashlib", "ruamel", "packaging", "pathspec", "difflib"}
+    assert heavy & imported("check", str(tmp_path / "a.yaml")) == set()
+
+
+def test_what_no_settings_ask_for_is_not_imported(bad: Path) -> None:
+    """Without a settings file neither the reader nor the table of settings is, nor what only some options need."""
+    own = {"settings.reader", "settings.table", "settings.kinds", "settings.places", "settings.schema", "settings.show"}
+    others = {"add_ignores", "baseline", "fixes", "show_files", "cli"}
+    names = {f"trainlint.{name}" for name in own | others} | {"tomllib", "tomli"}
+    assert names & imported("check", str(bad)) == set()
+    bad.with_name("trainlint.toml").write_text('fail-on = "note"\n', encoding="utf-8")
+    read = names & imported("check", str(bad))
+    assert {name.removeprefix("trainlint.") for name in read} - {"tomllib", "tomli"} == {
+        "settings.reader",
+        "settings.table",
+        "settings.kinds",
+        "settings.places",
+    }
 
 
 def test_version() -> None:

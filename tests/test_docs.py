@@ -15,6 +15,11 @@ def test_the_pages_are_up_to_date() -> None:
     assert {page.name for page in docs.PAGES.glob("*.md")} == {page.name for page in PAGES}
 
 
+def test_what_else_is_derived_is_up_to_date() -> None:
+    assert docs.NAMES.read_text("utf-8") == docs.names(), "run make docs"
+    assert docs.SCHEMA.read_text("utf-8") == docs.settings_schema(), "run make docs"
+
+
 def test_every_page_shows_what_to_change() -> None:
     """Each rule has an example with what is reported on it, and what to write instead."""
     for rule in (rule for rule in all_rules() if rule.code not in WITHOUT):

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import trainlint
 from trainlint.catalogue import parse_target
 from trainlint.engine import lint
 from trainlint.findings import Severity
@@ -276,11 +275,3 @@ def test_a_fault_of_ours_is_one_finding_and_all_else_is_checked(
     (fault,) = (finding for finding in report.findings if finding.rule == "TL004")
     assert re.fullmatch(r"internal error in T[JT]\d+: KeyError at test_engine\.py:\d+", fault.message)
     assert (fault.document, fault.level) == (1, Severity.ERROR)
-
-
-def test_the_public_function(tmp_path: Path) -> None:
-    write(tmp_path, job=job())
-    report: trainlint.Report = trainlint.lint([tmp_path], trainlint.Overrides(select=("TT102",)))
-    assert found(report) == [("job.yaml", 6, "TT102")]
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = trainlint.nothing

@@ -153,7 +153,7 @@ def test_a_diff_has_all_rounds_and_keeps_ends_and_the_missing_last_one(
     text = f"{ARGUMENTS}overwrite_output_dir: true\r\nsave_safetensors: true\r\nlearning_rate: 1e-5"
     (folder / "a.yaml").write_bytes(text.encode())
     done = check(folder, monkeypatch, "--diff")
-    assert done.stdout.split("\n")[-8:-1] == [
+    assert done.stdout_bytes.decode().split("\n")[-8:-1] == [
         " num_train_epochs: 1",
         "-overwrite_output_dir: true\r",
         "-save_safetensors: true\r",

@@ -27,16 +27,20 @@ def test_the_manifest_is_valid(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_the_manifest_offers_staged_files_and_whole_repository() -> None:
-    assert list(HOOKS) == ["trainlint", "trainlint-all"]
+def test_the_manifest_offers_staged_files_fixes_and_whole_repository() -> None:
+    assert list(HOOKS) == ["trainlint", "trainlint-fix", "trainlint-all"]
     assert HOOKS["trainlint"]["entry"] == "python -I -m trainlint check --force-exclude"
-    assert HOOKS["trainlint"].get("pass_filenames", True)
+    assert HOOKS["trainlint-fix"]["entry"] == "python -I -m trainlint check --force-exclude --fix"
+    for staged in ("trainlint", "trainlint-fix"):
+        assert HOOKS[staged].get("pass_filenames", True)
+        assert not HOOKS[staged].get("always_run", False)
     assert not HOOKS["trainlint-all"]["pass_filenames"]
+    assert HOOKS["trainlint-all"]["always_run"]
     # Two processes would find the definitions twice, and print their reports into each other.
     assert all(hook["require_serial"] for hook in HOOKS.values())
 
 
-@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("hook", ["trainlint", "trainlint-fix"])
 @pytest.mark.parametrize(
     ("path", "wanted"),
     [
@@ -101,27 +105,83 @@ def test_try_repo_runs_both_hooks(consumer: Path, hooked: Hooked) -> None:
 
 
 def test_only_staged_files_are_linted(consumer: Path, hooked: Hooked) -> None:
-    config = {"repos": [{"repo": str(hooked.repository), "rev": hooked.revision, "hooks": [{"id": "trainlint"}]}]}
-    (consumer / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    configured(consumer, hooked, "trainlint")
     job = consumer / "jobs" / "llama-70b.yaml"
     good, separator, bad = job.read_text(encoding="utf-8").partition("---\n")
     targets = (consumer / "trainlint.toml").read_text(encoding="utf-8")
 
-    def stage_and_run(text: str, settings: str = "") -> tuple[int, str]:
+    def staged(text: str, settings: str = "") -> tuple[int, str]:
         job.write_text(text, encoding="utf-8")
         (consumer / "trainlint.toml").write_text(settings + targets, encoding="utf-8")
-        for command in (["git", "add", "--all"], [*PRE_COMMIT, "run", "--color=never"]):
-            done = run(command, cwd=consumer, env=hooked.env, network=command[0] == "git")
-        return done.returncode, done.stdout + done.stderr
+        return stage_and_run(consumer, hooked)
 
     # The runtime is not staged, and still known: without it the job could not be judged.
-    code, report = stage_and_run(good + separator + bad + "# staged\n")
+    code, report = staged(good + separator + bad + "# staged\n")
     assert code == 1, report
     assert "jobs/llama-70b.yaml:25:15: error TT" in report
     assert BAD.as_posix() not in report
 
-    code, report = stage_and_run(good)
+    code, report = staged(good)
     assert code == 0, report
 
-    code, report = stage_and_run(good + separator + bad, 'exclude = ["jobs/"]\n')
+    code, report = staged(good + separator + bad, 'exclude = ["jobs/"]\n')
+    assert code == 0, report
+
+
+def configured(consumer: Path, hooked: Hooked, *hooks: str) -> None:
+    config = {"repos": [{"repo": str(hooked.repository), "rev": hooked.revision, "hooks": [{"id": h} for h in hooks]}]}
+    (consumer / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+
+
+def stage_and_run(consumer: Path, hooked: Hooked) -> tuple[int, str]:
+    """Stage all changes, run the hooks without a network."""
+    for command in (["git", "add", "--all"], [*PRE_COMMIT, "run", "--color=never"]):
+        done = run(command, cwd=consumer, env=hooked.env, network=command[0] == "git")
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_whole_repository_is_linted_whatever_changes(consumer: Path, hooked: Hooked) -> None:
+    """A deleted runtime, and a lock: no staged file is YAML, and the verdict on others changes."""
+    configured(consumer, hooked, "trainlint-all")
+    for file in (consumer / "jobs").iterdir():
+        if file.name != "llama-1b.yaml":
+            file.unlink()
+    (consumer / "runtimes/torchtune-mistral-7b.yaml").unlink()
+    job = consumer / "jobs/llama-1b.yaml"
+    text = job.read_text(encoding="utf-8").replace("torchtune-llama3.2-1b", "team")
+    job.write_text(text, encoding="utf-8")
+    shipped = consumer / "runtimes/torchtune-llama3.3-70b.yaml"
+    runtime = shipped.with_name("team.yaml")
+    runtime.write_text(shipped.read_text(encoding="utf-8").replace("torchtune-llama3.3-70b", "team"), encoding="utf-8")
+    settings = consumer / "trainlint.toml"
+    settings.write_text('runtimes = "closed"\nselect = ["TJ101"]\n', encoding="utf-8")
+    code, report = stage_and_run(consumer, hooked)
+    assert code == 0, report
+    commit_all(consumer, hooked.env)
+    runtime.unlink()
+    code, report = stage_and_run(consumer, hooked)
+    assert code == 1, report
+    assert "error TJ101 runtime-not-found" in report
+    (consumer / "requirements.txt").write_text("accelerate==1.0.0\n", encoding="utf-8")
+    commit_all(consumer, hooked.env)
+    (consumer / "requirements.txt").write_text("accelerate==1.1.0\n", encoding="utf-8")
+    assert "error TJ101 runtime-not-found" in stage_and_run(consumer, hooked)[1]
+
+
+def test_the_hook_that_fixes(consumer: Path, hooked: Hooked) -> None:
+    """It changes staged files only, pre-commit tells so, and the next run passes."""
+    configured(consumer, hooked, "trainlint-fix")
+    comment = "  # trainlint: ignore[TT101] no longer needed\n"
+    staged, other = consumer / "jobs/llama-1b.yaml", consumer / "runtimes/torchtune-mistral-7b.yaml"
+    texts = [file.read_text(encoding="utf-8").rstrip() for file in (staged, other)]
+    for file, text in zip((other, staged), reversed(texts), strict=True):
+        commit_all(consumer, hooked.env)
+        file.write_text(text + comment, encoding="utf-8")
+    code, report = stage_and_run(consumer, hooked)
+    assert code == 1, report
+    assert "files were modified by this hook" in report
+    assert "trainlint: fixed 1 finding" in report
+    assert staged.read_text(encoding="utf-8") == f"{texts[0]}\n"
+    assert other.read_text(encoding="utf-8").endswith(comment)
+    code, report = stage_and_run(consumer, hooked)
     assert code == 0, report

@@ -42,9 +42,12 @@ def config(text: str = "", release: str = RELEASES[-1]) -> LlamaFactoryConfig:
     return LlamaFactoryConfig(Arguments(subject, known), PROGRAM.facts(release))
 
 
-def found(tmp_path: Path, text: str, *targets: str, files: dict[str, str] | None = None) -> list[Finding]:
+def found(
+    tmp_path: Path, text: str, *targets: str, files: dict[str, str] | None = None, method: str = "lora"
+) -> list[Finding]:
     """The findings on a configuration."""
-    (tmp_path / "train.yaml").write_text(BASE + text, encoding="utf-8")
+    base = BASE.replace("finetuning_type: lora", f"finetuning_type: {method}")
+    (tmp_path / "train.yaml").write_text(base + text, encoding="utf-8")
     for name, content in (files or {}).items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     wanted = {program: target for text in targets for program, target in parse_target(text).items()}
@@ -104,6 +107,37 @@ def test_templates_are_left_alone(tmp_path: Path) -> None:
     """Nothing is said of values that something fills in."""
     text = "quantization_bit: ${BITS}\npissa_init: true\nval_size: ${VAL}\neval_dataset: x\nfsdp: ${FSDP}\n"
     assert found(tmp_path, text) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "rules"),
+    [
+        ("METHODS = ['lora', 'freeze', 'full']\n", ["FS503"]),
+        ("METHODS = ['lora', 'freeze', 'full', 'own-method']\n", []),
+        ("METHODS = ['lora', 'freeze', 'full'] + list(found)\n", []),
+        ("OTHERS = list(found)\n", ["FS503"]),
+    ],
+)
+def test_a_copy_may_have_methods_of_its_own(tmp_path: Path, source: str, rules: list[str]) -> None:
+    """A copy of LLaMA-Factory accepts what its own list holds; a list that is computed may hold anything."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "src/llamafactory/extras").mkdir(parents=True)
+    (tmp_path / "src/llamafactory/extras/env.py").write_text('VERSION = "0.9.4.dev0"\n', encoding="utf-8")
+    files = {"src/llamafactory/extras/constants.py": source}
+    assert [f.rule for f in found(tmp_path, "", files=files, method="own-method")] == rules
+
+
+@pytest.mark.parametrize(
+    ("code", "rules"),
+    [
+        ("class FinetuningArguments:\n    own_key: int = 1\n", []),
+        ("class Arguments:\n    finetuning_type: str = 'lora'\n", ["FS501"]),
+    ],
+)
+def test_a_copy_with_another_name(tmp_path: Path, code: str, rules: list[str]) -> None:
+    """A repository with LLaMA-Factory's dataclasses is a copy, whatever its package is called."""
+    found_rules = [f.rule for f in found(tmp_path, "other_key: 1\n", files={"args.py": code})]
+    assert found_rules == rules
 
 
 DERIVED = {"evaluates", "zero3", "transformers_4_53", "image_pixels_swapped", "video_pixels_swapped"}

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import sys
-from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -17,7 +16,9 @@ from trainlint.catalogue import VOCABULARY, all_rules
 from trainlint.cli import check
 from trainlint.programs.table import PROGRAMS
 from trainlint.reports import FORMATS
-from trainlint.settings import Settings, read_settings
+from trainlint.settings import Settings
+from trainlint.settings.reader import read_settings
+from trainlint.settings.table import IN_OVERRIDES, TOP
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -50,28 +51,36 @@ def test_every_family_is_named() -> None:
 
 
 def test_options() -> None:
-    listed = set(re.findall(r"`(--[a-z-]+)", section("## Options").split("\n### ")[0]))
+    listed = set(re.findall(r"`(--?[a-z-]+)", section("## Options").split("\n### ")[0]))
     assert listed == {
         option for parameter in check.params if isinstance(parameter, click.Option) for option in parameter.opts
     }
-    formats = re.search(r"`--format ([a-z|\\]+)`", section("## Options"))
-    assert formats
-    assert formats[1].replace("\\", "").split("|") == list(FORMATS)
+    assert re.findall(r"^\| `(\w+)` \|", section("### Formats"), re.MULTILINE) == list(FORMATS)
 
 
-def test_settings(tmp_path: Path) -> None:
-    example = re.search(r"```toml\n(.*?)```", section("## Settings"), re.DOTALL)
-    assert example
-    file = tmp_path / "pyproject.toml"
-    file.write_text(example[1], encoding="utf-8")
-    read, default = read_settings(file, VOCABULARY), Settings()
-    assert read.targets["kubeflow-trainer"].versions == ("2.2", "2.3")
-    shown = {field.name for field in fields(Settings) if f"\n{field.name.replace('_', '-')} = " in example[1]}
-    assert shown | {"targets", "cluster", "base", "overrides", "chosen", "stages"} == {
-        field.name for field in fields(Settings)
-    }
-    assert read.cluster != default.cluster
-    assert [override.program for override in read.overrides] == ["axolotl"]
+def test_examples_of_settings(tmp_path: Path) -> None:
+    """Each can be read; those of README.md and of the page on settings show most of the keys."""
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "trainlint.toml").write_text("", encoding="utf-8")
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    shown = ""
+    for text in (section("## Settings"), page):
+        for example in re.findall(r"```toml\n(.*?)```", text, re.DOTALL):
+            whole = "[tool.trainlint" in example
+            file = folder / ("pyproject.toml" if whole else "trainlint.toml")
+            file.write_text(example, encoding="utf-8")
+            assert read_settings(file, VOCABULARY) != Settings(base=folder)
+            shown += example
+    missing = [key for key in {**TOP, **IN_OVERRIDES} if not re.search(rf"^(\[tool\.trainlint\.)?{key}\b", shown, re.M)]
+    assert missing == ["extend-ignore", "extend-per-file-ignores"]
+
+
+def test_the_table_of_settings() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert filled(page) == page, "make docs writes it anew"
+    assert {*TOP, *IN_OVERRIDES} == set(re.findall(r"^\| `([a-z-]+)`", page, re.MULTILINE))
 
 
 def test_json_keys() -> None:

@@ -15,6 +15,8 @@ from trainlint.report import Report
 from trainlint.settings import Overrides
 
 CONFIG = (Path(__file__).resolve().parent.parent / "fixtures/TT306/good.yaml").read_text(encoding="utf-8")
+GENERATION = (Path(__file__).resolve().parent.parent / "fixtures/TT357/good.yaml").read_text(encoding="utf-8")
+GENERATION = GENERATION.replace("prompt:\n  system:\n  user: Name", "prompt: Name")
 WORKFLOW = "jobs:\n  train:\n    steps:\n"
 
 
@@ -136,6 +138,27 @@ def test_a_config_for_a_recipe_of_ones_own_is_left_alone(tmp_path: Path) -> None
     assert found(run(tmp_path, {"own.yaml": content})) == []
 
 
+def shown(command: str, language: str = "bash") -> str:
+    return f"# Talk\n\n```{language}\n$ {command}\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "rules"),
+    [
+        ({}, ["TT357"]),
+        ({"README.md": shown("tune run own_generate --config talk.yaml")}, ["TT357"]),
+        ({"README.md": shown("tune run own_generate --config talk.yaml"), "own_generate.py": ""}, []),
+        ({"README.md": shown("tune run own_generate --config other.yaml"), "own_generate.py": ""}, ["TT357"]),
+        ({"README.md": shown("tune run generate --config talk.yaml"), "generate.py": ""}, ["TT357"]),
+        ({"README.md": shown("tune run own_generate --config talk.yaml", "json"), "own_generate.py": ""}, ["TT357"]),
+    ],
+)
+def test_a_readme_tells_of_a_recipe_of_ones_own(tmp_path: Path, files: dict[str, str], rules: list[str]) -> None:
+    """Where nothing else starts a config, a README says that it is for the repository's own recipe."""
+    report = run(tmp_path, {"configs/talk.yaml": GENERATION, **files})
+    assert [rule for _, rule, _ in found(report)] == rules
+
+
 # forks and unreleased names
 
 
@@ -152,6 +175,12 @@ def test_an_unreleased_component_is_refused_where_the_release_is_named(tmp_path:
     assert found(run(tmp_path / "b", {"full.yaml": config}, "torchtune=0.6.1")) == [("full.yaml", "TT303", 27)]
     pinned = {"full.yaml": config, "requirements.txt": "torchtune==0.6.1\n"}
     assert found(run(tmp_path / "c", pinned)) == [("full.yaml", "TT303", 27)]
+
+
+@pytest.mark.parametrize(("code", "said"), [("class OwnLoss: pass\n", False), ("OwnLoss()\n", True)])
+def test_a_component_that_the_repository_may_put_into_torchtune(tmp_path: Path, code: str, said: bool) -> None:
+    config = CONFIG.replace("CEWithChunkedOutputLoss", "OwnLoss")
+    assert (found(run(tmp_path, {"full.yaml": config, "patch.py": code})) != []) is said
 
 
 def test_releases_by_target(tmp_path: Path) -> None:

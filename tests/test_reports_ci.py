@@ -14,6 +14,8 @@ from sample_report import EMPTY, FULL, NODES, NOTE, ODD, SUPPRESSED, report
 from trainlint.findings import Severity
 from trainlint.reports import FORMATS, RenderOptions, render
 
+PAGES = "https://github.com/trainlint/trainlint/blob/main/docs/rules"
+
 
 def test_github() -> None:
     assert render("github", FULL, RenderOptions(show_suppressed=True)).splitlines() == [
@@ -53,19 +55,28 @@ def test_gitlab() -> None:
     assert issues == [
         {
             "description": "numNodes must be 1 for qwen2_5/1.5B (help: remove numNodes)",
+            "type": "issue",
+            "categories": ["Bug Risk"],
             "check_name": "TT102",
+            "content": {"body": f"single-node-model: {PAGES}/TT102.md"},
             "severity": "major",
             "location": {"path": "jobs/tune.yaml", "lines": {"begin": 6, "end": 6}},
         },
         {
             "description": "100% wrong: \x1b[31m,\nreally (help: größer)",
+            "type": "issue",
+            "categories": ["Bug Risk"],
             "check_name": "TT102",
+            "content": {"body": f"single-node-model: {PAGES}/TT102.md"},
             "severity": "minor",
             "location": {"path": "jobs/größe & co/a b,c:d.yaml", "lines": {"begin": 9, "end": 9}},
         },
         {
             "description": "not checked",
+            "type": "issue",
+            "categories": ["Bug Risk"],
             "check_name": "TL001",
+            "content": {"body": f"unparsable-file: {PAGES}/TL001.md"},
             "severity": "info",
             "location": {"path": "jobs/größe & co/a b,c:d.yaml", "lines": {"begin": 1, "end": 1}},
         },
@@ -109,7 +120,7 @@ def test_junit_of_nothing_is_one_test_that_passed() -> None:
 <?xml version='1.0' encoding='us-ascii'?>
 <testsuites name="trainlint" tests="1" failures="0" errors="0" skipped="0">
   <testsuite name="trainlint" tests="1" failures="0" errors="0" skipped="0">
-    <testcase name="All 41 files are clean." classname="trainlint" />
+    <testcase name="Checked 41 files, none a training file: nothing to judge." classname="trainlint" />
   </testsuite>
 </testsuites>
 """

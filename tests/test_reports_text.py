@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from sample_report import BASELINED, EMPTY, FIXABLE, FULL, JOB, NODES, ODD, SUPPRESSED, report, span
-from trainlint.findings import Finding, Severity, Stage
+from trainlint.findings import Finding, Fix, Related, Severity, Stage
 from trainlint.reading.text import Text
 from trainlint.report import FileCounts, Report
 from trainlint.reports import RenderOptions, render
 from trainlint.reports.escape import columns, visible
-from trainlint.reports.text import annotation, footer
+from trainlint.reports.words import annotation, result
 
+FILES = "41 files, 3 of them training files"
 NODES_BLOCK = """\
 jobs/tune.yaml:6:15: error TT102 single-node-model: numNodes must be 1 for qwen2_5/1.5B
   |
@@ -34,16 +35,25 @@ def in_line(content: str, column: int, length: int, terminal: int = 160) -> list
 
 
 def test_full_form() -> None:
-    assert render("text", report(NODES)) == f"{NODES_BLOCK}\nFound 1 error in 1 of 41 files.\n"
+    assert render("text", report(NODES)) == f"{NODES_BLOCK}\nFound 1 error in 1 of {FILES}.\n"
 
 
 def test_remarks_and_footer() -> None:
     assert render("text", report(FIXABLE, SUPPRESSED, BASELINED)) == (
-        f"{NODES_BLOCK}"
+        f"{NODES_BLOCK.replace('TT102', 'TT102 [*]')}"
         "  = fix: remove numNodes\n"
         "  = related: runtimes/odd name.yaml:3:1 the runtime\n\n"
-        "Found 1 error in 1 of 41 files (1 fixable with --fix, 1 suppressed, 1 in the baseline).\n"
+        f"Found 1 error in 1 of {FILES} (1 fixable with --fix, 1 suppressed, 1 in the baseline).\n"
     )
+
+
+def test_unsafe_fixes_are_marked_when_they_are_asked_for() -> None:
+    unsafe = replace(FIXABLE, fix=Fix("remove numNodes", (), safe=False), related=())
+    told = f"{NODES_BLOCK}  = fix: remove numNodes (unsafe)\n\nFound 1 error in 1 of {FILES} "
+    assert render("text", report(unsafe)) == f"{told}(1 fixable with --fix --unsafe-fixes).\n"
+    marked = render("text", report(unsafe), RenderOptions(unsafe_fixes=True))
+    assert marked == f"{told}(1 fixable with --fix --unsafe-fixes).\n".replace("TT102", "TT102 [*]")
+    assert "[*]" not in render("concise", report(replace(FIXABLE, baselined=True)), RenderOptions(show_suppressed=True))
 
 
 def test_suppressed_ones_when_asked_for() -> None:
@@ -51,12 +61,12 @@ def test_suppressed_ones_when_asked_for() -> None:
     assert "          ^^^^^^^^^^ Kubeflow Trainer 2.3 refuses this job (spec.trainer.env)\n" in shown
     assert "\n  = suppressed: our own fork\n" in shown
     assert "\n  = suppressed: in the baseline\n" in shown
-    assert shown.endswith("\nAll 41 files are clean (1 suppressed, 1 in the baseline).\n")
+    assert shown.endswith(f"\nChecked {FILES}: nothing found (1 suppressed, 1 in the baseline).\n")
 
 
 def test_concise() -> None:
     assert render("concise", FULL) == (
-        "jobs/tune.yaml:6:15: error TT102 single-node-model: numNodes must be 1 for qwen2_5/1.5B\n"
+        "jobs/tune.yaml:6:15: error TT102 [*] single-node-model: numNodes must be 1 for qwen2_5/1.5B\n"
         "jobs/größe & co/a b,c:d.yaml:1:1: note TL001 unparsable-file: not checked\n"
         "jobs/größe & co/a b,c:d.yaml:9:10: warning TT102 single-node-model: 100% wrong: \\x1b[31m,\\nreally\n"
     )
@@ -66,22 +76,29 @@ def test_concise() -> None:
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
-        (EMPTY, "All 41 files are clean."),
-        (Report(files=FileCounts(discovered=1)), "The file is clean."),
+        (EMPTY, "Checked 41 files, none a training file: nothing to judge."),
+        (Report(files=FileCounts(1)), "Checked 1 file, which is no training file: nothing to judge."),
+        (Report(files=FileCounts(1, 1, 1)), "Checked 1 file: nothing found."),
+        (Report(files=FileCounts(7, 7, 7)), "Checked 7 files: nothing found."),
+        (Report(files=FileCounts(7, 7, 1)), "Checked 7 files, 1 of them a training file: nothing found."),
         (Report(), "Found no YAML files."),
         (Report(files=FileCounts(discovered=2), crashed=True), "Found nothing, and not everything was checked."),
-        (report(SUPPRESSED, SUPPRESSED), "All 41 files are clean (2 suppressed)."),
+        (report(SUPPRESSED, SUPPRESSED), f"Checked {FILES}: nothing found (2 suppressed)."),
         (
             FULL,
-            "Found 1 error, 1 warning and 1 note in 2 of 41 files "
+            f"Found 1 error, 1 warning and 1 note in 2 of {FILES} "
             "(1 fixable with --fix, 1 suppressed, 1 in the baseline).",
         ),
-        (report(NODES, NODES), "Found 2 errors in 1 of 41 files."),
+        (
+            report(FIXABLE, replace(FIXABLE, fix=Fix("write 1", (), safe=False))),
+            f"Found 2 errors in 1 of {FILES} (1 fixable with --fix, 1 more with --unsafe-fixes).",
+        ),
+        (report(NODES, NODES), f"Found 2 errors in 1 of {FILES}."),
         (Report((NODES,)), "Found 1 error in 1 of 1 file."),
     ],
 )
-def test_footer(made: Report, expected: str) -> None:
-    assert footer(made) == expected
+def test_result(made: Report, expected: str) -> None:
+    assert result(made) == expected
 
 
 @pytest.mark.parametrize(
@@ -228,3 +245,140 @@ def test_visible() -> None:
 
 def test_the_sample_is_what_these_tests_think() -> None:
     assert JOB.splitlines()[5] == "    numNodes: 2"
+
+
+# two places
+
+
+def related(line: int, column: int, length: int, said: str = "the other") -> Related:
+    return Related(span("jobs/tune.yaml", line, column, length), said)
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        (
+            related(5, 14, 11),
+            [
+                "4 |   trainer:",
+                "5 |     command: [tune, run]",
+                "  |              ----------- the other",
+                "6 |     numNodes: 2",
+                "  |               ^",
+            ],
+        ),
+        (
+            related(2, 7, 8),
+            [
+                "2 | kind: TrainJob",
+                "  |       -------- the other",
+                "3 | spec:",
+                "4 |   trainer:",
+                "5 |     command: [tune, run]",
+                "6 |     numNodes: 2",
+                "  |               ^",
+            ],
+        ),
+        (
+            related(1, 1, 10),
+            [
+                "1 | apiVersion: trainer.kubeflow.org/v1alpha1",
+                "  | ---------- the other",
+                "...",
+                "4 |   trainer:",
+                "5 |     command: [tune, run]",
+                "6 |     numNodes: 2",
+                "  |               ^",
+            ],
+        ),
+        (
+            related(6, 5, 8),
+            [
+                "4 |   trainer:",
+                "5 |     command: [tune, run]",
+                "6 |     numNodes: 2",
+                "  |               ^",
+                "  |     -------- the other",
+            ],
+        ),
+        (
+            related(8, 15, 10),
+            [
+                "4 |   trainer:",
+                "5 |     command: [tune, run]",
+                "6 |     numNodes: 2",
+                "  |               ^",
+                "7 |     env:",
+                "8 |       - name: PET_NNODES",
+                "  |               ---------- the other",
+            ],
+        ),
+    ],
+)
+def test_two_places_of_one_file_are_in_one_snippet(other: Related, expected: list[str]) -> None:
+    found = replace(NODES, related=(other,), help="", field="", program="trainlint")
+    assert render("text", report(found)).splitlines()[2:-2] == expected
+
+
+def test_of_many_places_the_first_are_in_the_snippet() -> None:
+    places = tuple(related(line, 1, 2, f"no. {line}") for line in (1, 2, 3, 4))
+    shown = render("text", report(replace(NODES, related=places)))
+    assert shown.count("  | -- no. ") == 3
+    assert "\n  = related: jobs/tune.yaml:4:1 no. 4\n" in shown
+
+
+def test_the_gutter_is_as_wide_as_the_largest_number() -> None:
+    found = replace(NODES, span=span("a.yaml", 2, 1, 1), related=(Related(span("a.yaml", 12, 1, 1), "there"),))
+    shown = render("text", Report((found,), texts={"a.yaml": Text("x\n" * 12)})).splitlines()
+    assert shown[1:5] == ["   |", " 1 | x", " 2 | x", f"   | ^ {annotation(found)}"]
+    assert shown[5:8] == ["...", "12 | x", "   | - there"]
+
+
+# on a terminal
+
+
+def wrapped(found: Finding, width: int) -> list[str]:
+    return render("text", report(found), RenderOptions(width=width, wraps=True)).splitlines()
+
+
+def test_long_lines_are_wrapped_with_an_indent() -> None:
+    lines = wrapped(NODES, 50)
+    assert lines[:3] == [
+        "jobs/tune.yaml:6:15: error TT102",
+        "    single-node-model: numNodes must be 1 for",
+        "    qwen2_5/1.5B",
+    ]
+    long = replace(NODES, help="remove numNodes, or use the runtime of a multi-node model instead")
+    assert wrapped(long, 50)[11:14] == [
+        "  = help: remove numNodes, or use the runtime of a",
+        "          multi-node model instead",
+        "",
+    ]
+    assert max(map(len, wrapped(long, 50))) <= 50
+    assert len(render("text", report(NODES), RenderOptions(width=50)).splitlines()[0]) > 50, "not in a pipe"
+
+
+def test_wide_characters_are_wrapped_by_columns() -> None:
+    found = replace(NODES, message="模型 " * 12)
+    assert all(columns(line) <= 50 for line in wrapped(found, 50)[:4])
+
+
+def test_a_word_that_is_longer_than_a_line_stays_whole() -> None:
+    path = f"{'a' * 80} b.yaml"
+    found = replace(NODES, span=span(path, 1, 1, 1))
+    lines = render("concise", Report((found,)), RenderOptions(width=40, wraps=True)).splitlines()
+    assert lines == [f"{path}:1:1: error TT102 single-node-model: numNodes must be 1 for qwen2_5/1.5B"]
+    assert render("text", Report((found,)), RenderOptions(width=40, wraps=True)).splitlines()[:2] == [
+        f"{path}:1:1:",
+        "    error TT102 single-node-model:",
+    ]
+
+
+def test_grouped_lines_are_wrapped_below_their_text() -> None:
+    lines = render("grouped", report(NODES), RenderOptions(width=40, wraps=True)).splitlines()
+    assert lines[:4] == [
+        "jobs/tune.yaml",
+        "  6:15  error   TT102 single-node-model:",
+        "        numNodes must be 1 for",
+        "        qwen2_5/1.5B",
+    ]

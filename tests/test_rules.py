@@ -11,14 +11,14 @@ from typing import get_type_hints
 import pytest
 from click.testing import CliRunner
 
-from trainlint.catalogue import FAMILIES, OWN_RULES, all_rules, find_rule, nearest_rule
+from trainlint.catalogue import FAMILIES, OWN_RULES, all_rules, nearest_rule
 from trainlint.cli import main
 from trainlint.findings import Finding, Stage
 from trainlint.programs.kubeflow.objects import TrainJob
 from trainlint.programs.table import PROGRAMS, Program
 from trainlint.report import Report
 from trainlint.reports import render
-from trainlint.rule import rule, rules_of, selected
+from trainlint.rule import rule, rules_of
 
 RULES = all_rules()
 
@@ -84,24 +84,6 @@ def test_an_unknown_rule() -> None:
     assert result.exit_code == 2
     assert 'did you mean "single-node-model"?' in result.stderr
     assert nearest_rule("zzzz") is None
-
-
-@pytest.mark.parametrize(
-    ("select", "ignore", "expected"),
-    [
-        ([], [], True),
-        (["TT"], [], True),
-        (["tt102"], [], True),
-        (["single-node-model"], [], True),
-        (["TJ"], [], False),
-        ([], ["TT102"], False),
-        (["TT102"], ["TT"], True),
-        (["TT"], ["TT102"], False),
-        (["TT"], ["single-node-model"], False),
-    ],
-)
-def test_selection(select: list[str], ignore: list[str], expected: bool) -> None:
-    assert (find_rule("TT102") in list(selected(RULES, select, ignore))) is expected
 
 
 def test_a_code_or_name_is_taken_once() -> None:

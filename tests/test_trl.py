@@ -123,3 +123,25 @@ def test_facts_of_one_trainer() -> None:
     assert trl_facts("1.16.0", "5.24.0", "sft").default("logging_steps") == 10
     assert trl_facts("1.16.0", "5.24.0").default("gradient_checkpointing") is True
     assert trl_facts("0.19.1", "4.53.3").default("gradient_checkpointing") is False
+
+
+OWN_LOSS = "class Mine(DPOTrainer):\n    def loss(self):\n        return self.loss_type == 'mine'\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({}, "error"),
+        ({"trainer.py": "class Mine(DPOTrainer): pass\n"}, "error"),
+        ({"trainer.py": OWN_LOSS}, ""),
+        ({"trainer.py": OWN_LOSS, "run.sh": "trl dpo --config dpo.yaml\n"}, "error"),
+        ({"config.py": "class DPOConfig(TrainingArguments): pass\n"}, "warning"),
+        ({"config.py": "class DPOConfig(trl.DPOConfig): pass\n"}, "error"),
+        ({"trainer.py": "class DPOTrainer(Trainer): pass\n"}, "warning"),
+    ],
+)
+def test_a_trainer_of_ones_own(tmp_path: Path, files: dict[str, str], said: str) -> None:
+    """A trainer of the repository may know other losses, and refuse less, than the one that TRL would start."""
+    text = SFT + "loss_type: mine\nrpo_alpha: 1.0\n"
+    found = _findings(tmp_path, {"dpo.yaml": text, **files}, "trl=0.24.0")
+    assert [f.level.value for f in found if f.rule == "FS257"] == ([said] if said else [])

@@ -208,6 +208,24 @@ def test_the_last_duplicate_counts() -> None:
     assert root("base: &b {a: 1}\nuse:\n  <<: *b\n  a: 2\n").at("use", "a").earlier_keys == ()
 
 
+@pytest.mark.parametrize(
+    ("content", "dialects"),
+    [
+        ("a: 1\n'a': 2", (Dialect.KUBERNETES, Dialect.PYYAML, Dialect.OMEGACONF)),
+        ("2001-01-01: 1\n2001-01-01: 2", (Dialect.KUBERNETES, Dialect.PYYAML, Dialect.OMEGACONF)),
+        ("7: 1\n7: 2", (Dialect.KUBERNETES, Dialect.PYYAML)),
+        ("yes: 1\ntrue: 2", (Dialect.KUBERNETES, Dialect.PYYAML)),
+        ("7: 1\n'7': 2", (Dialect.KUBERNETES,)),
+        ("? [a]\n: 1\n? [b]\n: 2", ()),
+        ("{{a}}: 1\n{{b}}: 2", ()),
+    ],
+)
+def test_which_keys_are_one(content: str, dialects: tuple[Dialect, ...]) -> None:
+    for dialect in Dialect:
+        entries = Field.root(next(documents("a.yaml", Text(content))), dialect).entries()
+        assert any(entry.earlier_keys for entry in entries) is (dialect in dialects), dialect
+
+
 def test_fields_of_a_subject_are_spelled_from_its_root() -> None:
     field = root("items:\n- spec: {args: [a, b]}\n").get("items").items()[0].as_subject()
     arg = field.at("spec", "args").items()[1]

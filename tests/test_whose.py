@@ -107,3 +107,31 @@ def test_a_pattern_that_is_none_marks_nothing(tmp_path: Path, pattern: str) -> N
     (tmp_path / ".git").mkdir()
     report = lint([tmp_path])
     assert (bool(report.findings), report.crashed) == (True, False)
+
+
+APPLICATION = """import yaml
+config = yaml.safe_load(open(path))
+length = config["max_seq_length"]
+quantize = config.get("use_lora")
+"""
+SAID = {"max_seq_length": "warning", "use_lora": "warning", "save_strategy": "error"}
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({}, SAID),
+        ({"train.py": APPLICATION}, {"save_strategy": "warning"}),
+        ({"train.py": APPLICATION.replace("use_lora", "x")}, {"use_lora": "warning", "save_strategy": "warning"}),
+        ({"train.py": APPLICATION + "TrlParser(SFTConfig)\n"}, SAID),
+        ({"train.py": APPLICATION + "args = SFTConfig(**config)\n"}, SAID),
+        ({"read.py": APPLICATION, "run.sh": "trl sft --config config.yaml\n"}, dict.fromkeys(SAID, "error")),
+    ],
+)
+def test_keys_that_code_reads_itself(tmp_path: Path, files: dict[str, str], said: dict[str, str]) -> None:
+    """Code that loads a file without a parser may read keys of its own, and do what it likes with a value."""
+    text = ARGUMENTS + "dataset_name: org/data\nuse_lora: true\nsave_strategy: sometimes\n"
+    write(tmp_path, {"config.yaml": text, "requirements.txt": "trl==0.29.0\n", **files})
+    (tmp_path / ".git").mkdir()
+    findings = lint([tmp_path]).active
+    assert {f.message.split()[0]: f.level.value for f in findings if f.span.path.endswith("config.yaml")} == said

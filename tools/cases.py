@@ -127,7 +127,7 @@ def cases(prefix: str) -> list[Case]:
 @cache
 def judged(case: Case) -> tuple[Report, str]:
     """The report on a case, and its text with the safe fixes as a diff; it is the same on every machine."""
-    with _copied(case):
+    with copied(case):
         overrides = by_the_newest(case.overrides())
         report = lint([Path()], overrides)
         told, before = render("text", report), case.files()
@@ -158,7 +158,7 @@ def by_the_newest(overrides: Overrides) -> Overrides:
 
 
 @contextmanager
-def _copied(case: Case) -> Iterator[None]:
+def copied(case: Case) -> Iterator[None]:
     """Enter a temporary repository with only the case, so that paths are relative to it."""
     here = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,8 @@
 """Writes the rule pages in docs/rules/ from the registry, the fixtures and their snapshots: `python tools/docs.py`.
 
+It also writes what is derived from the registry beside them: the package's list of rules, and the JSON Schema of the
+settings.
+
 A page shows the rule's `bad.yaml` or `bad/`, the report on it, and the difference to `good.yaml` or `good/`. With
 `--check` nothing is written, and the outdated pages are listed.
 """
@@ -7,6 +10,7 @@ A page shows the rule's `bad.yaml` or `bad/`, the report on it, and the differen
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -14,11 +18,15 @@ from functools import cache
 from pathlib import Path
 
 from cases import FIXTURES, ROOT, WITHOUT, Case, cases
-from trainlint.catalogue import FAMILIES, all_rules
+from trainlint import catalogue
+from trainlint.catalogue import FAMILIES, VOCABULARY, all_rules
 from trainlint.findings import Severity, Stage
 from trainlint.rule import Rule
+from trainlint.settings.schema import schema
 
 PAGES = ROOT / "docs" / "rules"
+SCHEMA = ROOT / "docs" / "settings.schema.json"
+NAMES = Path(catalogue.__file__).with_name("rule_names.txt")
 SHOWN_WHOLE = 3
 """The number of findings that are shown with their lines; of further ones only the first line is shown."""
 
@@ -40,6 +48,16 @@ def pages() -> dict[Path, str]:
     """Every page's path and content."""
     rules = all_rules()
     return {PAGES / "README.md": _index(rules), **{PAGES / f"{rule.code}.md": _page(rule) for rule in rules}}
+
+
+def names() -> str:
+    """The list of rules in the package, from which selectors are checked without importing the rules."""
+    return "".join(f"{rule.code} {rule.name}\n" for rule in all_rules())
+
+
+def settings_schema() -> str:
+    """The JSON Schema of the settings, which names the rules of that list."""
+    return json.dumps(schema(VOCABULARY), indent=1) + "\n"
 
 
 def _index(rules: list[Rule]) -> str:
@@ -165,7 +183,9 @@ def _documents(lines: list[str]) -> list[list[str]]:
 
 def main() -> int:
     """Write the pages, or with --check list those that differ."""
-    wanted = pages()
+    if "--check" not in sys.argv[1:]:
+        NAMES.write_text(names(), encoding="utf-8", newline="\n")
+    wanted = {NAMES: names(), SCHEMA: settings_schema(), **pages()}
     stale = {page for page in PAGES.glob("*.md") if page not in wanted}
     changed = {p for p, text in wanted.items() if not p.is_file() or p.read_text(encoding="utf-8") != text}
     if "--check" in sys.argv[1:]:

@@ -1,14 +1,16 @@
 """Looks for files that trainlint fails on: `python tools/fuzz.py --seconds 600 [--seed N]`; `make fuzz SECONDS=600`.
 
-Each round makes a small repository out of fixtures, mutated and made anew from the words in them, and runs trainlint on
-it in this process. Nothing may be raised, the steps stay in proportion, each place is inside its file, the formats
-parse, a second run and each file alone say the same, and fixes keep the shape of a file. A repository that fails is
-kept, and its folder is told.
+Each round makes a small repository (tools/fuzz_inputs.py) and runs trainlint on it in this process. Nothing may be
+raised, the steps stay in proportion, each place is inside its file, the formats parse and are commands to nobody, a
+second run and each file alone say the same, and fixes keep the values of all else. A repository that fails is kept, and
+its folder is told. One that brings trainlint to do something new is saved in the corpus, from which later ones start.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
+import hashlib
 import json
 import os
 import random
@@ -18,107 +20,84 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from cProfile import Profile
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import CodeType
 from xml.etree import ElementTree
 
-from cases import ROOT, cases
+import jsonschema
+
+from cases import ROOT
+from fuzz_inputs import STATES, Files, fixtures, repository
 from trainlint import fixes
 from trainlint.catalogue import all_rules
 from trainlint.engine import lint
+from trainlint.findings import Edit
 from trainlint.reading.document import Mapping, Node, Scalar, Unparsable, documents, target_of
 from trainlint.reading.text import decode
 from trainlint.report import Report
 from trainlint.reports import FORMATS, RenderOptions, render, without_secrets
+from trainlint.reports.escape import visible
+from trainlint.repository.bounds import PathError
 from trainlint.settings import SettingsError
 
 STEPS = 6_000_000
 """Calls that a small repository may take, most of them the first reading of facts."""
-WORDS = ROOT / "tools" / "fuzz_words.txt"
-LONG = ("9" * 240, "9" * 300, "-" + "9" * 240, "0x" + "f" * 240, "a" * 2_000)
+CORPUS = ROOT / ".cache" / "fuzz"
+LARGEST = 40_000
+"""Bytes of a repository that is worth keeping."""
+STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]|##\[|##vso\[|(?m:^\s*::)")
+"""What would steer a terminal or a CI system, in a report for people."""
 
-
-def pieces() -> dict[str, list[str]]:
-    """What files are made of, by section."""
-    found: dict[str, list[str]] = {}
-    for section in re.split(r"^\[(?=[\w.]+\]$)", WORDS.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
-        name, _, text = section.partition("]\n")
-        written = text.strip("\n").replace("|\n", "|").split("|")
-        found[name] = [piece.encode().decode("unicode_escape") for piece in written]
-    found["values"] += LONG
-    return found
-
-
-PIECES = pieces()
-ODD, MOVES = PIECES.pop("values"), PIECES.pop("moves")
+Feature = tuple[object, ...]
 
 
 class Failure(Exception):
     """Something that must not be."""
 
 
-def tree(chance: random.Random, words: list[str], depth: int = 0) -> str:
-    """A value in flow style, or a scalar, of words that programs know."""
-    kind = chance.random()
-    if depth > 4 or kind < 0.55:
-        return chance.choice(ODD) if chance.random() < 0.6 else chance.choice(words)
-    items = [tree(chance, words, depth + 1) for _ in range(chance.randint(0, 4))]
-    name = f"&{chance.choice('xyz')} " if chance.random() < 0.1 else ""
-    if kind < 0.75:
-        return f"{name}[{', '.join(items)}]"
-    return f"{name}{{{', '.join(f'{chance.choice(words)}: {item}' for item in items)}}}"
+@dataclass
+class Seen:
+    """What trainlint was brought to do: which function calls which, about how often, and which rules find something."""
+
+    features: set[Feature] = field(default_factory=set)
+    findings: Counter[str] = field(default_factory=Counter)
+
+    def is_new(self, counter: Profile, report: Report) -> bool:
+        """Something here was not seen before."""
+        made: set[Feature] = {(finding.rule, finding.level) for finding in report.findings}
+        for entry in counter.getstats():
+            if isinstance(entry.code, CodeType) and "trainlint" in entry.code.co_filename:
+                caller = entry.code.co_filename, entry.code.co_firstlineno
+                made.add((*caller, min(entry.callcount, 64).bit_length()))
+                made |= {
+                    (*caller, call.code.co_filename, call.code.co_firstlineno)
+                    for call in entry.calls or ()
+                    if isinstance(call.code, CodeType)
+                }
+        self.findings.update(finding.rule for finding in report.findings)
+        new = not made <= self.features
+        self.features |= made
+        return new
 
 
-def changed(chance: random.Random, data: bytes, words: list[str]) -> bytes:
-    """A file in which a few values, lines or stretches are others."""
-    lines = data.decode("utf-8", "replace").splitlines(keepends=True)
-    for _ in range(chance.randint(1, 5)):
-        at = chance.randrange(len(lines) + 1)
-        line = lines[at] if at < len(lines) else ""
-        key, colon, _ = line.partition(":")
-        how = chance.random()
-        if how < 0.45 and colon:
-            lines[at] = f"{key}: {tree(chance, words)}\n"
-        elif how < 0.6 and colon:
-            lines[at] = f"{key[: len(key) - len(key.lstrip())]}{chance.choice(words)}:{line[len(key) + 1 :]}"
-        elif how < 0.7:
-            lines[at:at] = [chance.choice(lines or [""])]
-        elif how < 0.8:
-            lines[at : at + 1] = []
-        else:
-            cut = chance.randrange(len(line) + 1)
-            lines[at : at + 1] = [line[:cut] + chance.choice(MOVES) + line[cut:]]
-    text = "".join(lines)
-    return text.encode(chance.choice(["utf-8"] * 9 + ["utf-16"]), "surrogatepass")
-
-
-def repository(chance: random.Random, seeds: list[dict[str, bytes]], words: list[str]) -> dict[str, bytes]:
-    """A few files that know of each other."""
-    files: dict[str, bytes] = {}
-    for number in range(chance.randint(1, 3)):
-        for name, data in chance.choice(seeds).items():
-            place = name if chance.random() < 0.7 else f"{chance.choice('abc')}/{name}"
-            files[place if place not in files else f"{number}-{place}"] = changed(chance, data, words)
-    for name in chance.sample(sorted(PIECES), chance.randint(0, 4)):
-        text = "".join(
-            chance.choice(PIECES[name]) + chance.choice(["", " ", " ", "\n"]) for _ in range(chance.randint(1, 40))
-        )
-        files[name] = text.encode("utf-8", "surrogatepass")
-    return files
-
-
-def check(folder: Path) -> int:
-    """Everything that must hold of a run over a folder; returns the number of findings."""
+def check(folder: Path, seen: Seen, schema: jsonschema.protocols.Validator | None) -> bool:
+    """Everything that must hold of a run over a folder; whether trainlint did something new."""
     counter = Profile(builtins=True)
     reports: list[Report] = []
     try:
         counter.runcall(lambda: reports.append(lint([folder])))
-    except SettingsError:
-        return 0
+    except (SettingsError, PathError) as error:
+        if len(visible(str(error)).splitlines()) != 1 or len(str(error)) > 2_000:
+            raise Failure(f"an error of several lines: {error}") from None
+        return False
     (report,) = reports
     steps = sum(entry.callcount for entry in counter.getstats())
-    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and ".git" not in file.parts)
     if steps > STEPS + 300 * size:
         raise Failure(f"{steps:,} steps for {size:,} bytes")
     for finding in report.findings:
@@ -126,22 +105,20 @@ def check(folder: Path) -> int:
             _inside(report, span.path, span.line, span.column, span.end_line, span.end_column)
         if len(finding.message) > 500:
             raise Failure(f"a message of {finding.rule}: {finding.message[:80]!r}")
-    told = without_secrets(report)
-    for name in FORMATS:
-        text = render(name, told, RenderOptions())
-        if name in ("json", "sarif", "gitlab"):
-            json.loads(text)
-        elif name == "junit":
-            ElementTree.fromstring(text)
+    _formats(report, schema)
     again = lint([folder])
     if again.findings != report.findings or again.notices != report.notices:
         raise Failure("a second run says something else")
-    files = sorted(file for file in folder.rglob("*") if file.suffix in (".yaml", ".yml") and ".git" not in file.parts)
+    files = sorted(
+        file
+        for file in folder.rglob("*")
+        if file.suffix in (".yaml", ".yml") and file.is_file() and ".git" not in file.parts
+    )
     alone = {finding for file in files for finding in lint([file]).findings if not finding.rule.startswith("TL002")}
     if alone != {finding for finding in lint(files).findings if not finding.rule.startswith("TL002")}:
         raise Failure("files alone say something else")
-    _fixes(folder, report)
-    return len(report.findings)
+    _fixes(report)
+    return seen.is_new(counter, report) and size <= LARGEST
 
 
 def _inside(report: Report, path: str, line: int, column: int, end_line: int, end_column: int) -> None:
@@ -149,76 +126,154 @@ def _inside(report: Report, path: str, line: int, column: int, end_line: int, en
     if (line, column) > (end_line, end_column) or line < 1 or column < 1:
         raise Failure(f"a place that ends before it begins: {path}:{line}:{column}")
     if text is not None and text.content:
-        last = text.line(line) if line <= text.line_count else ""
-        if line > text.line_count + 1 or column > len(last) + 1:
-            raise Failure(f"a place outside: {path}:{line}:{column}")
+        for row, last_column in ((line, column), (end_line, end_column)):
+            last = text.line(row) if row <= text.line_count else ""
+            if row > text.line_count + 1 or last_column > len(last) + 2 - (row == line):
+                raise Failure(f"a place outside: {path}:{row}:{last_column}")
 
 
-def _fixes(folder: Path, report: Report) -> None:
-    """Fixes change the values that they say; the shape of all documents stays."""
-    paths = {finding.path for finding in report.active if finding.fix is not None and finding.fix.safe}
-    before = {path: _shape(Path(path)) for path in paths}
+def _formats(report: Report, schema: jsonschema.protocols.Validator | None) -> None:
+    told = without_secrets(report)
+    for name in FORMATS:
+        text = render(name, told, RenderOptions())
+        text.encode("utf-8")
+        if name in ("json", "sarif", "gitlab"):
+            document = json.loads(text)
+            if name == "sarif" and schema is not None:
+                for wrong in schema.iter_errors(document):
+                    raise Failure(f"SARIF: {wrong.json_path} {wrong.message[:200]}")
+        elif name == "junit":
+            suites = ElementTree.fromstring(text)
+            if any(
+                int(suite.get("tests", "-1")) != len(suite.findall("testcase")) for suite in suites.iter("testsuite")
+            ):
+                raise Failure("JUnit counts other tests than it has")
+        elif name == "github":
+            if any(not re.match(r"::(?:error|warning|notice) file=", line) for line in text.splitlines()):
+                raise Failure("a line for GitHub is no annotation")
+        elif found := STEERING.search(text):
+            raise Failure(f"{name} steers: {text[max(0, found.start() - 40) : found.end() + 40]!r}")
+
+
+def _fixes(report: Report) -> None:
+    """Fixes change the values that they say; all others stay, and so does the shape of all documents."""
+    edits: dict[str, list[Edit]] = {}
+    for finding in report.active:
+        if finding.fix is not None and finding.fix.safe:
+            edits.setdefault(finding.path, []).extend(finding.fix.edits)
+    before = {path: _values(Path(path)) for path in edits}
     fixes.apply(report, lambda error: None)
-    for path, shape in before.items():
-        if shape is not None and _shape(Path(path)) != shape:
+    for path, values in before.items():
+        after = _values(Path(path))
+        if values is None or after == values:
+            continue
+        if after is None or len(after) != len(values):
             raise Failure(f"a fix changes the shape of {path}")
+        for (depth, kind, value, start, end), now in zip(values, after, strict=True):
+            fixed = any(edit.start <= end and start <= edit.end for edit in edits[path])
+            if (depth, kind) != now[:2] or (value != now[2] and not fixed):
+                raise Failure(f"a fix changes what it does not name in {path}: {value!r} to {now[2]!r}")
 
 
-def _shape(file: Path) -> list[list[tuple[int, str]]] | None:
+Value = tuple[int, str, str, int, int]
+"""Depth, kind and text of a node, and where it is."""
+
+
+def _values(file: Path) -> list[Value] | None:
     try:
-        return [list(_keys(document.root)) for document in documents("x", decode(file.read_bytes()))]
-    except (Unparsable, ValueError):
+        return [value for document in documents("x", decode(file.read_bytes())) for value in _nodes(document.root)]
+    except (Unparsable, ValueError, OSError):
         return None
 
 
-def _keys(root: Node) -> Iterator[tuple[int, str]]:
+def _nodes(root: Node) -> Iterator[Value]:
     stack: list[tuple[int, Node]] = [(0, root)]
     while stack:
         depth, node = stack.pop()
         target = target_of(node)
-        yield depth, type(target).__name__
-        if not isinstance(target, Scalar) and target is node:
-            stack += [
-                (depth + 1, child)
-                for child in ([value for _, value in target.pairs] if isinstance(target, Mapping) else target.items)
-            ]
+        scalar = target.value if isinstance(target, Scalar) and target is node else ""
+        yield depth, type(node).__name__, scalar, node.start, node.end
+        if isinstance(target, Mapping) and target is node:
+            stack += [(depth + 1, part) for pair in target.pairs for part in pair]
+        elif not isinstance(target, (Scalar, Mapping)) and target is node:
+            stack += [(depth + 1, item) for item in target.items]
+
+
+def sarif_schema() -> jsonschema.protocols.Validator | None:
+    """The schema of SARIF 2.1.0, where `make sarif-validator` has fetched it."""
+    found = sorted((ROOT / ".cache/npm/node_modules/@microsoft").glob("sarif-multitool-*/sarif-2.1.0.json"))
+    if not found:
+        return None
+    schema = json.loads(found[0].read_text(encoding="utf-8-sig"))
+    validator: jsonschema.protocols.Validator = jsonschema.validators.validator_for(schema)(schema)
+    return validator
+
+
+def saved() -> list[Files]:
+    """The repositories of the corpus."""
+    return [
+        {name: base64.b64decode(data) for name, data in json.loads(file.read_bytes()).items()}
+        for file in sorted(CORPUS.glob("*.json"))
+    ]
+
+
+def save(files: Files) -> None:
+    """Add a repository to the corpus."""
+    CORPUS.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({name: base64.b64encode(data).decode() for name, data in sorted(files.items())})
+    (CORPUS / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json").write_text(text, encoding="utf-8")
+
+
+def build(folder: Path, files: Files, state: str) -> None:
+    """The files of a repository that is something to git."""
+    for name, data in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    STATES[state](folder)
 
 
 def run(seconds: float, seed: int, say: Callable[[str], None] = print) -> int:
     """Rounds until the time is over; returns the number of failures that differ."""
     os.environ["TRAINLINT_DEBUG"] = "1"
     all_rules()
-    seeds = [dict(case.files()) for prefix in ("bad", "good") for case in cases(prefix)]
-    lines = [
-        line for files in seeds for data in files.values() for line in data.decode("utf-8", "replace").splitlines()
-    ]
-    words = sorted({line.partition(":")[0].strip(" -") for line in lines if re.match(r"[ -]*[\w-]+:", line)})
-    end, number, findings = time.monotonic() + seconds, 0, 0
+    corpus, schema, seen = saved(), sarif_schema(), Seen()
+    if schema is None:
+        say("SARIF is not compared to its schema: `make sarif-validator` fetches it")
+    end, number = time.monotonic() + seconds, 0
     failures: dict[str, Path] = {}
     while time.monotonic() < end:
         chance = random.Random(f"{seed} {number}")
-        number += 1
         folder = Path(tempfile.mkdtemp(prefix="trainlint-fuzz-"))
-        (folder / ".git").mkdir()
-        for name, data in repository(chance, seeds, words).items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(data)
-        kept = folder.with_name(folder.name + "-kept")
-        shutil.copytree(folder, kept)
+        state = chance.choice(sorted(STATES)) if chance.random() < 0.1 else "a folder"
+        # The corpus is run first, so that what is new is new.
+        if number < len(corpus):
+            files = corpus[number]
+        else:
+            files = repository(chance, corpus if corpus and chance.random() < 0.4 else fixtures())
+        number += 1
         try:
-            findings += check(folder)
+            with suppress(OSError):
+                build(folder, files, state)
+            if check(folder, seen, schema) and number > len(corpus):
+                save(files)
+                corpus.append(files)
         except Exception as error:
             frame = traceback.extract_tb(error.__traceback__)[-1]
             place = f"{type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
-            what = str(error) if isinstance(error, Failure) else place
-            key = what.split(": ")[0].split("/")[0]
+            what = str(error) if isinstance(error, Failure) else f"{place}: {error}"
+            key = re.split(r": |/|\d", what)[0] if isinstance(error, Failure) else place
             if key not in failures:
-                failures[key] = kept
-                say(f"round {number}, {kept}: {what}")
-                kept = folder
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.rmtree(kept, ignore_errors=True)
-    say(f"{number} repositories, {findings} findings, {len(failures)} kinds of failure (seed {seed})")
+                failures[key] = folder.with_name(folder.name + "-kept")
+                with suppress(OSError):
+                    build(failures[key], files, state)
+                say(f"round {number}, {failures[key]}: {what}")
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    say(
+        f"{number:,} repositories ({len(corpus):,} in the corpus), {seen.findings.total():,} findings of "
+        f"{len(seen.findings)} rules, {len(failures)} kinds of failure (seed {seed})"
+    )
     return len(failures)
 
 

@@ -1,7 +1,8 @@
-"""Writes into README.md what it shows of trainlint itself.
+"""Writes into README.md and the pages of docs/ what they show of trainlint itself.
 
 A block marked `<!-- output: COMMAND -->` shows the current output of COMMAND, the one marked `<!-- programs -->` the
-programs with their known releases, and `<!-- followed -->` the number of rules of each program by stage.
+programs with their known releases, `<!-- followed -->` the number of rules of each program by stage, and
+`<!-- settings -->` all settings.
 """
 
 from __future__ import annotations
@@ -19,22 +20,26 @@ from trainlint.programs.kubeflow.facts import release as kubeflow
 from trainlint.programs.table import PROGRAMS
 from trainlint.programs.torchtune import facts as torchtune
 from trainlint.rule import rules_of
+from trainlint.settings.table import PATHS, SETTINGS
 from trainlint.training.declarations import DISTRIBUTIONS, declarations
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
+PAGES = (README, ROOT / "docs" / "settings.md")
+"""Those with marked blocks."""
 
 _BLOCK = re.compile(r"<!-- output: (?P<command>[^\n]+) -->\n```\n.*?```\n<!-- /output -->", re.DOTALL)
 
 
 _PROGRAMS = re.compile(r"<!-- programs -->\n.*?<!-- /programs -->", re.DOTALL)
+_SETTINGS = re.compile(r"<!-- settings -->\n.*?<!-- /settings -->", re.DOTALL)
 _FOLLOWED = re.compile(r"<!-- followed -->\n.*?<!-- /followed -->", re.DOTALL)
 
 
 def filled(text: str) -> str:
     """The text with every marked block updated."""
     text = _PROGRAMS.sub(lambda _: _programs(), _BLOCK.sub(_block, text))
-    return _FOLLOWED.sub(lambda _: _followed(), text)
+    return _SETTINGS.sub(lambda _: _settings(), _FOLLOWED.sub(lambda _: _followed(), text))
 
 
 def releases() -> dict[str, tuple[str, ...]]:
@@ -59,6 +64,15 @@ def _followed() -> str:
     return "\n".join(["<!-- followed -->", *rows, "<!-- /followed -->"])
 
 
+def _settings() -> str:
+    rows = ["| setting | values | default | what it does | in `[[overrides]]` |", "|---|---|---|---|---|"]
+    for one in (PATHS, *SETTINGS):
+        default = f"`{one.default}`" if one.default else ""
+        mark = "only" if one.only_in_overrides else "✓" if one.in_overrides else ""
+        rows.append(f"| `{one.key}` | {one.kind.words} | {default} | {one.doc} | {mark} |")
+    return "\n".join(["<!-- settings -->", *rows, "<!-- /settings -->"])
+
+
 def _block(match: re.Match[str]) -> str:
     command = match["command"]
     return f"<!-- output: {command} -->\n```\n$ {command}\n{_output(command)}```\n<!-- /output -->"
@@ -79,4 +93,5 @@ def _output(command: str) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(filled(README.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
+    for page in PAGES:
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")

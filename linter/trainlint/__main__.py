@@ -1,7 +1,7 @@
 """The command `trainlint`.
 
 Every commit waits for the start of a hook, and click is a large part of it. So the command lines of hooks are read here
-(`check`, `--force-exclude`, files), and all others by cli.py.
+(`check`, `--force-exclude`, `--fix`, files), and all others by cli.py.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from trainlint import __version__
 from trainlint.checking import Options, guarded, run_check
 from trainlint.settings import Overrides
 
-_OTHERS = frozenset({"rules", "explain", "resolve"})
+_OTHERS = frozenset({"rules", "explain", "resolve", "settings-schema"})
 
 
 def plain_options(arguments: Sequence[str]) -> Options | None:
-    """The options in `check`, `--force-exclude` and paths; None for a command line with anything else."""
+    """The options in `check`, `--force-exclude`, `--fix` and paths; None for a command line with anything else."""
     words = list(arguments)
     if words[:1] == ["check"]:
         del words[0]
     elif words and words[0] in _OTHERS:
         return None
-    paths = [word for word in words if word != "--force-exclude"]
+    flags = [word for word in words if word in ("--force-exclude", "--fix")]
+    paths = [word for word in words if word not in flags]
     if any(path.startswith("-") for path in paths):
         return None
-    forced = len(paths) < len(words)
-    return Options(tuple(Path(path) for path in paths), Overrides(force_exclude=forced))
+    overrides = Overrides(force_exclude="--force-exclude" in flags)
+    return Options(tuple(Path(path) for path in paths), overrides, fix="--fix" in flags)
 
 
 class _Program:

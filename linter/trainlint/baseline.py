@@ -8,25 +8,29 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from trainlint.findings import Finding
 from trainlint.report import Report
-from trainlint.repository.bounds import leads_out
-from trainlint.repository.discover import repository_root
+from trainlint.repository.bounds import Bounds
 from trainlint.settings import SettingsError
 
-VERSION = 2
+VERSION = 3
 FAULT = "TL004"
 """No fault of trainlint's is ever known and done with."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """One finding in the baseline: its path and its two fingerprints."""
+class Row(NamedTuple):
+    """One known finding; `path` is relative to the repository's root, or to the workspace outside git.
+
+    `fingerprint` is made of rule, document, field and the marked text, and not of the path: a moved file keeps its
+    rows.
+    """
 
     path: str
+    rule: str
+    field: str
     fingerprint: str
-    content: str
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,35 @@ class Baseline:
 
     rows: tuple[Row, ...]
     notice: str = ""
+
+
+class Applied(NamedTuple):
+    """A report with its known findings marked; the rows that were found, with the paths of today, and the others."""
+
+    report: Report
+    found: tuple[Row, ...]
+    left: tuple[Row, ...]
+
+
+class Places:
+    """Where the files of rows are, below the homes of a run's files; those outside a home are not looked up."""
+
+    def __init__(self, homes: Iterable[Path], named: Iterable[Path]) -> None:
+        self._homes = [(home, Bounds(home)) for home in sorted(homes)]
+        self._named = [os.path.abspath(path) for path in named]
+
+    def exists(self, path: str) -> bool:
+        """The file of a row exists, as far as anybody may know."""
+        return any(bounds.leaves(home / path) or os.path.exists(home / path) for home, bounds in self._homes)
+
+    def covered(self, path: str) -> Path | None:
+        """The file of a row if it is one of the named paths, or below one of them."""
+        for home, bounds in self._homes:
+            file = home / path
+            below = (str(file) == named or str(file).startswith(os.path.join(named, "")) for named in self._named)
+            if not bounds.leaves(file) and any(below):
+                return file
+        return None
 
 
 def read(file: Path) -> Baseline:
@@ -50,9 +83,12 @@ def read(file: Path) -> Baseline:
                 f"{file} was written by an older release and cannot be used: write it again with "
                 f"--baseline {file} --write-baseline",
             )
-        if data["version"] != VERSION:
+        if data["version"] not in (2, VERSION):
             raise ValueError(data["version"])
-        rows = (Row(str(row["path"]), str(row["fingerprint"]), str(row["content"])) for row in data["findings"])
+        # Version 2 had the path in its fingerprint, and the same without it beside.
+        fingerprint = "content" if data["version"] == 2 else "fingerprint"
+        keys = ("path", "rule", "field", fingerprint)
+        rows = (Row(*(str(row[key]) for key in keys)) for row in data["findings"])
         return Baseline(tuple(rows))
     except OSError as error:
         raise SettingsError(f"{file}: cannot be read: {error.strerror}") from None
@@ -60,53 +96,53 @@ def read(file: Path) -> Baseline:
         raise SettingsError(f"{file}: not a baseline of version {VERSION}; write it with --write-baseline") from None
 
 
-def _is_there(path: str) -> bool:
-    """A row's file exists, or is outside the repository, where nothing is looked up: rows come from the repository."""
-    return leads_out(repository_root(Path.cwd()), Path(path)) or os.path.exists(path)
+def apply(report: Report, known: Baseline, exists: Callable[[str], bool]) -> Applied:
+    """Mark the findings that have a row.
 
-
-def apply(report: Report, known: Baseline, exists: Callable[[str], bool] = _is_there) -> Report:
-    """The report with its baselined findings marked.
-
-    Each row matches one finding of its fingerprint, or, where the row's file no longer exists (it was moved), one of
-    the same content. `exists` tells whether a file exists.
+    Each row is for one finding of its path and fingerprint, or, where the row's file no longer exists (it was moved),
+    for one of the same fingerprint. `exists` tells whether the file of a row exists.
     """
-    held = {id(finding) for finding in _held(list(report.findings), known, exists)}
+    left = Counter(known.rows)
+    held: dict[int, Row] = {}
+    remaining: list[Finding] = []
+    for finding in report.findings:
+        if finding.suppressed is None:
+            row = _row(finding)
+            if left[row] > 0:
+                left[row] -= 1
+                held[id(finding)] = row
+            else:
+                remaining.append(finding)
+    moved: dict[str, list[Row]] = {}
+    there = {path: exists(path) for path in {row.path for row in left.elements()}}
+    for row in left.elements():
+        if not there[row.path]:
+            moved.setdefault(row.fingerprint, []).append(row)
+    for finding in remaining:
+        if moved.get(finding.content):
+            left[moved[finding.content].pop()] -= 1
+            held[id(finding)] = _row(finding)
     findings = tuple(replace(finding, baselined=id(finding) in held) for finding in report.findings)
     notices = (*report.notices, *([known.notice] if known.notice else []))
-    return replace(report, findings=findings, notices=notices)
+    return Applied(replace(report, findings=findings, notices=notices), tuple(held.values()), tuple(left.elements()))
 
 
-def _held(findings: Iterable[Finding], known: Baseline, exists: Callable[[str], bool]) -> Iterator[Finding]:
-    left = Counter(known.rows)
-    by_fingerprint = {row.fingerprint: row for row in known.rows}
-    remaining: list[Finding] = []
-    for finding in findings:
-        row = by_fingerprint.get(finding.fingerprint)
-        if finding.suppressed is None and row is not None and left[row] > 0:
-            left[row] -= 1
-            yield finding
-        elif finding.suppressed is None:
-            remaining.append(finding)
-    moved = Counter(row.content for row in left.elements() if not exists(row.path))
-    for finding in remaining:
-        if moved[finding.content] > 0:
-            moved[finding.content] -= 1
-            yield finding
+def rows_of(report: Report) -> Iterator[Row]:
+    """The rows of the findings that no comment suppresses."""
+    return (_row(f) for f in report.findings if f.suppressed is None and f.rule != FAULT)
 
 
-def write(file: Path, report: Report) -> int:
-    """Write the findings that no comment suppresses, sorted by path, rule and field; returns their number.
+def write(file: Path, rows: Iterable[Row]) -> int:
+    """Write rows, each on a line of its own, sorted by path, rule and field; returns their number.
 
     Raises OSError.
     """
-    rows = sorted(
-        (
-            {"path": f.path, "rule": f.rule, "field": f.yaml_path, "fingerprint": f.fingerprint, "content": f.content}
-            for f in report.findings
-            if f.suppressed is None and f.rule != FAULT
-        ),
-        key=lambda row: (row["path"], row["rule"], row["field"], row["fingerprint"]),
-    )
-    file.write_text(json.dumps({"version": VERSION, "findings": rows}, indent=1) + "\n", encoding="utf-8", newline="\n")
-    return len(rows)
+    lines = [json.dumps(row._asdict()) for row in sorted(rows)]
+    listed = ",".join(f"\n  {line}" for line in lines)
+    text = f'{{\n "version": {VERSION},\n "findings": [{listed}{chr(10) if lines else ""} ]\n}}\n'
+    file.write_text(text, encoding="utf-8", newline="\n")
+    return len(lines)
+
+
+def _row(finding: Finding) -> Row:
+    return Row(finding.home_path, finding.rule, finding.yaml_path, finding.content)

@@ -46,8 +46,12 @@ class Budget(NamedTuple):
     """Bytes of a file with settings."""
     patterns: int = 1_000
     """Patterns of paths in one setting."""
+    selectors: int = 5_000
+    """Codes, prefixes and names of rules in one file with settings."""
     pattern: int = 1_000
     """Characters of such a pattern, and of a regular expression that is tried."""
+    stars: int = 20
+    """Stars of a pattern of paths."""
     likened: int = 100
     """Characters of a word for which a similar one is looked for."""
 

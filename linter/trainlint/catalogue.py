@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 
-from trainlint.findings import nearest
+from trainlint.findings import nearest, shortened
 from trainlint.programs.table import PROGRAMS, TARGETS, VERDICT_ONLY
 from trainlint.rule import Rule, rules_of
+from trainlint.selection import ALL, reach
 from trainlint.settings import Vocabulary
 from trainlint.targets import Target
 from trainlint.targets import parse_target as _parse_target
@@ -29,33 +31,49 @@ def all_rules() -> list[Rule]:
     return rules_of({OWN_RULES, *(module for program in PROGRAMS.values() for module in program.rules)})
 
 
-def find_rule(word: str) -> Rule | None:
-    """The rule with this code or name, in any case."""
-    return _by_word().get(word.lower())
+@cache
+def rule_names() -> Mapping[str, str]:
+    """The name of every rule, by code; this imports no rules, but reads the list that `make docs` derives from them."""
+    lines = Path(__file__).with_name("rule_names.txt").read_text(encoding="utf-8").splitlines()
+    return dict(line.split() for line in lines)
 
 
 @cache
-def _by_word() -> dict[str, Rule]:
-    return {word: rule for rule in all_rules() for word in (rule.code.lower(), rule.name)}
+def _codes() -> Mapping[str, str]:
+    """The code of every rule, by its code and name in lower case."""
+    return {word: code for code, name in rule_names().items() for word in (code.lower(), name)}
+
+
+def code_of(word: str) -> str | None:
+    """The code of the rule with this code or name, in any case."""
+    return _codes().get(word.lower())
+
+
+def find_rule(word: str) -> Rule | None:
+    """The rule with this code or name, in any case; this imports all rule sets."""
+    return next((rule for rule in all_rules() if word.lower() in (rule.code.lower(), rule.name)), None)
 
 
 def nearest_rule(word: str) -> str | None:
     """The code or name that is most like a word."""
-    rules = all_rules()
-    return nearest(word, [r.name for r in rules] + [r.code for r in rules], cutoff=0.6)
+    names = rule_names()
+    return nearest(word, [*names.values(), *names], cutoff=0.6)
+
+
+def selectors() -> list[str]:
+    """Every rule selector: ALL, the prefixes of codes, the codes, the names."""
+    names = rule_names()
+    prefixes = dict.fromkeys(code[:length] for code in names for length in range(2, 5))
+    return [ALL, *sorted(prefixes), *names, *names.values()]
 
 
 def selector_problem(word: str) -> str:
-    """What is wrong with a rule selector (a code, a prefix of codes, a name); empty when nothing is.
-
-    This imports the rules, except for a word that looks like a family (`TT`, `FS1`), which is accepted unchecked.
-    """
-    if re.fullmatch(rf"(?:{'|'.join(FAMILIES)})\d{{0,2}}", word, re.IGNORECASE):
+    """What is wrong with a rule selector (a code, a prefix of codes, a name, ALL); empty when nothing is."""
+    if word.strip() and any(reach(code, name, word) >= 0 for code, name in rule_names().items()):
         return ""
-    if any(rule.matches(word) for rule in all_rules()):
-        return ""
-    near = nearest_rule(word)
-    return f"unknown rule {word!r}" + (f', did you mean "{near}"?' if near else "")
+    near = nearest(word, selectors(), cutoff=0.6)
+    hint = f'did you mean "{near}"?' if near else f"codes begin with {', '.join(FAMILIES)}"
+    return f"unknown rule {shortened(word)!r}, {hint}"
 
 
 def parse_target(option: str) -> dict[str, Target]:
@@ -63,5 +81,5 @@ def parse_target(option: str) -> dict[str, Target]:
     return _parse_target(option, TARGETS, VERDICT_ONLY)
 
 
-VOCABULARY = Vocabulary(PROGRAMS, TARGETS, VERDICT_ONLY, selector_problem)
+VOCABULARY = Vocabulary(PROGRAMS, TARGETS, VERDICT_ONLY, selector_problem, selectors)
 """The names of programs and rules, for settings."""

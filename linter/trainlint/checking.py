@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from trainlint.settings import Overrides, SettingsError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from trainlint.baseline import Row
     from trainlint.engine import Run
+    from trainlint.output import Output
     from trainlint.report import Report
     from trainlint.settings import Settings
 
@@ -25,11 +29,15 @@ class Options(NamedTuple):
 
     paths: tuple[Path, ...]
     overrides: Overrides
-    output: Path | None = None
+    outputs: tuple[Output, ...] = ()
     exit_zero: bool = False
     stdin_filename: Path | None = None
     baseline: Path | None = None
     write_baseline: bool = False
+    update_baseline: bool = False
+    add_ignores: bool = False
+    reason: str = ""
+    show_settings: bool = False
     fix: bool = False
     unsafe_fixes: bool = False
     fix_only: bool = False
@@ -37,6 +45,10 @@ class Options(NamedTuple):
     show_files: bool = False
     show_suppressed: bool = False
     show_values: bool = False
+    statistics: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    timings: bool = False
     color: str = "auto"
 
 
@@ -72,6 +84,8 @@ def run_check(options: Options) -> None:
     named = [path for path in options.paths if str(path) != "-"]
     stdin = None
     if len(named) < len(options.paths):
+        if options.add_ignores:
+            stop("--add-ignores cannot be used with standard input")
         if (options.fix or options.fix_only) and not options.diff:
             stop("--fix cannot be used with standard input, only --diff")
         if sys.stdin is None:
@@ -82,34 +96,38 @@ def run_check(options: Options) -> None:
     if options.show_files:
         _show_files(Run(options.overrides), named, options.overrides.format)
         return
+    if options.show_settings:
+        _show_settings(Run(options.overrides), named, options.overrides.format)
+        return
     try:
         run = Run(options.overrides)
         settings = run.settings_for([*named, *([stdin[0]] if stdin else [])])
-        report = run.lint(named, stdin)
+        report = _told(run, options, named, stdin)
         if options.diff:
             sys.exit(_show_diff(report, options, named, stdin))
         failed: dict[str, str] = {}
         for _ in range(_ROUNDS if options.fix or options.fix_only else 0):
             if not _fix(report, failed, unsafe=options.unsafe_fixes):
                 break
-            report = Run(options.overrides).lint(named)
+            run = Run(options.overrides)
+            report = run.lint(named)
         if options.baseline is not None and not options.write_baseline:
-            from trainlint import baseline as known
-
-            report = known.apply(report, known.read(options.baseline))
+            report = _with_baseline(report, run, named, options.baseline, update=options.update_baseline)
     except (PathError, SettingsError) as error:
         stop(str(error))
     told = report if options.show_values else without_secrets(report)
-    for notice in [*told.notices, *failed.values()]:
+    for notice in [*(() if options.quiet else told.notices), *failed.values()]:
         _say(notice)
     if options.fix_only:
         sys.exit(2 if report.crashed or failed else 0)
+    if options.add_ignores:
+        _add_ignores(report, run, options)
     if options.write_baseline:
         for fault in (finding for finding in told.findings if finding.rule == "TL004"):
             _say(f"{fault.path}: {fault.message}")
         _write_baseline(report, options.baseline)
         sys.exit(2 if report.crashed or failed else 0)
-    _write(told, settings, options)
+    _write(told, settings, options, run, named)
     if report.crashed or failed:
         sys.exit(2)
     if report.fails(settings.fail_on) and not options.exit_zero:
@@ -127,16 +145,78 @@ def _show_files(run: Run, paths: list[Path], format_: str | None) -> None:
     show(as_json(found) if format_ == "json" else as_text(found))
 
 
+def _show_settings(run: Run, paths: list[Path], format_: str | None) -> None:
+    from trainlint.repository.bounds import PathError
+    from trainlint.settings.show import as_json, as_text
+
+    try:
+        found = list(run.show_settings(paths))
+    except (PathError, SettingsError) as error:
+        stop(str(error))
+    show(as_json(found) if format_ == "json" else as_text(found))
+
+
 def _write_baseline(report: Report, file: Path | None) -> None:
     from trainlint import baseline
 
     if file is None:
         stop("--write-baseline needs --baseline FILE")
+    count = _written(file, baseline.rows_of(report))
+    _say(f"{file} holds {_counted(count)}")
+
+
+def _written(file: Path, rows: Iterable[Row]) -> int:
+    from trainlint import baseline
+
     try:
-        count = baseline.write(file, report)
+        return baseline.write(file, rows)
     except OSError as error:
         stop(f"{file}: cannot be written: {error.strerror}")
-    _say(f"{file} holds {count} finding{'' if count == 1 else 's'}")
+
+
+def _with_baseline(report: Report, run: Run, named: Sequence[Path], file: Path, *, update: bool) -> Report:
+    """The report with the known findings marked; a notice counts those that are gone, unless they are dropped."""
+    from dataclasses import replace
+
+    from trainlint import baseline
+
+    places = baseline.Places(run.homes, named)
+
+    def is_gone(row: Row) -> bool:
+        covered = places.covered(row.path)
+        return covered is not None and run.looks_for(covered, row.rule)
+
+    report, found, left = baseline.apply(report, baseline.read(file), places.exists)
+    gone = [] if report.crashed else [row for row in left if is_gone(row)]
+    if update and not report.crashed:
+        count = _written(file, (*found, *(row for row in left if row not in gone)))
+        _say(f"{file} holds {_counted(count)}, {len(gone)} dropped")
+    elif gone:
+        are, them = ("is", "it") if len(gone) == 1 else ("are", "them")
+        notice = f"{_counted(len(gone))} of {file} {are} gone: --update-baseline drops {them}"
+        report = replace(report, notices=(*report.notices, notice))
+    return report
+
+
+def _counted(number: int, noun: str = "finding") -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _add_ignores(report: Report, run: Run, options: Options) -> NoReturn:
+    from trainlint.add_ignores import add_ignores, wanted
+
+    reason = " ".join(options.reason.split())
+    for path in wanted(report):
+        if not reason and run.settings_for([Path(path)]).require_reason:
+            stop(f"{path}: its settings require a reason: write --reason TEXT")
+    failed: list[OSError] = []
+    added = add_ignores(report, reason, failed.append)
+    for notice in added.notices:
+        _say(notice)
+    for error in failed:
+        _say(f"{error.filename}: cannot be changed: {error.strerror}")
+    _say(f"added {_counted(added.comments, 'comment')} in {_counted(added.files, 'file')}")
+    sys.exit(2 if failed or report.crashed else 0)
 
 
 def _show_diff(report: Report, options: Options, paths: list[Path], stdin: tuple[Path, bytes] | None) -> int:
@@ -185,33 +265,54 @@ def _fix(report: Report, failed: dict[str, str], *, unsafe: bool) -> int:
     return count
 
 
-def _write(report: Report, settings: Settings, options: Options) -> None:
-    from trainlint.reports import RenderOptions, render
+def _told(run: Run, options: Options, paths: list[Path], stdin: tuple[Path, bytes] | None) -> Report:
+    """The report; on standard error what is asked for besides, and on a terminal how far a long run is."""
+    if not (options.verbose or options.timings or (sys.stderr is not None and sys.stderr.isatty())):
+        return run.lint(paths, stdin)
+    from trainlint.progress import Progress
+
+    progress = Progress(shown=sys.stderr.isatty() and not options.quiet)
+    run.progress = progress
+    if options.verbose:
+        run.tell = progress.above(lambda path, what: _say(f"{path}: {what}"))
+    try:
+        if not options.timings:
+            return run.lint(paths, stdin)
+        from trainlint.timings import Timings
+
+        timings = Timings(progress)
+        report = timings.of(lambda: run.lint(paths, stdin))
+    finally:
+        progress.clear()
+    for line in timings.lines():
+        _say(line)
+    return report
+
+
+def _write(report: Report, settings: Settings, options: Options, run: Run, paths: list[Path]) -> None:
+    from trainlint.output import OutputError, Screen, write
+    from trainlint.reports import RenderOptions
     from trainlint.repository.discover import repository_root
 
-    output = options.output
-    common = RenderOptions(
-        show_suppressed=options.show_suppressed, show_values=options.show_values, unsafe_fixes=options.unsafe_fixes
+    chosen = settings.format
+    rendering = RenderOptions(
+        show_suppressed=options.show_suppressed,
+        show_values=options.show_values,
+        root=repository_root(Path.cwd()),
+        fail_on=settings.fail_on,
+        quiet=options.quiet,
+        statistics=options.statistics,
+        unsafe_fixes=options.unsafe_fixes,
     )
-    document = common._replace(root=repository_root(Path.cwd()), fail_on=settings.fail_on)
-    colored = _is_colored(options.color)
-    terminal = common._replace(
-        color=colored, links=colored and sys.stdout.isatty(), encoding=sys.stdout.encoding or "utf-8"
-    )
-    if output is None or str(output) == "-":
-        show(render(settings.format, report, terminal if settings.format in ("text", "concise") else document))
-        return
+    if "html" in {chosen, *(output.format for output in options.outputs)}:
+        from trainlint.resolve import by_document, resolve
+
+        jobs = by_document(resolve(paths, options.overrides, run), show_values=options.show_values)
+        rendering = rendering._replace(jobs=jobs)
     try:
-        output.write_text(render(settings.format, report, document), encoding="utf-8", newline="\n")
-    except OSError as error:
-        stop(f"{output}: cannot be written: {error.strerror}")
-    show(render("text", report, terminal))
-
-
-def _is_colored(choice: str) -> bool:
-    if choice != "auto":
-        return choice == "always"
-    return not os.environ.get("NO_COLOR") and sys.stdout.isatty()
+        show(write(report, options.outputs, chosen, rendering, Screen.of(options.color)))
+    except OutputError as error:
+        stop(str(error))
 
 
 def show(text: str) -> None:

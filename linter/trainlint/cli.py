@@ -6,16 +6,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from trainlint import __version__
 from trainlint.checking import Options, guarded, run_check, show, stop
 from trainlint.findings import Severity, Stage
-from trainlint.reports import FORMATS
+from trainlint.reports import FORMATS, STATISTICS
 from trainlint.settings import RUNTIMES, Overrides, SettingsError
 from trainlint.targets import Target, TargetError
+
+if TYPE_CHECKING:
+    from trainlint.output import Output
 
 _STAGES = [stage.value for stage in Stage]
 _SEVERITIES = [severity.value for severity in Severity]
@@ -87,6 +90,20 @@ def _patterns(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     return words
 
 
+def _per_file(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """`PATTERN:RULE[,RULE…]`, of which several may follow each other after commas."""
+    found: dict[str, list[str]] = {}
+    pattern = ""
+    for word in _words(ctx, param, values):
+        before, colon, rule = word.rpartition(":")
+        pattern = before if colon else pattern
+        if not pattern.removeprefix("!"):
+            raise click.BadParameter(f"{word!r} names no files: write PATTERN:RULE, such as legacy/**:FS003")
+        found.setdefault(pattern, []).extend(_selectors(ctx, param, (rule,)))
+    _patterns(ctx, param, tuple(pattern.removeprefix("!") for pattern in found))
+    return {pattern: tuple(rules) for pattern, rules in found.items()}
+
+
 def _targets(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, Target]:
     from trainlint.catalogue import parse_target
 
@@ -109,10 +126,25 @@ def _stages(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> t
     return tuple(Stage(value) for value in values)
 
 
+def _outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[Output, ...]:
+    if not values:
+        return ()
+    from trainlint.output import Output
+
+    return tuple(Output.of(value) for value in values)
+
+
 @main.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--format", "format_", type=click.Choice(FORMATS), help="Format of the report (default: text).")
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the report to this file.")
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    callback=_outputs,
+    metavar="[FORMAT=]FILE",
+    help="Write the report to this file; repeatable, each time with a format of its own.",
+)
 @click.option(
     "--target",
     "targets",
@@ -123,6 +155,24 @@ def _stages(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> t
 )
 @click.option("--select", multiple=True, callback=_selectors, metavar="RULES", help="Use only these rules.")
 @click.option("--ignore", multiple=True, callback=_selectors, metavar="RULES", help="Do not use these rules.")
+@click.option("--extend-select", multiple=True, callback=_selectors, metavar="RULES", help="Use these rules, too.")
+@click.option(
+    "--extend-ignore", multiple=True, callback=_selectors, metavar="RULES", help="Do not use these rules either."
+)
+@click.option(
+    "--per-file-ignores",
+    multiple=True,
+    callback=_per_file,
+    metavar="PATTERN:RULES",
+    help="Do not use these rules on these files, instead of what the settings say.",
+)
+@click.option(
+    "--extend-per-file-ignores",
+    multiple=True,
+    callback=_per_file,
+    metavar="PATTERN:RULES",
+    help="Do not use these rules on these files, beside what the settings say.",
+)
 @click.option(
     "--stage",
     "stages",
@@ -148,21 +198,33 @@ def _stages(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> t
     "--baseline", type=click.Path(path_type=Path, dir_okay=False), help="A file of known findings, which do not count."
 )
 @click.option("--write-baseline", is_flag=True, help="Write the findings to the baseline file and exit 0.")
+@click.option("--update-baseline", is_flag=True, help="Drop from the baseline file what is gone.")
+@click.option("--add-ignores", is_flag=True, help="Write comments that suppress what is found, and exit 0.")
+@click.option("--reason", metavar="TEXT", help="The reason in the comments of --add-ignores.")
 @click.option("--fix", is_flag=True, help="Fix files in place where that is safe.")
 @click.option("--unsafe-fixes", is_flag=True, help="Also use fixes that change what runs, or that are a guess.")
 @click.option("--fix-only", is_flag=True, help="Fix files, report nothing, and exit 0.")
 @click.option("--diff", is_flag=True, help="Change nothing: show what --fix would, and exit 1 if there is something.")
 @click.option("--show-files", is_flag=True, help="Show which program owns each file, and its release.")
+@click.option("--show-settings", is_flag=True, help="Show the settings of each path, and where they come from.")
 @click.option("--show-suppressed", is_flag=True, help="Also report suppressed findings.")
 @click.option("--show-values", is_flag=True, help="Do not mask values that look like secrets.")
+@click.option("--statistics", is_flag=True, help="Show how often each rule was broken, instead of the findings.")
+@click.option("-q", "--quiet", is_flag=True, help="Show the findings and nothing else.")
+@click.option("-v", "--verbose", is_flag=True, help="Also tell what is done with each file, and why.")
+@click.option("--timings", is_flag=True, help="Also tell where the time goes.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour the text.")
 def check(
     paths: tuple[Path, ...],
     format_: str | None,
-    output: Path | None,
+    outputs: tuple[Output, ...],
     targets: dict[str, Target],
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    extend_select: tuple[str, ...],
+    extend_ignore: tuple[str, ...],
+    per_file_ignores: dict[str, tuple[str, ...]],
+    extend_per_file_ignores: dict[str, tuple[str, ...]],
     stages: tuple[Stage, ...],
     exclude: tuple[str, ...],
     force_exclude: bool,
@@ -174,13 +236,21 @@ def check(
     stdin_filename: Path | None,
     baseline: Path | None,
     write_baseline: bool,
+    update_baseline: bool,
+    add_ignores: bool,
+    reason: str | None,
     fix: bool,
     unsafe_fixes: bool,
     fix_only: bool,
     diff: bool,
     show_files: bool,
+    show_settings: bool,
     show_suppressed: bool,
     show_values: bool,
+    statistics: bool,
+    quiet: bool,
+    verbose: bool,
+    timings: bool,
     color: str,
 ) -> None:
     """Check files and folders (default: the current folder); - reads standard input."""
@@ -188,7 +258,10 @@ def check(
         raise click.UsageError("--config and --isolated exclude each other.")
     overrides = Overrides(
         select=select,
-        ignore=ignore,
+        ignore=ignore + extend_ignore,
+        extend_select=extend_select,
+        per_file_ignores=per_file_ignores,
+        extend_per_file_ignores=extend_per_file_ignores,
         stages=stages,
         exclude=exclude,
         targets=targets,
@@ -199,27 +272,69 @@ def check(
         isolated=isolated,
         force_exclude=force_exclude,
     )
-    if show_files and format_ not in (None, "text", "json"):
-        raise click.UsageError("--show-files is shown as text or json.")
+    if statistics and (format_ not in (None, *STATISTICS) or any(output.format for output in outputs)):
+        raise click.UsageError(f"--statistics are shown as {' or '.join(STATISTICS)}.")
+    if quiet and verbose:
+        raise click.UsageError("--quiet and --verbose exclude each other.")
+    for option, given in (("--show-files", show_files), ("--show-settings", show_settings)):
+        if given and format_ not in (None, "text", "json"):
+            raise click.UsageError(f"{option} is shown as text or json.")
+    _check_together(write_baseline, update_baseline, baseline, add_ignores, reason, fix)
     run_check(
         Options(
             paths=paths,
             overrides=overrides,
-            output=output,
+            outputs=outputs,
             exit_zero=exit_zero,
             stdin_filename=stdin_filename,
             baseline=baseline,
             write_baseline=write_baseline,
+            update_baseline=update_baseline,
+            add_ignores=add_ignores,
+            reason=reason or "",
             fix=fix,
             unsafe_fixes=unsafe_fixes,
             fix_only=fix_only,
             diff=diff,
             show_files=show_files,
+            show_settings=show_settings,
             show_suppressed=show_suppressed,
             show_values=show_values,
+            statistics=statistics,
+            quiet=quiet,
+            verbose=verbose,
+            timings=timings,
             color=color,
         )
     )
+
+
+def _check_together(
+    write_baseline: bool, update_baseline: bool, baseline: Path | None, add_ignores: bool, reason: str | None, fix: bool
+) -> None:
+    """Raises UsageError for options that need others or exclude each other."""
+    for option, given in (("--write-baseline", write_baseline), ("--update-baseline", update_baseline)):
+        if given and baseline is None:
+            raise click.UsageError(f"{option} needs --baseline FILE.")
+    if write_baseline and update_baseline:
+        raise click.UsageError("--write-baseline and --update-baseline exclude each other.")
+    if reason is not None and not add_ignores:
+        raise click.UsageError("--reason needs --add-ignores.")
+    if add_ignores:
+        for option, given in (("--fix", fix), ("--write-baseline", write_baseline)):
+            if given:
+                raise click.UsageError(f"--add-ignores and {option} exclude each other.")
+
+
+@main.command("settings-schema")
+def settings_schema() -> None:
+    """Print the JSON Schema of the settings."""
+    import json
+
+    from trainlint.catalogue import VOCABULARY
+    from trainlint.settings.schema import schema
+
+    show(json.dumps(schema(VOCABULARY), indent=1) + "\n")
 
 
 @main.command("rules")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
-from trainlint.catalogue import OWN_RULES, VOCABULARY, all_rules, find_rule, nearest_rule
+from trainlint.catalogue import OWN_RULES, VOCABULARY, code_of, nearest_rule, rule_names
 from trainlint.findings import Finding, Severity, Span
 from trainlint.programs import Subject, Surroundings, Views
 from trainlint.programs.table import PROGRAMS, VERDICTS, Program
 from trainlint.reading.text import Text
 from trainlint.recognise import Recogniser, is_templated, marks, owner_of_broken, programs_of
 from trainlint.releases import minor, speaking_for
-from trainlint.report import FileCounts, Report
+from trainlint.report import FileCounts, Near, Report
 from trainlint.repository.bounds import PathError
 from trainlint.repository.discover import (
     Candidate,
@@ -31,8 +31,9 @@ from trainlint.repository.discover import (
 )
 from trainlint.repository.files import Repository, Shared, Source, display_path
 from trainlint.repository.generated import Generated
-from trainlint.rule import Rule, followed_by, is_covering, rules_of, selected
-from trainlint.settings import Overrides, Settings, SettingsError, read_settings
+from trainlint.rule import Rule, followed_by, is_covering, rules_of
+from trainlint.selection import Selection
+from trainlint.settings import Overrides, Settings, SettingsError
 from trainlint.suppressions import Suppressed
 from trainlint.targets import How, Target
 from trainlint.weighing import chosen, differing, meant, within, without_consequences
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from trainlint.own_rules import Excess, Fault
     from trainlint.reading.document import Document
     from trainlint.releases import InForce
+    from trainlint.settings.show import Shown
     from trainlint.show_files import ShownFile
 
 
@@ -48,23 +50,36 @@ MAX_NAMED_JSON = 64_000
 """The size in bytes up to which a JSON file is read that the user did not name."""
 
 
-def lint(paths: Sequence[Path], overrides: Overrides | None = None, stdin: tuple[Path, bytes] | None = None) -> Report:
-    """Lint files and folders; `stdin` is content to lint under a name that need not exist.
+def lint(
+    paths: Iterable[str | os.PathLike[str]],
+    settings: Overrides | None = None,
+    stdin: tuple[str | os.PathLike[str], bytes] | None = None,
+) -> Report:
+    """Lint files and folders, as `trainlint check` does; nothing is printed or written.
 
-    Raises PathError for a path that is not there or leads out, SettingsError for settings that cannot be used.
+    `settings` are what the options of the command line are: they win over the settings files that count for the paths.
+    `stdin` is content to lint under a name that need not exist. What looks like a secret is in the report as it is in
+    the files; `trainlint.reports.render` masks it.
+
+    Raises PathError for a path that is not there or leads out, SettingsError for settings that cannot be used; both are
+    ValueErrors whose text is one line for the user.
     """
-    return Run(overrides or Overrides()).lint(paths, stdin)
+    named = [Path(path) for path in ([paths] if isinstance(paths, str) else paths)]
+    return Run(settings or Overrides()).lint(named, None if stdin is None else (Path(stdin[0]), stdin[1]))
 
 
 class Workspace:
     """One workspace of a run: its settings, its files, what is recognised in them."""
 
-    def __init__(self, root: Path, settings: Settings, run: Shared | None = None) -> None:
+    def __init__(
+        self, root: Path, settings: Settings, run: Shared | None = None, above: Sequence[Excluder] = ()
+    ) -> None:
         self.settings = settings
         self.faults = Faults()
         self._rules: dict[str, list[Rule]] = {}
         self._found: dict[tuple[int, str], list[Finding]] = {}
-        self.repository = Repository(root, Excluder(settings.exclude, settings.base or root), marks, run)
+        self._selections: dict[str, Selection] = {}
+        self.repository = Repository(root, Excluder((), root, (*settings.excluders, *above)), marks, run)
         self.recogniser = Recogniser(self.repository, settings.program_of, self.faults.of)
         self.surroundings = Surroundings(
             self.repository,
@@ -115,7 +130,7 @@ class Workspace:
 
     def own(self, view: object, program: str = "trainlint") -> Iterator[Finding]:
         """The findings of trainlint's own rules on a view of theirs."""
-        rules = selected(rules_of([OWN_RULES]), self.settings.select, self.settings.ignore)
+        rules = (rule for rule in rules_of([OWN_RULES]) if self._may_use(rule))
         return _run_rules(rules, [view], program)
 
     def _judged(
@@ -134,9 +149,36 @@ class Workspace:
     def rules(self, program: Program) -> list[Rule]:
         """The rules of a program that the settings select."""
         if program.name not in self._rules:
-            chosen = selected(rules_of(program.rules), self.settings.select, self.settings.ignore)
-            self._rules[program.name] = list(chosen)
+            self._rules[program.name] = [rule for rule in rules_of(program.rules) if self._may_use(rule)]
         return self._rules[program.name]
+
+    def _may_use(self, rule: Rule) -> bool:
+        return self.settings.selects_all or self.settings.may_use(rule.code, rule.name)
+
+    def selection(self, path: str) -> Selection:
+        """Which rules the settings select for a file, and with which severity."""
+        if path not in self._selections:
+            self._selections[path] = self.settings.selection_of(path)
+        return self._selections[path]
+
+    def used(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+        """The findings of rules that the settings select for the file."""
+        if not self.settings.differs_by_file:
+            yield from findings
+            return
+        for finding in findings:
+            if self.selection(finding.path).uses(finding.rule, finding.name):
+                yield finding
+
+    def graded(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+        """The findings with the severities that the settings give them."""
+        if not self.settings.differs_by_file:
+            yield from findings
+            return
+        for finding in findings:
+            severity = self.selection(finding.path).severity(finding.rule, finding.name)
+            given = severity is not None and severity is not finding.level
+            yield replace(finding, severity=severity, verdict=finding.level) if given else finding
 
     def all_findings(self, program: Program, subject: Subject, release: str) -> list[Finding]:
         """The findings of these rules, kept for programs that ask whether a subject is accepted."""
@@ -147,7 +189,7 @@ class Workspace:
 
     def accepts(self, program: Program, subject: Subject, release: str) -> bool:
         """No rule of the subject's own program finds an error, whatever the settings select."""
-        if self.settings.select or self.settings.ignore:
+        if not self.settings.selects_all:
             rules = [rule for rule in rules_of(program.rules) if rule.program in (None, program.name)]
             found = self.findings(program, subject, release, rules)
         else:
@@ -167,6 +209,7 @@ class Run:
     def __init__(self, overrides: Overrides, contents: Mapping[str, bytes] | None = None) -> None:
         self.overrides = overrides
         self._workspaces: dict[Path, Workspace] = {}
+        self._settings: dict[Path, Settings] = {}
         self._shared = Shared(contents)
         self._roots: dict[Path, Path] = {}
         self._targets: dict[str, Target] = {}
@@ -175,6 +218,11 @@ class Run:
         self._left_alone: set[str] = set()
         self._parsed = 0
         self._recognised = 0
+        self._near: list[Near] = []
+        self.progress: Callable[[int, int, str], None] | None = None
+        """Called before each file, with how many are done, of how many."""
+        self.tell: Callable[[str, str], None] | None = None
+        """Called with each file, and what is done with it."""
 
     def lint(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None = None) -> Report:
         """Check everything; returns the report."""
@@ -183,18 +231,26 @@ class Run:
         discovered = 0
         for candidate, source in self._sources(paths, stdin):
             discovered += 1
+            if self.tell is not None:
+                self._tell(candidate, source)
             if source.text is None or self._is_generated(candidate, source):
                 continue
             by_path: dict[str, list[Finding]] = {source.path: []}
             for finding in self._findings(candidate, source):
                 by_path.setdefault(finding.path, []).append(finding)
-            repository = self._workspace(candidate.workspace).repository
+            workspace = self._workspace(candidate.workspace)
+            repository = workspace.repository
             for path, found in by_path.items():
                 text = source.text if path == source.path else repository.text_of(path)
                 if text is not None:
-                    comments = Suppressed(text)
+                    own = path == source.path
+                    comments = Suppressed(
+                        text,
+                        repository.documents_of(path) if own else (),
+                        require_reason=workspace.settings.require_reason,
+                    )
                     reported = list(comments.apply(found))
-                    if path == source.path:
+                    if own:
                         reported.extend(self._unused(candidate, path, comments))
                     if reported:
                         texts[path] = text
@@ -218,6 +274,7 @@ class Run:
             targets=self._targets,
             notices=tuple(self._notices),
             texts=texts,
+            near=tuple(self._near),
             crashed=any(one.faults.found or one.repository.has_faults for one in self._workspaces.values()),
         )
 
@@ -234,21 +291,35 @@ class Run:
 
     def files(self, paths: Sequence[Path]) -> Iterator[ShownFile]:
         """The program and release of each file with the marker of a program, and how it was recognised."""
+        for candidate, source in self._sources(paths, None):
+            if source.marks:
+                yield self._shown(candidate, source)
+
+    def _shown(self, candidate: Candidate, source: Source) -> ShownFile:
         from trainlint.show_files import Owned, ShownFile
 
-        for candidate, source in self._sources(paths, None):
-            if not source.marks:
-                continue
-            if self._is_generated(candidate, source):
-                yield ShownFile(source.path, (), (), "a .gitattributes file marks it as generated")
-                continue
-            workspace = self._workspace(candidate.workspace)
-            claims = workspace.recogniser.claims(source)
-            owned = [Owned(c, None if c.lost else workspace.target(c.program, c.subject)) for c in claims]
-            claiming = {claim.program.name for claim in claims}
-            near = [(p.title, p.known_by) for p in programs_of(source) if p.name not in claiming]
-            counts = any(one.target is not None and one.claim.subject.owns_document for one in owned)
-            yield ShownFile(source.path, tuple(owned), () if counts else tuple(near))
+        if self._is_generated(candidate, source):
+            return ShownFile(source.path, (), (), "a .gitattributes file marks it as generated")
+        workspace = self._workspace(candidate.workspace)
+        claims = workspace.recogniser.claims(source)
+        owned = [Owned(c, None if c.lost else workspace.target(c.program, c.subject)) for c in claims]
+        claiming = {claim.program.name for claim in claims}
+        near = [(p.title, p.known_by) for p in programs_of(source) if p.name not in claiming]
+        counts = any(one.target is not None and one.claim.subject.owns_document for one in owned)
+        return ShownFile(source.path, tuple(owned), () if counts else tuple(near))
+
+    def _tell(self, candidate: Candidate, source: Source) -> None:
+        """What is done with a file, and why, for the user who asked."""
+        from trainlint.show_files import remarks
+
+        if self.tell is None:
+            return
+        path = display_path(candidate.file)
+        told = remarks(self._shown(candidate, source)) if source.marks else ["not judged: it has no word of a program"]
+        if source.trouble is not None:
+            told.insert(0, f"read up to line {source.trouble.line}: {source.trouble.message}")
+        for what in told:
+            self.tell(path, what)
 
     def settings_for(self, paths: Sequence[Path]) -> Settings:
         """The settings that govern the run as a whole: those of the first path's workspace."""
@@ -258,12 +329,57 @@ class Run:
 
     def settings_of(self, workspace: Path) -> Settings:
         """The settings of a workspace: those of its file, or of the named one, overridden by the options."""
-        file = self.overrides.config or (None if self.overrides.isolated else settings_file(workspace))
-        settings = read_settings(file, VOCABULARY) if file else Settings()
-        return self.overrides.over(replace(settings, base=settings.base or workspace))
+        if workspace not in self._settings:
+            file = self.overrides.config or (None if self.overrides.isolated else settings_file(workspace))
+            settings = Settings(base=workspace)
+            if file is not None:
+                from trainlint.settings.reader import read_settings
+
+                settings = read_settings(file, VOCABULARY)
+            self._settings[workspace] = self.overrides.over(settings, settings.base or workspace)
+        return self._settings[workspace]
+
+    def _above(self, workspace: Path) -> Iterator[Path]:
+        """The folders above a workspace, up to the root of its repository, whose settings exclude files for it, too."""
+        root = repository_root(workspace)
+        if workspace == root or self.overrides.isolated or self.overrides.config is not None:
+            return
+        for folder in workspace.parents:
+            if settings_file(folder) is not None:
+                yield folder
+            if folder == root:
+                return
+
+    def show_settings(self, paths: Sequence[Path]) -> Iterator[Shown]:
+        """The settings that count for each of these files or folders, and where they come from."""
+        from trainlint.settings.reader import written
+        from trainlint.settings.show import Shown, abridged, shown_path, values_of
+
+        for path in paths:
+            folder = Path(os.path.abspath(path if os.path.isdir(path) else path.parent))
+            workspace = workspace_of(folder, folder)
+            selection = self.settings_of(workspace).selection_of(str(path))
+            named = self.overrides.config or (None if self.overrides.isolated else settings_file(workspace))
+            files = written(named, VOCABULARY) if named else []
+            above = [file for folder in self._above(workspace) if (file := settings_file(folder)) is not None]
+            excluding = [one for file in reversed(above) for one in written(file, VOCABULARY)]
+            off = {code: None for code, name in rule_names().items() if not selection.uses(code, name)}
+            yield Shown(
+                shown_path(path),
+                tuple(display_path(one.at.file) for one in reversed(files)),
+                tuple(values_of(path, files, excluding, self.overrides)),
+                tuple(abridged(off, rule_names())),
+                len(rule_names()) - len(off),
+                len(rule_names()),
+            )
 
     def _sources(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None) -> Iterator[tuple[Candidate, Source]]:
-        candidates = [candidate for candidate in discover(paths) if not self._excluded(candidate)]
+        candidates = []
+        for candidate in discover(paths):
+            if not self._excluded(candidate):
+                candidates.append(candidate)
+            elif self.tell is not None:
+                self.tell(display_path(candidate.file), "not read: the settings exclude it")
         if stdin is not None:
             file, data = stdin
             folder = file.parent if file.is_absolute() else Path.cwd()
@@ -276,7 +392,9 @@ class Run:
         candidates.extend(self._named_json(paths, candidates))
         for candidate in candidates:
             self._workspace(candidate.workspace).repository.name([candidate.file])
-        for candidate in candidates:
+        for number, candidate in enumerate(candidates):
+            if self.progress is not None:
+                self.progress(number, len(candidates), display_path(candidate.file))
             try:
                 yield candidate, self._workspace(candidate.workspace).repository.source(candidate.file)
             except OSError as error:
@@ -320,14 +438,16 @@ class Run:
 
     def _excluded(self, candidate: Candidate) -> bool:
         """Excluded by settings. Paths named by the user, and files below a named folder, only with --force-exclude."""
-        excluders = [self._workspace(w).repository.exclude for w in {candidate.workspace, candidate.start}]
+        workspaces = {candidate.workspace, candidate.start}
+        excluders = [one for workspace in workspaces for one in self._workspace(workspace).repository.exclude.more]
         if not self.overrides.force_exclude:
             excluders = [e for e in excluders if not e.excludes(candidate.path, folder=not candidate.named)]
         return any(excluder.excludes(candidate.file) for excluder in excluders)
 
     def _workspace(self, root: Path) -> Workspace:
         if root not in self._workspaces:
-            self._workspaces[root] = Workspace(root, self.settings_of(root), self._shared)
+            above = [one for folder in self._above(root) for one in self.settings_of(folder).excluders]
+            self._workspaces[root] = Workspace(root, self.settings_of(root), self._shared, above)
         return self._workspaces[root]
 
     def _findings(self, candidate: Candidate, source: Source) -> Iterator[Finding]:
@@ -337,11 +457,13 @@ class Run:
         self._parsed += bool(source.documents or source.trouble)
         subjects = workspace.recogniser.subjects(source)
         self._recognised += bool(subjects)
+        if source.marks and not subjects and source.trouble is None:
+            self._near.append(Near(source.path, tuple(program.title for program in programs_of(source))))
         verdicts = (self._guarded(workspace, *owned) for owned in subjects)
-        found = list(chain(_trouble(workspace, source), *verdicts))
+        found = list(workspace.used(chain(_trouble(workspace, source), *verdicts)))
         covers = {finding.rule for finding in found if is_covering(finding.rule)}
         follows = {finding.rule: followed_by(finding.rule) for finding in found}
-        for finding in without_consequences(found, covers, follows, source.text):
+        for finding in workspace.graded(without_consequences(found, covers, follows, source.text)):
             if not stages or finding.stage in stages:
                 yield finding
 
@@ -351,20 +473,24 @@ class Run:
 
     def _unused(self, candidate: Candidate, path: str, comments: Suppressed) -> Iterator[Finding]:
         """Findings on comments that suppress nothing, except those that name rules which this run leaves out."""
-        settings = self._workspace(candidate.workspace).settings
-        idle = list(comments.unused())
-        if not idle or settings.stages:
+        workspace = self._workspace(candidate.workspace)
+        found = list(comments.unused())
+        if not found or workspace.settings.stages:
             return
         from trainlint.own_rules import UnusedSuppression
 
-        looked_for = list(selected(all_rules(), settings.select, settings.ignore))
-        left_out = set(all_rules()).difference(looked_for)
-        for suppression, words in islice(idle, BUDGET.findings):
-            kept = tuple(word for word in words[: BUDGET.findings] if find_rule(word) not in left_out)
-            if words and not kept:
+        selection = workspace.selection(path)
+        codes = {word: code_of(word) for idle in found for word in idle.words}
+        for idle in islice(found, BUDGET.findings):
+            named = ((word, codes[word]) for word in idle.words[: BUDGET.findings])
+            kept = tuple(word for word, code in named if code is None or selection.uses(code, rule_names()[code]))
+            if idle.words and not kept:
                 continue
-            unknown = {word: nearest_rule(word) for word in kept if find_rule(word) is None}
-            yield from _run_rules(looked_for, [UnusedSuppression(path, suppression, kept, unknown)], "trainlint")
+            unknown = {word: nearest_rule(word) for word in kept if codes[word] is None}
+            known = tuple(word for word in kept if word not in unknown)
+            fix = comments.without(idle, known) if known or idle.problem else None
+            told = workspace.own(UnusedSuppression(path, idle, kept, unknown, fix))
+            yield from workspace.graded(workspace.used(told))
 
     def _verdicts(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[Finding]:
         """The findings on a subject in the releases that it may be for."""
@@ -439,20 +565,42 @@ class Run:
                 self._notice(in_force.notice)
             yield in_force
 
-    def _path_from_root(self, path: str) -> str:
-        """A path from the root of its repository: the same wherever the run starts."""
+    def _home_path(self, path: str) -> str:
+        """A path from the root of its repository, or of its workspace outside git: the same wherever the run starts."""
         absolute = Path(os.path.abspath(path))
-        root = self._roots.get(absolute.parent)
-        if root is None:
-            root = self._roots[absolute.parent] = repository_root(absolute.parent)
-        return absolute.relative_to(root).as_posix() if (root / ".git").exists() else path
+        home = self.home_of(absolute.parent)
+        return absolute.relative_to(home).as_posix() if absolute.is_relative_to(home) else absolute.as_posix()
+
+    def home_of(self, folder: Path) -> Path:
+        """The root of the repository that a folder is in, or of its workspace outside git.
+
+        Where nothing marks a workspace, it is the current folder if the folder is below it.
+        """
+        if folder not in self._roots:
+            here = Path.cwd()
+            root = workspace_of(folder, here if folder.is_relative_to(here) else folder)
+            self._roots[folder] = repository_root(root)
+        return self._roots[folder]
+
+    @property
+    def homes(self) -> set[Path]:
+        """These roots, of all files of the run."""
+        return {self.home_of(Path(os.path.abspath(root))) for root in self._workspaces}
+
+    def looks_for(self, file: Path, code: str) -> bool:
+        """The run would report findings of a rule in a file, if there were some."""
+        if self.overrides.stages:
+            return False
+        settings = self.settings_of(workspace_of(file.parent, self.home_of(file.parent)))
+        name = rule_names().get(code)
+        return name is None or settings.selection_of(str(file)).uses(code, name)
 
     def _fingerprinted(self, findings: Sequence[Finding], texts: Mapping[str, Text]) -> tuple[Finding, ...]:
         if not findings:
             return ()
         from trainlint.fingerprints import fingerprinted
 
-        return tuple(fingerprinted(findings, texts, self._path_from_root, self._document_name))
+        return tuple(fingerprinted(findings, texts, self._home_path, self._document_name))
 
     def _document_name(self, path: str, index: int) -> str:
         from trainlint.fingerprints import document_name

@@ -128,12 +128,16 @@ class Finding:
     name: str = ""
     related: tuple[Related, ...] = ()
     fix: Fix | None = dataclasses.field(default=None, compare=False)
+    verdict: Severity | None = None
+    """The severity before the settings set another one; None if they did not."""
     suppressed: str | None = dataclasses.field(default=None, compare=False)
     baselined: bool = dataclasses.field(default=False, compare=False)
     fingerprint: str = dataclasses.field(default="", compare=False)
     """Identifies the finding in later runs; fingerprints.py says what it is made of."""
     content: str = dataclasses.field(default="", compare=False)
     """The fingerprint without the path: the same when the file is moved."""
+    home_path: str = dataclasses.field(default="", compare=False)
+    """The path from the root of the repository, or of the workspace outside git: the same wherever a run starts."""
 
     @property
     def path(self) -> str:
@@ -213,12 +217,12 @@ def _nearest(word: str, known: frozenset[str], cutoff: float) -> str | None:
         both = len(word) + length
         if both and 2 * min(len(word), length) / both >= cutoff:
             hopes += [(2 * common_letters(word, folded) / both, folded, other) for folded, other in words]
-    best: tuple[float, str, str | None] = (cutoff, "", None)
+    best: tuple[float, int, str, str | None] = (cutoff, 0, "", None)
     for hope, folded, other in sorted(hopes, reverse=True):
         if hope < best[0]:
             break
-        best = max(best, (_likeness(word, folded), folded, other), key=lambda one: one[:2])
-    return best[2]
+        best = max(best, (_likeness(word, folded), _beginning(word, folded), folded, other), key=lambda one: one[:3])
+    return best[3]
 
 
 @lru_cache(maxsize=2**6)
@@ -234,6 +238,12 @@ def _by_length(known: frozenset[str]) -> dict[int, list[tuple[str, str]]]:
 def common_letters(word: str, other: str) -> int:
     """How many letters two words have in common, in any order."""
     return sum(min(word.count(letter), other.count(letter)) for letter in set(word))
+
+
+def _beginning(word: str, other: str) -> int:
+    """How many letters two words begin with alike."""
+    alike = (number for number, (one, two) in enumerate(zip(word, other, strict=False)) if one != two)
+    return next(alike, min(len(word), len(other)))
 
 
 @lru_cache(maxsize=2**14)

@@ -29,8 +29,8 @@ def fingerprinted(
 ) -> Iterator[Finding]:
     """The findings, in their order, with their fingerprints.
 
-    `path_of` makes a path relative to the repository's root, `document_of` names a document by path and index. The
-    fingerprint is made of path, rule, document, true path, the text that the finding marks, and the number of equal
+    `path_of` makes a path relative to its repository or workspace, `document_of` names a document by path and index.
+    The fingerprint is made of path, rule, document, true path, the text that the finding marks, and the number of equal
     findings before it; `content` is made of the same without the path.
     """
     seen: Counter[tuple[str, ...]] = Counter()
@@ -40,7 +40,8 @@ def fingerprinted(
         equal = (finding.path, *parts)
         seen[equal] += 1
         content = (*parts, str(seen[equal]))
-        yield replace(finding, fingerprint=_digest((path_of(finding.path), *content)), content=_digest(content))
+        home = path_of(finding.path)
+        yield replace(finding, fingerprint=_digest((home, *content)), content=_digest(content), home_path=home)
 
 
 def _marked(finding: Finding, text: Text | None) -> str:
@@ -49,7 +50,8 @@ def _marked(finding: Finding, text: Text | None) -> str:
         return ""
     start = text.line_start(span.line) + span.column - 1
     end = text.line_start(span.end_line) + span.end_column - 1 if span.end_line <= text.line_count else None
-    return text.content[start:end]
+    # The same in a checkout that has the line ends of Windows.
+    return text.content[start:end].replace("\r\n", "\n")
 
 
 def _digest(parts: tuple[str, ...]) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
+import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from trainlint.reading.text import Text
 from trainlint.report import Report
 from trainlint.repository.bounds import inside, read
 from trainlint.repository.discover import workspace_of
+
+_DESCRIPTORS = "/proc/self/fd"
 
 
 def _raise(error: OSError) -> None:
@@ -73,7 +76,7 @@ def apply(report: Report, on_failure: Callable[[OSError], None] = _raise, *, uns
     fixed = 0
     for file in mended(report, unsafe=unsafe):
         try:
-            _replace(Path(file.path), file.before.encoded(file.before.content), file.data)
+            replace_content(Path(file.path), file.before.encoded(file.before.content), file.data)
         except OSError as error:
             on_failure(error)
         else:
@@ -102,7 +105,7 @@ def _touch(one: Edit, other: Edit) -> bool:
     return (one.start < other.end and other.start < one.end) or one.start == other.start
 
 
-def _replace(file: Path, known: bytes, data: bytes) -> None:
+def replace_content(file: Path, known: bytes, data: bytes) -> None:
     """Replace a file's content, through a link within the workspace if it is one; mode and owner stay.
 
     Raises OSError for a file that has other content than what is known of it, is read-only, or has other hard links.
@@ -118,20 +121,43 @@ def _replace(file: Path, known: bytes, data: bytes) -> None:
         raise OSError(errno.EMLINK, "it has other hard links, which would keep the old content", str(file))
     if not os.access(target, os.W_OK):
         raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(file))
+    name = target.with_name(f".trainlint-{before.st_ino:x}")
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        descriptor, is_named = _new_file(name)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(file)) from None
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with open(descriptor, "wb") as stream:
             stream.write(data)
-        made = os.stat(name)
-        if (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
-            os.chown(name, before.st_uid, before.st_gid)
-        os.chmod(name, before.st_mode & 0o7777)
-        if read(workspace, target) != known:
-            raise OSError(errno.EBUSY, "it has changed since it was read", str(file))
+            stream.flush()
+            made: int | Path = descriptor if os.chmod in os.supports_fd else name
+            owner = os.stat(made)
+            if sys.platform != "win32" and (before.st_uid, before.st_gid) != (owner.st_uid, owner.st_gid):
+                os.chown(made, before.st_uid, before.st_gid)
+            os.chmod(made, before.st_mode & 0o7777)
+            if read(workspace, target) != known:
+                raise OSError(errno.EBUSY, "it has changed since it was read", str(file))
+            if not is_named:
+                _give_name(descriptor, name)
         os.replace(name, target)
     except BaseException:
-        os.unlink(name)
+        name.unlink(missing_ok=True)
         raise
+
+
+def _new_file(name: Path) -> tuple[int, bool]:
+    """A new file for a name, and whether it has it already: where it need not, no kill leaves a part of it behind."""
+    with suppress(OSError):
+        if hasattr(os, "O_TMPFILE") and os.path.isdir(_DESCRIPTORS):
+            return os.open(name.parent, os.O_TMPFILE | os.O_WRONLY, 0o600), False
+    try:
+        return os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600), True
+    except FileExistsError:
+        raise OSError(errno.EEXIST, f"another run changes it, or was ended while it did; remove {name}") from None
+
+
+def _give_name(descriptor: int, name: Path) -> None:
+    """Give a whole file its name; a kill just before it took its place is the only way in which one can be there."""
+    name.unlink(missing_ok=True)
+    # With the folder's descriptor, which the absolute path makes needless, Python follows the link to the file.
+    os.link(f"{_DESCRIPTORS}/{descriptor}", name, src_dir_fd=descriptor)

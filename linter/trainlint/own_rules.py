@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from trainlint.findings import Finding, Severity, Span, Stage
+from trainlint.findings import Finding, Fix, Severity, Span, Stage
 from trainlint.repository.files import Trouble
 from trainlint.rule import rule
-from trainlint.suppressions import Suppression
+from trainlint.suppressions import Idle
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class BrokenFile:
         return Finding(message, self.span, self.trouble.document, "", "", help=help, severity=severity)
 
 
-@rule("TL001", "unparsable-file", stage=Stage.LOAD)
+@rule("TL001", "unparsable-file", stage=Stage.LOAD, varies="note for a template, which is filled in before it is read")
 def unparsable_file(file: BrokenFile) -> Iterator[Finding]:
     """A file for a known program is not valid YAML, or not text.
 
@@ -100,38 +100,46 @@ def internal_error(fault: Fault) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class UnusedSuppression:
-    """A suppression comment that names no rule, or words in it that suppress nothing.
+    """A suppression comment that is not what it looks like, or words in it that suppress nothing.
 
-    `unknown` are the words that name no rule, each with the rule that may be meant.
+    `words` are those that count in this run. `unknown` are those that name no rule, each with the rule that may be
+    meant. `fix` takes the others out of the comment.
     """
 
     path: str
-    suppression: Suppression
+    idle: Idle
     words: tuple[str, ...]
     unknown: Mapping[str, str | None]
+    fix: Fix | None = None
 
-    def finding(self, message: str, help: str) -> Finding:
+    def finding(self, message: str, help: str, fix: Fix | None = None) -> Finding:
         """A finding at the comment."""
-        at = self.suppression
-        return Finding(message, Span(self.path, at.line, at.column, at.line, at.end_column), 0, "", "", help=help)
+        at = self.idle.suppression
+        span = Span(self.path, at.line, at.column, at.line, at.end_column)
+        return Finding(message, span, 0, "", "", help=help, fix=fix)
 
 
 @rule("TL002", "unused-suppression", stage=Stage.RUN, severity=Severity.NOTE)
 def unused_suppression(comment: UnusedSuppression) -> Iterator[Finding]:
-    """A suppression comment suppresses nothing.
+    """A suppression comment suppresses nothing, or is not what it looks like.
 
-    It names no rule, a rule that does not exist, or one without a finding on its line: the mistake was fixed, or the
-    comment is on another line than the finding. Rules that the run leaves out (`--select`, `--ignore`) do not count.
+    It names no rule, a rule that does not exist, or one without a finding where it counts: the mistake was fixed, or
+    the comment is elsewhere than the finding. Rules that the run leaves out for the file (options, settings) do not
+    count. An `ignore-start` wants an `ignore-end`, an `ignore-file` a place before the first line with content, and any
+    of them a reason where the setting `require-reason` says so.
 
-    Remove the comment, or put the code of the finding into its brackets.
+    Remove the comment, or put the code of the finding into its brackets. `--fix` takes out what suppresses nothing.
 
     Source: trainlint's own comments, `# trainlint: ignore[CODE] reason`.
     """
-    if not comment.words:
+    if comment.idle.problem:
+        yield comment.finding(comment.idle.problem, comment.idle.help, comment.fix)
+    elif not comment.words:
         yield comment.finding("the comment names no rule and suppresses nothing", "write # trainlint: ignore[CODE]")
     for word in comment.words:
         if word not in comment.unknown:
-            yield comment.finding(f"there is no finding of {word} here to suppress", "remove it from the comment")
+            message = f"there is no finding of {word} here to suppress"
+            yield comment.finding(message, "remove it from the comment", comment.fix)
         else:
             near = comment.unknown[word]
             help = f'did you mean "{near}"?' if near else "write a code or name that `trainlint rules` lists"

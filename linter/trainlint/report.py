@@ -19,6 +19,13 @@ class FileCounts(NamedTuple):
     recognised: int = 0
 
 
+class Near(NamedTuple):
+    """A file with the marker of programs of which none owns it, and their titles."""
+
+    path: str
+    programs: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Report:
     """The result of a run.
@@ -32,6 +39,8 @@ class Report:
     targets: Mapping[str, Target] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     texts: Mapping[str, Text] = field(default_factory=dict)
+    near: tuple[Near, ...] = ()
+    """The files that were almost recognised."""
     masked: bool = False
     """What looks like a secret is taken out of findings and notices, and hidden in the texts."""
     crashed: bool = False

@@ -16,7 +16,7 @@ from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
 from trainlint.programs.kubeflow.objects import TrainJob
 from trainlint.programs.kubeflow.program import PROGRAM
 from trainlint.programs.kubeflow.quantities import parse_quantity
-from trainlint.reports import escape
+from trainlint.reports import Jobs, escape
 from trainlint.reports.escape import visible_line, visible_path
 from trainlint.reports.masking import shown, shown_value, shown_words
 
@@ -38,13 +38,14 @@ class Resolved:
     admitted: bool
 
 
-def resolve(paths: Sequence[Path], overrides: Overrides) -> list[Resolved]:
+def resolve(paths: Sequence[Path], overrides: Overrides, run: Run | None = None) -> list[Resolved]:
     """Build every TrainJob in these files and folders, in order; kustomize patches are not jobs.
 
+    A `run` that has read the files already is used again.
     Raises PathError for a path that is not there or leads out, SettingsError for settings that cannot be used.
     """
     found: list[Resolved] = []
-    for surroundings, subject, in_force in Run(overrides).subjects(paths, "kubeflow-trainer"):
+    for surroundings, subject, in_force in (run or Run(overrides)).subjects(paths, "kubeflow-trainer"):
         if not isinstance(subject, TrainJob):
             continue
         for release in in_force.releases:
@@ -178,6 +179,15 @@ def as_text(found: Sequence[Resolved], *, show_values: bool = False, encoding: s
     """
     blocks = ([visible_line(line, encoding) for line in _lines(item, show_values)] for item in found)
     return "\n".join("".join(f"{line}\n" for line in lines) for lines in blocks)
+
+
+def by_document(found: Sequence[Resolved], *, show_values: bool = False) -> Jobs:
+    """The same lines, for each job."""
+    jobs: dict[tuple[str, int], list[list[str]]] = {}
+    for item in found:
+        document = item.job.field.document
+        jobs.setdefault((document.path, document.index), []).append(list(_lines(item, show_values)))
+    return jobs
 
 
 def _lines(item: Resolved, show_values: bool) -> Iterator[str]:

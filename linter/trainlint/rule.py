@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -31,6 +31,8 @@ class Rule:
     program: str | None
     ordinary_elsewhere: bool = False
     """Releases without the finding accept the setting as an ordinary one, for example a key that they have."""
+    varies: str = ""
+    """Which other severity its findings have, and when: `warning where the release ignores the key`."""
     covers: bool = False
     """The program does not read the place of a finding: what other rules say of it and of what is in it follows."""
     follows: tuple[str, ...] = ()
@@ -58,6 +60,12 @@ class Rule:
         return inspect.cleandoc(self.check.__doc__ or "")
 
     @property
+    def severities(self) -> tuple[Severity, ...]:
+        """The severities of its findings, the most severe first, where the release is known."""
+        other = self.varies.partition(" ")[0]
+        return tuple(one for one in reversed(Severity) if one is self.severity or one.value == other)
+
+    @property
     def summary(self) -> str:
         """The first line of the documentation."""
         return self.documentation.partition("\n")[0]
@@ -66,10 +74,6 @@ class Rule:
     def module(self) -> str:
         """The rule set: the name of the rule's module."""
         return self.check.__module__
-
-    def matches(self, selector: str) -> bool:
-        """The selector is this rule's code, a prefix of it, or its name."""
-        return self.code.startswith(selector.upper()) or self.name == selector
 
     def run(self, subject: object, facts: object) -> Iterable[Finding]:
         """The findings on one view."""
@@ -83,6 +87,7 @@ def rule(
     stage: Stage,
     severity: Severity = Severity.ERROR,
     program: str | None = None,
+    varies: str = "",
     ordinary_elsewhere: bool = False,
     covers: bool = False,
     follows: tuple[str, ...] = (),
@@ -98,7 +103,7 @@ def rule(
         taken = [other.code for other in _REGISTRY.values() if code == other.code or name == other.name]
         if taken:
             raise ValueError(f"{code} {name}: code or name is taken by {taken[0]}")
-        _REGISTRY[code] = Rule(code, name, check, severity, stage, program, ordinary_elsewhere, covers, follows)
+        _REGISTRY[code] = Rule(code, name, check, severity, stage, program, ordinary_elsewhere, varies, covers, follows)
         return check
 
     return register
@@ -114,19 +119,14 @@ def followed_by(code: str) -> tuple[str, ...]:
     return _REGISTRY[code].follows
 
 
+def known_rules() -> list[Rule]:
+    """The rules whose modules are imported."""
+    return list(_REGISTRY.values())
+
+
 def rules_of(modules: Iterable[str]) -> list[Rule]:
     """The rules of these rule sets, by code; this imports their modules."""
     wanted = set(modules)
     for module in wanted:
         import_module(module)
     return sorted((r for r in _REGISTRY.values() if r.module in wanted), key=lambda r: r.code)
-
-
-def selected(rules: Iterable[Rule], select: Iterable[str], ignore: Iterable[str]) -> Iterator[Rule]:
-    """The rules that `select` names (an empty one names all) and `ignore` does not; the longer selector wins."""
-    chosen, dropped = list(select), list(ignore)
-    for candidate in rules:
-        on = max((len(s) for s in chosen if candidate.matches(s)), default=-1 if chosen else 0)
-        off = max((len(s) for s in dropped if candidate.matches(s)), default=-1)
-        if on > off:
-            yield candidate

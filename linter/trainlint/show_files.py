@@ -72,19 +72,23 @@ def as_json(files: Sequence[ShownFile]) -> str:
 
 def _lines(file: ShownFile) -> Iterator[str]:
     yield file.path
+    for remark in remarks(file, "\n    "):
+        yield f"  {remark}"
+
+
+def remarks(file: ShownFile, before_release: str = "; ") -> list[str]:
+    """What is known of a file: each program that owns a part of it with its release, and why it is no other's."""
     if file.left_alone:
-        yield f"  not checked: {file.left_alone}"
-    yield from dict.fromkeys(map(_claim, file.owned))
-    if not file.left_alone:
-        for title, known_by in file.near:
-            yield f"  not {title}: its files have {known_by}"
+        return [f"not checked: {file.left_alone}"]
+    claims = [_claim(owned, before_release) for owned in file.owned]
+    return [*dict.fromkeys(claims), *(f"not {title}: its files have {known_by}" for title, known_by in file.near)]
 
 
-def _claim(owned: Owned) -> str:
+def _claim(owned: Owned, before_release: str) -> str:
     claim = owned.claim
     if owned.target is None:
-        return f"  not {claim.program.title}: {claim.lost}"
-    return f"  {claim.program.title}, by {claim.evidence}\n    {_release(owned.target)}"
+        return f"not {claim.program.title}: {claim.lost}"
+    return f"{claim.program.title}, by {claim.evidence}{before_release}{_release(owned.target)}"
 
 
 def _release(target: Target) -> str:

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import pytest
 
 from checkout import JOB, check, without_notice
 from external import need
+from trainlint.repository import git
+from trainlint.repository.bounds import PathError
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="traps are shell scripts")
 
@@ -249,6 +252,24 @@ def test_a_pipe_for_what_to_ignore(repository: Repository) -> None:
     code, found, said = repository.check(".")
     assert (code, found) == (2, [])
     assert said == f"trainlint: {repository.root}/sub/.gitignore is not a regular file, and git waits for its content\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit that is set from outside")
+def test_git_ends_although_nobody_stops_it(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pattern that takes git days ends a killed run, and one that is not seen to be slow."""
+    monkeypatch.setattr(git, "_WORK", 1)
+    monkeypatch.setattr(git, "_MANY_STARS", 99)
+    (repository.root / ".gitignore").write_text(f"{'*a' * 9}*b\n", encoding="utf-8")
+    (repository.root / f"{'a' * 200}.yaml").write_text(JOB, encoding="utf-8")
+    with pytest.raises(PathError, match="git has not listed the files within 1 seconds"):
+        git.listed(repository.root, (".yaml",))
+
+
+def test_a_pattern_with_many_stars(repository: Repository) -> None:
+    (repository.root / ".gitignore").write_text(f"x\n{'*a' * 9}*b\n", encoding="utf-8")
+    (repository.root / f"{'a' * 200}.yaml").write_text(JOB, encoding="utf-8")
+    said = f"trainlint: {repository.root}/.gitignore:2: git needs very long for a pattern with so many stars\n"
+    assert repository.check(".") == (2, [], said)
 
 
 @pytest.mark.parametrize("content", [None, "gitdir: /nonexistent\n"])

@@ -29,10 +29,10 @@ def test_a_file_that_has_changed_since_is_not_written(tmp_path: Path, monkeypatc
     build(tmp_path, {"a.yaml": ARGUMENTS + OLD, "b.yaml": ARGUMENTS + OLD})
     real = fixes.apply
 
-    def late(report: Report, *rest: object) -> int:
+    def late(report: Report, *rest: object, **options: object) -> int:
         with open(tmp_path / "a.yaml", "a", encoding="utf-8") as stream:
             stream.write("max_steps: 5\n")
-        return real(report, *rest)  # type: ignore[arg-type]
+        return real(report, *rest, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(fixes, "apply", late)
     done = fix(tmp_path, monkeypatch)
@@ -79,22 +79,54 @@ def test_the_owner_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (tmp_path / "a.yaml").read_text(encoding="utf-8") == ARGUMENTS + NEW
 
 
-@posix
-def test_after_a_kill_there_is_the_old_file_or_the_new_one(tmp_path: Path) -> None:
-    build(tmp_path, {"a.yaml": ARGUMENTS + OLD})
-    code = f"""
+KILLED = """
 import os, signal, sys
-sys.path[:0] = {sys.path!r}
-from trainlint import cli
-real = os.fdopen
-def stop(handle, *rest):
-    stream = real(handle, *rest)
-    os.kill(os.getpid(), signal.SIGKILL) if rest == ("wb",) else None
-    return stream
-os.fdopen = stop
+sys.path[:0] = PATH
+from trainlint import cli, fixes
+def stop(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+os.supports_fd.add(stop)
+WHERE = stop
 sys.argv = ["trainlint", "check", "--fix", "a.yaml"]
 cli.main()
 """
-    done = subprocess.run([sys.executable, "-I", "-c", code], cwd=tmp_path, capture_output=True, check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert (tmp_path / "a.yaml").read_text(encoding="utf-8") == ARGUMENTS + OLD
+
+
+def kill(folder: Path, where: str) -> list[str]:
+    """Stop a run at a call; returns what is in the folder beside the file, which is the old one."""
+    code = KILLED.replace("PATH", repr(sys.path)).replace("WHERE", where)
+    done = subprocess.run([sys.executable, "-I", "-c", code], cwd=folder, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert (folder / "a.yaml").read_text(encoding="utf-8") == ARGUMENTS + OLD
+    return sorted({path.name for path in folder.iterdir()} - {"a.yaml", ".git"})
+
+
+@posix
+@pytest.mark.parametrize("where", ["os.chmod", "fixes.read", "fixes._give_name", "os.replace"])
+def test_a_kill_leaves_nothing_that_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    build(tmp_path, {"a.yaml": ARGUMENTS + OLD})
+    descriptor, has_name = fixes._new_file(tmp_path / "probe")
+    os.close(descriptor)
+    (tmp_path / "probe").unlink(missing_ok=True)
+    if has_name:
+        pytest.skip("this file system has no files without a name")
+    left = kill(tmp_path, where)
+    # Between the two calls that put the whole new file in its place there is no other way.
+    assert len(left) == (where == "os.replace")
+    assert fix(tmp_path, monkeypatch).exit_code == 0
+    assert (tmp_path / "a.yaml").read_text(encoding="utf-8") == ARGUMENTS + NEW
+    assert sorted(os.listdir(tmp_path)) == [".git", "a.yaml"]
+
+
+@posix
+def test_a_kill_where_every_file_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(tmp_path, {"a.yaml": ARGUMENTS + OLD})
+    monkeypatch.setattr(fixes, "_DESCRIPTORS", "/nowhere")
+    (name,) = kill(tmp_path, "fixes._DESCRIPTORS = '/nowhere'; os.chmod")
+    done = fix(tmp_path, monkeypatch)
+    said = f"another run changes it, or was ended while it did; remove {os.path.realpath(tmp_path)}/{name}\n"
+    assert f"a.yaml: cannot be changed: {said}" in done.output
+    (tmp_path / name).unlink()
+    assert fix(tmp_path, monkeypatch).exit_code == 0
+    assert (tmp_path / "a.yaml").read_text(encoding="utf-8") == ARGUMENTS + NEW
+    assert sorted(os.listdir(tmp_path)) == [".git", "a.yaml"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -35,7 +36,15 @@ BREAKS = (
     "a\u2028::error::z",
     "a\x85z",
 )
-EVIL = (*COMMANDS, *BREAKS)
+EVIL = (*COMMANDS, *BREAKS, "<img src=x onerror=z>", "'\"><b>z", "](javascript:z)", "@team #1 `|`")
+ANNOTATIONS = {"github": ("::error file=", "::", 2), "azure": ("##vso[task.logissue type=error;", "##", 1)}
+"""Formats that are commands: how each begins, and a sign that is in it so many times."""
+PATHS_OF: dict[str, Callable[[str], list[str]]] = {
+    "json": lambda told: [found["path"] for found in json.loads(told)["findings"]],
+    "jsonl": lambda told: [json.loads(line)["path"] for line in told.splitlines()],
+    "gitlab": lambda told: [found["location"]["path"] for found in json.loads(told)],
+    "rdjson": lambda told: [found["location"]["path"] for found in json.loads(told)["diagnostics"]],
+}
 
 
 def runs_nothing(text: str, *, annotations: bool = False) -> None:
@@ -69,14 +78,13 @@ def test_file_names(form: str) -> None:
         Path(f"{name}.yaml").write_text(JOB, encoding="utf-8")
     told = said("check", "--format", form)
     assert "TJ011" in told
-    runs_nothing(told, annotations=form == "github")
-    if form == "github":
+    runs_nothing(told, annotations=form in ANNOTATIONS)
+    if form in ANNOTATIONS:
         assert len(told.splitlines()) == len(EVIL)
-        assert all(line.startswith("::error file=") and line.count("::") == 2 for line in told.splitlines())
-    if form in ("json", "gitlab"):
-        found = json.loads(told)
-        paths = [f["path"] for f in found["findings"]] if form == "json" else [f["location"]["path"] for f in found]
-        assert sorted(paths) == sorted(f"{name}.yaml" for name in EVIL)
+        begins, sign, times = ANNOTATIONS[form]
+        assert all(line.startswith(begins) and line.count(sign) == times for line in told.splitlines())
+    if form in PATHS_OF:
+        assert sorted(PATHS_OF[form](told)) == sorted(f"{name}.yaml" for name in EVIL)
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -92,11 +100,20 @@ def test_contents(form: str, place: str) -> None:
         }[place]
         Path(f"{number}.yaml").write_text(job, encoding="utf-8")
     told = said("check", "--format", form, "--show-suppressed", "--runtimes", "closed")
-    runs_nothing(told, annotations=form == "github")
+    runs_nothing(told, annotations=form in ANNOTATIONS)
     if form == "github":
         assert all(re.match(r"::(?:error|warning|notice) file=\d+\.yaml,", line) for line in told.splitlines()), told
-    if form in ("json", "sarif", "gitlab"):
+    if form == "azure":
+        issue = re.compile(
+            r"##vso\[task\.logissue type=(?:error|warning);sourcepath=\d+\.yaml;[^;\]]*;[^;\]]*;code=[A-Z\d]+;\]"
+        )
+        assert all(issue.match(line) and line.count("##") == 1 for line in told.splitlines()), told
+    if form in ("json", "sarif", "gitlab", "rdjson"):
         json.loads(told)
+    if form in ("html", "markdown"):
+        assert "<img" not in told
+        assert "<b>" not in told
+    assert form != "markdown" or "](javascript" not in told
     if form == "junit":
         ElementTree.fromstring(told)
 

@@ -115,6 +115,23 @@ SETTINGS: dict[str, str | bytes] = {
     "a word": f"select = ['{'a' * 5_000}']",
     "blank lines": f"exclude = []\n{chr(10) * 20_000}#\nzzz = 1",
     "an end": "exclude = [",
+    "a table in a table": f"severity = {'{a = ' * 3_000}1{'}' * 3_000}",
+    "a severity": f"[severity]\nTT102 = {LONG[:4_000]}",
+    "a rule with a line end": 'ignore = ["TT\\n::error::x"]',
+    "rules": "select = [" + "'TT102'," * 2_000 + "]",
+    "a key of a pattern": f"[per-file-ignores]\n'{'a' * 2_000}' = []",
+    "a pattern with a zero byte": '[per-file-ignores]\n"a\\u0000" = ["TT9"]',
+    "overrides": "[[overrides]]\npaths = ['a']\n" * 1_001,
+    "an override of overrides": "[[overrides]]\npaths = ['a']\noverrides = []",
+    "an override of nothing": "overrides = [1]",
+    "a number of a file": f"extend = {LONG[:4_000]}",
+    "a device": 'extend = "/dev/zero"',
+    "a folder": 'extend = "."',
+    "a zero byte in a file": 'extend = "a\\u0000b"',
+    "itself": 'extend = "./trainlint.toml"',
+    "a file that is long": f'extend = "{"a/" * 3_000}b"',
+    "infinity": "require-reason = inf",
+    "a day": "cluster = 1979-05-27",
 }
 
 

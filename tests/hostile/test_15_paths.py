@@ -11,13 +11,13 @@ from click.testing import CliRunner
 
 from checkout import JOB, without_notice
 from trainlint.cli import main
+from trainlint.reports import FORMATS
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="making symbolic links takes rights on Windows")
 
 SECRET = "dXNlcjpTRUNSRVQ"
 ARGUMENTS = "model_name_or_path: x\nper_device_train_batch_size: 1\nnum_train_epochs: 1\noutput_dir: x\n"
 CREDENTIALS = f'{{\n  "auths": {{"ghcr.io": {{"auth": "{SECRET}"}}}},\n  "credsStore": "x"\n}}\n'
-FORMATS = ("text", "concise", "json", "sarif", "github", "gitlab", "junit")
 
 
 class Place:
@@ -126,6 +126,22 @@ def test_no_format_shows_it(place: Place, form: str) -> None:
         place.write(**{f"t{number}__yaml": f"{ARGUMENTS}fsdp: full_shard\nfsdp_config: {name}\n"})
     assert SECRET not in place.said("check", "--format", form, ".")[1]
     assert SECRET not in place.said("resolve", ".")[1]
+
+
+@pytest.mark.parametrize("form", ["", "html="])
+def test_no_report_is_written_through_a_link(place: Place, form: str) -> None:
+    place.write(job__yaml=JOB)
+    mine = place.outside / "mine"
+    mine.write_text("mine", encoding="utf-8")
+    (place.root / "report").symlink_to(mine)
+    (place.root / "folder").symlink_to(place.outside)
+    for name in ("report", "folder/mine", "folder/new"):
+        code, told = place.said("check", "--output", f"{form}{name}", ".")
+        assert code == 2
+        assert told.startswith(f"trainlint: {name}: a link that leads out of the repository ")
+    assert mine.read_text(encoding="utf-8") == "mine"
+    assert sorted(file.name for file in place.outside.iterdir()) == ["mine"]
+    assert place.said("check", "--output", str(place.outside / "new"), ".")[0] == 1, "what the user names is written"
 
 
 @pytest.mark.parametrize("tracked", [True, False])

@@ -16,6 +16,7 @@ from steps import Machine, TooManySteps, attacks
 from trainlint.programs.kubeflow.facts.crds import schema
 from trainlint.programs.kubeflow.facts.release import RELEASES
 from trainlint.programs.table import PROGRAMS
+from trainlint.repository.patterns import Pattern
 
 if TYPE_CHECKING:
     from trainlint.programs.kubeflow.facts.crds import Kind
@@ -101,3 +102,32 @@ def test_a_pattern_is_linear(use: Use) -> None:
     few, _ = worst(machine, SHORT, mode, 10**6)
     many, attack = worst(machine, LONG, mode, LINEAR * few + 1)
     assert many <= LINEAR * few, attack
+
+
+WRITTEN = [
+    f"{'*a' * 19}*b",
+    f"{'*' * 19}b",
+    f"*{'a' * 60}b",
+    f"{'a*' * 10}/{'*a' * 9}*b",
+    f"{'**/' * 9}b",
+    f"{'**/a/' * 9}b",
+    f"{'**/*a*/' * 4}b",
+    f"{'**/*/' * 6}*b",
+    f"**/{'*/' * 17}b",
+    f"{'[!b]*' * 19}b",
+    f"{'?*' * 19}/b",
+]
+"""Patterns that a repository can have in its settings."""
+NAMES = ("a", "a/", "ab", "aa/", "ba/", "/", "a" * 7 + "/")
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_what_a_repository_can_write_is_linear(written: str) -> None:
+    pattern = Pattern.of(written)
+    assert pattern is not None
+    for expression in (pattern.itself, pattern.below):
+        assert expression is not None
+        machine = Machine(expression.pattern)
+        for name in NAMES:
+            few, many = (machine.count((name * length)[:length], "match") for length in (300, 1200))
+            assert many <= LINEAR * few, name

@@ -92,13 +92,25 @@ def entries_of(mapping: Mapping, dialect: Dialect) -> dict[str, Entry]:
         name = _key_name(key, dialect)
         before = entries.get(name) if name in own else None
         duplicates: list[Node] = []
-        if before is not None:
+        if before is not None and _is_one_key(before.key, key, dialect):
             duplicates = before.duplicates
             duplicates.append(before.key)
         own.add(name)
         entries[name] = Entry(name, key, value, None, duplicates)
     mapping.cache[dialect] = entries
     return entries
+
+
+def _is_one_key(one: Node, other: Node, dialect: Dialect) -> bool:
+    """The reader takes two keys of one name for the same: never collections, nor a number and a text in Python.
+
+    OmegaConf keeps the last of two equal numbers without a word, as PyYAML does; it refuses equal texts alone.
+    """
+    values = [value_of(key, dialect) for key in (target_of(one), target_of(other)) if isinstance(key, Scalar)]
+    texts = [isinstance(value, str) for value in values]
+    if dialect is Dialect.KUBERNETES:
+        return len(values) == 2
+    return texts == [True, True] or (texts == [False, False] and dialect is Dialect.PYYAML)
 
 
 def _is_merge(key: Node) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path, PurePath
+from types import MappingProxyType
 from typing import NamedTuple, cast
 
 from trainlint import __version__
@@ -17,23 +18,42 @@ PROJECT = "https://github.com/trainlint/trainlint"
 FORMATS: Mapping[str, tuple[str, str]] = {
     "text": ("text", "render"),
     "concise": ("text", "render_concise"),
+    "grouped": ("text", "render_grouped"),
     "json": ("json", "render"),
+    "jsonl": ("json", "render_lines"),
     "sarif": ("sarif", "render"),
     "github": ("github", "render"),
     "gitlab": ("gitlab", "render"),
     "junit": ("junit", "render"),
+    "azure": ("azure", "render"),
+    "rdjson": ("rdjson", "render"),
+    "markdown": ("markdown", "render"),
+    "html": ("html", "render"),
 }
 """By name of the format: the module of this package and the function that render it."""
+FOR_TERMINALS = frozenset({"text", "concise", "grouped"})
+"""The formats that follow the terminal: its colors, links, width and encoding."""
+STATISTICS: Mapping[str, tuple[str, str]] = {
+    "text": ("statistics", "render"),
+    "json": ("statistics", "render_json"),
+}
+"""The same for `--statistics`, which tells counts in place of findings."""
+
+
+Jobs = Mapping[tuple[str, int], Sequence[Sequence[str]]]
+"""By path and index of the document: for each definition of its runtime the lines on what a job starts."""
 
 
 class RenderOptions(NamedTuple):
     """Options of a document.
 
     `color` and `links` (to rule pages) are for terminals; `encoding` and `width` (in columns) belong to the stream of
-    the text report. `show_suppressed` adds suppressed and baselined findings to text, concise, json, gitlab and junit
-    (github never has them, sarif always). sarif, github and gitlab write paths relative to `root`, the repository's
-    root. Findings below `fail_on` do not fail a junit test. `show_values` does not mask what looks like a secret.
-    `unsafe_fixes`: they are marked like safe ones, because the user asked for them.
+    the text report, which `wraps` its long lines; `quiet` leaves out what follows the findings. `show_suppressed` adds
+    suppressed and baselined findings (github, azure and rdjson never have them, sarif always). Formats that another
+    program lays over the repository (sarif, github, gitlab, azure, rdjson) write paths relative to `root`, the
+    repository's root. Findings below `fail_on` do not fail a junit test. `show_values` does not mask what looks like a
+    secret. `statistics` renders counts in place of findings; `jobs` is for html. With `unsafe_fixes` unsafe fixes are
+    marked like safe ones, because the user asked for them.
     """
 
     color: bool = False
@@ -46,6 +66,10 @@ class RenderOptions(NamedTuple):
     fail_on: Severity = Severity.ERROR
     encoding: str = "utf-8"
     width: int = 160
+    wraps: bool = False
+    quiet: bool = False
+    statistics: bool = False
+    jobs: Jobs = MappingProxyType({})
 
     def shown(self, report: Report) -> Iterable[Finding]:
         """The findings to print."""
@@ -64,9 +88,9 @@ class RenderOptions(NamedTuple):
 def render(name: str, report: Report, options: RenderOptions | None = None) -> str:
     """The report as a document of a format; it ends with a line end unless it is empty.
 
-    All formats but text, concise and github are plain ASCII.
+    All formats but text, concise, grouped, github, azure and markdown are plain ASCII.
     """
-    module, function = FORMATS[name]
+    module, function = (STATISTICS if options is not None and options.statistics else FORMATS)[name]
     renderer = cast("Callable[[Report, RenderOptions], str]", getattr(import_module(f"{__name__}.{module}"), function))
     options = options or RenderOptions()
     return renderer(report if options.show_values else without_secrets(report), options)

@@ -38,6 +38,16 @@ def visible_path(path: str, encoding: str = "utf-8") -> str:
     return f"./{shown}" if shown.lstrip().startswith("::") else shown
 
 
+def visible_but_line_ends(text: str) -> str:
+    """The same for a property of a command of a CI system, which has escapes of its own for line ends."""
+    return _COMMAND.sub(lambda _: _SPELLED, "".join(c if c in "\r\n" else visible(c) for c in text))
+
+
+def writable(text: str) -> str:
+    """The text for a UTF-8 stream: a file name that is not UTF-8 holds lone surrogates, which are escaped."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def visible_cells(text: str, encoding: str) -> list[str]:
     """The printed form of each character of a text."""
     cells = [_character(character, encoding) for character in text]
@@ -46,9 +56,9 @@ def visible_cells(text: str, encoding: str) -> list[str]:
     return cells
 
 
-def as_json(document: object) -> str:
-    """A document as indented JSON in ASCII, without text that a CI system reads as a command."""
-    return _COMMAND.sub(lambda _: r"\u0023", json.dumps(document, indent=2)) + "\n"
+def as_json(document: object, indent: int | None = 2) -> str:
+    """A document as JSON in ASCII, in one line without `indent`, without text that a CI system reads as a command."""
+    return _COMMAND.sub(lambda _: r"\u0023", json.dumps(document, indent=indent)) + "\n"
 
 
 def as_xml(document: str) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from trainlint.findings import Finding, Severity
 from trainlint.report import Report
 from trainlint.reports import RenderOptions
-from trainlint.reports.escape import visible
+from trainlint.reports.escape import visible_but_line_ends, writable
+from trainlint.reports.words import visible_with_help
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
@@ -21,8 +22,10 @@ def render(report: Report, options: RenderOptions) -> str:
 
 def _command(finding: Finding, options: RenderOptions) -> str:
     span = finding.span
-    path = "".join(map(_visible_but_line_ends, options.from_root(finding.path)))
-    properties: dict[str, object] = {"file": path, "line": span.line}
+    properties: dict[str, object] = {
+        "file": visible_but_line_ends(options.from_root(finding.path)),
+        "line": span.line,
+    }
     # GitHub accepts columns only for an annotation within one line.
     if span.end_line == span.line:
         properties |= {"col": span.column, "endLine": span.end_line, "endColumn": span.end_column}
@@ -30,15 +33,7 @@ def _command(finding: Finding, options: RenderOptions) -> str:
         properties["endLine"] = span.end_line
     properties["title"] = f"{finding.rule} {finding.name}"
     listed = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
-    said = [finding.message, f"help: {finding.help}" if finding.help else ""]
-    message = "\n".join(visible(line) for line in said if line)
-    command = f"::{_COMMANDS[finding.level]} {listed}::{_data(message)}"
-    # A file name that is not UTF-8 holds lone surrogates.
-    return command.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _visible_but_line_ends(character: str) -> str:
-    return character if character in "\r\n" else visible(character)
+    return writable(f"::{_COMMANDS[finding.level]} {listed}::{_data(visible_with_help(finding))}")
 
 
 def _data(text: str) -> str:

@@ -1,13 +1,14 @@
-"""GitLab's Code Quality report.
+"""GitLab's Code Quality report, which is also an array of Code Climate's issues.
 
-Source: GitLab documentation, "Code Quality report format": an array of issues whose fingerprints are unique.
+Source: GitLab documentation, "Code Quality report format": an array of issues whose fingerprints are unique; Code
+Climate's specification of analyzers: what an issue must have besides (`type`, `categories`), and what it may have.
 """
 
 from __future__ import annotations
 
 from trainlint.findings import Severity
 from trainlint.report import Report
-from trainlint.reports import RenderOptions
+from trainlint.reports import RenderOptions, rule_page
 from trainlint.reports.escape import as_json
 
 _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE: "info"}
@@ -19,8 +20,11 @@ def render(report: Report, options: RenderOptions) -> str:
     for finding in options.shown(report):
         issues.append(
             {
+                "type": "issue",
+                "categories": ["Bug Risk"],
                 "description": f"{finding.message} (help: {finding.help})" if finding.help else finding.message,
                 "check_name": finding.rule,
+                "content": {"body": f"{finding.name}: {rule_page(finding.rule)}"},
                 "fingerprint": finding.fingerprint,
                 "severity": _SEVERITIES[finding.level],
                 "location": {

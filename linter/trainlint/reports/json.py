@@ -1,4 +1,4 @@
-"""The report as one JSON object for other programs.
+"""The report as one JSON object for other programs, or each finding as an object on a line of its own.
 
 Keys of the object, all of them always there:
 
@@ -62,6 +62,11 @@ def render(report: Report, options: RenderOptions) -> str:
         },
     }
     return as_json(document)
+
+
+def render_lines(report: Report, options: RenderOptions) -> str:
+    """The objects of the findings, one a line, in ASCII."""
+    return "".join(as_json(_finding(finding, report, options), indent=None) for finding in options.shown(report))
 
 
 def _finding(finding: Finding, report: Report, options: RenderOptions) -> Json:

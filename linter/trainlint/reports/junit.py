@@ -11,7 +11,7 @@ from trainlint.findings import Finding
 from trainlint.report import Report
 from trainlint.reports import RenderOptions
 from trainlint.reports.escape import as_xml, visible, visible_line, visible_path
-from trainlint.reports.text import annotation, footer
+from trainlint.reports.words import annotation, reason, result
 
 
 def render(report: Report, options: RenderOptions) -> str:
@@ -26,7 +26,7 @@ def render(report: Report, options: RenderOptions) -> str:
         _suite(root, path, list(group), options)
     if not findings:
         suite = ElementTree.SubElement(root, "testsuite", name="trainlint")
-        ElementTree.SubElement(suite, "testcase", name=footer(report), classname="trainlint")
+        ElementTree.SubElement(suite, "testcase", name=result(report), classname="trainlint")
     for element in (*root, root):
         element.set("tests", _number_of(element, "testcase"))
         element.set("failures", _number_of(element, "failure"))
@@ -55,8 +55,8 @@ def _suite(root: ElementTree.Element, path: str, findings: Sequence[Finding], op
             line=str(span.line),
         )
         message = visible(finding.message)
-        if finding.suppressed is not None or finding.baselined:
-            ElementTree.SubElement(case, "skipped", message=_reason(finding))
+        if said := reason(finding):
+            ElementTree.SubElement(case, "skipped", message=visible(said))
         elif finding.level.reaches(options.fail_on):
             failure = ElementTree.SubElement(case, "failure", type=finding.level.value, message=message)
             failure.text = _details(finding)
@@ -70,9 +70,3 @@ def _details(finding: Finding) -> str:
     if finding.help:
         lines.append(f"help: {finding.help}")
     return "\n".join(visible_line(line) for line in lines if line)
-
-
-def _reason(finding: Finding) -> str:
-    if finding.suppressed is None:
-        return "in the baseline"
-    return visible(finding.suppressed) or "no reason given"

@@ -23,7 +23,8 @@ from trainlint.reading.text import Text
 from trainlint.report import Report
 from trainlint.reports import PROJECT, RenderOptions, rule_page
 from trainlint.reports.escape import as_json
-from trainlint.reports.text import CONTEXT
+from trainlint.reports.snippet import CONTEXT
+from trainlint.reports.words import IN_BASELINE, fix_title, with_help
 from trainlint.rule import Rule
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -200,7 +201,7 @@ def _results(
             rule_id=finding.rule,
             rule_index=index[finding.rule],
             level=finding.level.value,
-            message=om.Message(text=_message(finding)),
+            message=om.Message(text=with_help(finding)),
             locations=[_location(finding.span, text, options)],
             related_locations=[
                 _related(related, number, texts, options) for number, related in enumerate(finding.related, 1)
@@ -226,11 +227,6 @@ def _partial_fingerprints(finding: Finding, lines: Sequence[str]) -> dict[str, s
     ours = {"trainlint/v2": finding.fingerprint} if finding.fingerprint else {}
     line = finding.span.line
     return {**ours, "primaryLocationLineHash": lines[line - 1]} if line <= len(lines) else ours
-
-
-def _message(finding: Finding) -> str:
-    said = finding.message or finding.name
-    return f"{said}\nHelp: {finding.help}" if finding.help else said
 
 
 def _artifact(path: str, options: RenderOptions) -> om.ArtifactLocation:
@@ -287,7 +283,7 @@ def _snippet(span: Span, text: Text | None) -> str | None:
 def _suppressions(finding: Finding) -> list[om.Suppression]:
     if finding.suppressed is not None:
         return [om.Suppression(kind="inSource", justification=finding.suppressed)]
-    return [om.Suppression(kind="external", justification="in the baseline")] if finding.baselined else []
+    return [om.Suppression(kind="external", justification=IN_BASELINE)] if finding.baselined else []
 
 
 def _fixes(finding: Finding, text: Text | None, options: RenderOptions) -> list[om.Fix] | None:
@@ -299,4 +295,11 @@ def _fixes(finding: Finding, text: Text | None, options: RenderOptions) -> list[
         content = om.ArtifactContent(text=edit.replacement) if edit.replacement else None
         replacements.append(om.Replacement(deleted_region=_region(span), inserted_content=content))
     change = om.ArtifactChange(artifact_location=_artifact(finding.path, options), replacements=replacements)
-    return [om.Fix(artifact_changes=[change], description=om.Message(text=finding.fix.title))]
+    applicability = "safe" if finding.fix.safe else "unsafe"
+    return [
+        om.Fix(
+            artifact_changes=[change],
+            description=om.Message(text=fix_title(finding)),
+            properties={"applicability": applicability},
+        )
+    ]

@@ -122,8 +122,11 @@ def read(root: Path, path: Path) -> bytes:
 
 def _below(path: str, *folders: str) -> list[str] | None:
     """The parts of a path below one of the folders, the last first; None if it is in none of them."""
+    # Windows spells one folder in several ways: C:\Repo, c:\repo.
+    spelled = os.path.normcase(path)
     for folder in folders:
-        if path == folder or path.startswith(os.path.join(folder, "")):
+        known = os.path.normcase(folder)
+        if spelled == known or spelled.startswith(os.path.join(known, "")):
             return _parts(path[len(folder) :])[::-1]
     return None
 

@@ -65,10 +65,11 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
         top = Path(os.path.abspath(top))
         start = workspaces.of(top, top)
         for file in found:
-            key = os.path.abspath(file)
+            place = os.path.abspath(file)
+            key = os.path.normcase(place)
             if key not in seen:
                 seen.add(key)
-                yield Candidate(file, workspaces.of(Path(os.path.dirname(key)), top), start, path)
+                yield Candidate(file, workspaces.of(Path(os.path.dirname(place)), top), start, path)
 
 
 def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES, answers: git.Answers | None = None) -> Iterator[Path]:
@@ -185,14 +186,17 @@ def _walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
 
 
 class Excluder:
-    """Patterns in the style of .gitignore, relative to a folder."""
+    """Patterns in the style of .gitignore, relative to a folder; and `more`, whose patterns count beside them."""
 
-    def __init__(self, patterns: Sequence[str], base: Path) -> None:
+    def __init__(self, patterns: Sequence[str], base: Path, more: Sequence[Excluder] = ()) -> None:
         self.base = Path(os.path.abspath(base))
         self.patterns = tuple(patterns)
+        self.more = tuple(more)
 
     def excludes(self, path: Path, *, folder: bool = False) -> bool:
         """A pattern matches the file (or folder), or a folder above it."""
+        if any(other.excludes(path, folder=folder) for other in self.more):
+            return True
         if not self.patterns:
             return False
         try:
@@ -202,7 +206,7 @@ class Excluder:
         return _patterns(self.patterns).match(f"{relative}/" if folder else relative)
 
 
-@lru_cache
+@lru_cache(maxsize=BUDGET.patterns)
 def _patterns(written: tuple[str, ...]) -> Patterns:
     from trainlint.repository.patterns import Patterns
 

@@ -81,7 +81,8 @@ def display_path(file: Path) -> str:
     """A file as the user would name it: relative to the current folder if it is below, with forward slashes."""
     absolute = os.path.abspath(file)
     here = os.path.join(os.getcwd(), "")
-    return (absolute[len(here) :] if absolute.startswith(here) else absolute).replace(os.sep, "/")
+    below = os.path.normcase(absolute).startswith(os.path.normcase(here))
+    return (absolute[len(here) :] if below else absolute).replace(os.sep, "/")
 
 
 Marks = Callable[[str], Collection[str]]

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,11 +46,13 @@ _ENVIRONMENT = {
 _KEPT = regex(r"GIT_CONFIG_(?:GLOBAL|SYSTEM|COUNT|KEY_\d+|VALUE_\d+|PARAMETERS)|GIT_TEST_ASSUME_DIFFERENT_OWNER")
 """Variables for git that users set; the others are set by hooks, for one repository and its index."""
 
-PATIENCE = 3
+PATIENCE = 1
 """Seconds after which trainlint looks for a reason why git waits."""
 _MANY_STARS = 4
 LIMIT = 600
 """Seconds after which git is stopped."""
+_WORK = 60
+"""Seconds of computing after which git ends by itself, even if nobody waits for it any more."""
 
 
 class Answers:
@@ -130,6 +134,8 @@ def _listing(git: str, root: Path, below: str) -> list[str] | None:
         return [os.fsdecode(name) for name in out.split(b"\0") if name]
     if "not a git repository" in error:
         return None
+    if code < 0:
+        raise PathError(f"{root}: git has not listed the files within {_WORK} seconds")
     if "dubious ownership" in error:
         raise PathError(
             f"{root}: git refuses this repository, which belongs to another user; if you trust it: "
@@ -167,6 +173,7 @@ def _answer(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+    _bound(process.pid)
     with process:
         try:
             out, error = _wait(process, root)
@@ -174,6 +181,15 @@ def _answer(
             process.kill()
             raise
     return process.returncode, out, error.decode("utf-8", "replace")
+
+
+def _bound(process: int) -> None:
+    """A run that is killed cannot stop git, which may have a pattern of ignored files that would take it days."""
+    if sys.platform == "linux":
+        import resource
+
+        with suppress(OSError):
+            resource.prlimit(process, resource.RLIMIT_CPU, (_WORK, _WORK))
 
 
 def _wait(process: subprocess.Popen[bytes], root: Path) -> tuple[bytes, bytes]:

@@ -20,6 +20,7 @@ from trainlint.budget import BUDGET
 from trainlint.reading.document import Document, Scalar
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Absent, Field, Unknown, Value
+from trainlint.repository import fences
 from trainlint.repository.shell import SHELLS, ShellText, Word, commands_of, exec_word, name_of, script_of
 
 if TYPE_CHECKING:
@@ -218,6 +219,32 @@ def _repository_invocations(repository: Repository, wanted: Command) -> Iterator
             if found and len(document.text.content) > BUDGET.script:
                 repository.note(f"{document.path}: commands are read in its first {BUDGET.script:,} characters only")
             yield from found
+
+
+def documented_invocations(repository: Repository, wanted: Command) -> list[Invocation]:
+    """Every start of a program in the fenced blocks of a README, from a folder that is not known.
+
+    What a README shows need not be what runs; it tells what a file is for where nothing else does.
+    """
+    return repository.once(("documented", wanted.name), lambda: list(_documented(repository, wanted)))
+
+
+def _documented(repository: Repository, wanted: Command) -> Iterator[Invocation]:
+    from trainlint.reading.text import Undecodable
+
+    for file in repository.files_named(fences.SUFFIXES):
+        try:
+            document = repository.script(file)
+        except (OSError, Undecodable):
+            continue
+        content = document.text.content[: BUDGET.script]
+        finder = _Finder([wanted], None, None)
+        with repository.companion(document.path):
+            for language, start, end in fences.fences(content) if _pattern(wanted.marker).search(content) else ():
+                if language in fences.SHELLS:
+                    text = fences.without_prompts(content[start:end])
+                    finder.read_script(ShellText(Field.root(document, Dialect.PYYAML), text, range(start, end)))
+        yield from finder.found
 
 
 def invocations_naming(

@@ -1,7 +1,8 @@
-"""Patterns of paths in the style of .gitignore, matched in a time that grows with the two lengths only.
+"""Patterns of paths in the style of .gitignore, as regular expressions that no pattern and no name can make slow.
 
-A wildcard is tried again at the next character or folder only until the following wildcard is reached, so that no
-pattern and no name can make it slow.
+A wildcard takes as little as it can and keeps that: a later place for what follows it never helps. So the steps grow
+with the two lengths only. In the expressions that the library pathspec makes of them they grow with a power of the
+name's length, one for each star.
 
 Source: gitignore documentation of git 2.51.
 """
@@ -9,24 +10,20 @@ Source: gitignore documentation of git 2.51.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Collection, Iterator, Sequence
+from itertools import count
+from typing import NamedTuple
 
 from trainlint.budget import BUDGET
 from trainlint.findings import shortened
 from trainlint.lazy import regex
 
-A = TypeVar("A")
-B = TypeVar("B")
-
 _TOKEN = regex(
-    r"\\(?P<escaped>.)|\[(?P<negated>[!^]?)(?P<among>\]?[^\]]{0,99})\]|(?P<star>\*+)|(?P<other>.)", re.DOTALL
+    r"\\(?P<escaped>.)|\[(?P<negated>[!^]?)(?P<among>\]?[^\]]{0,99})\]|(?P<star>\*+)|(?P<any>\?)|(?P<other>.)",
+    re.DOTALL,
 )
-_ANYTHING = None
-"""Stands for any number of characters in a name, and of folders in a path."""
-
-Characters = Callable[[str], bool]
-Name = Sequence[Characters | None]
+_FOLDERS = "(?:[^/]+/)*?"
+_RANGE = regex(r"\\?(.)(?:-\\?(.))?", re.DOTALL)
 
 
 class PatternError(ValueError):
@@ -34,11 +31,14 @@ class PatternError(ValueError):
 
 
 class Pattern(NamedTuple):
-    """One pattern: the names on the way to what it means; `negated` takes back what earlier ones match."""
+    """One pattern: `itself` matches a path unless only folders are meant, `below` a folder above it.
 
-    names: Sequence[Name | None]
+    A negated one takes back what earlier ones match.
+    """
+
+    itself: re.Pattern[str] | None
+    below: re.Pattern[str]
     negated: bool
-    folders_only: bool
 
     @classmethod
     def of(cls, text: str) -> Pattern | None:
@@ -49,6 +49,8 @@ class Pattern(NamedTuple):
             return None
         if len(text) > BUDGET.pattern:
             raise PatternError(f"{shortened(text)!r} has more than {BUDGET.pattern:,} characters")
+        if text.count("*") > BUDGET.stars:
+            raise PatternError(f"{shortened(text)!r} has more than {BUDGET.stars} stars")
         negated = text.startswith("!")
         written = text.removeprefix("!")
         parts = written.strip("/").split("/")
@@ -56,15 +58,17 @@ class Pattern(NamedTuple):
             raise PatternError(f"{text!r} is not a pattern")
         if "/" not in written.rstrip("/"):
             parts.insert(0, "**")
-        if parts[-1] == "**":
-            parts.insert(-1, "*")
-        return cls([_ANYTHING if part == "**" else _name(part) for part in parts], negated, written.endswith("/"))
+        path = _path(parts)
+        itself = None if written.endswith("/") else re.compile(rf"{path}\Z")
+        return cls(itself, re.compile(f"{path}/"), negated)
 
-    def matches(self, parts: Sequence[str]) -> int:
-        """2 if it matches a path with these parts, 1 if it matches a folder above, else 0."""
-        if not self.folders_only and _matches(self.names, parts, _fits):
-            return 2
-        return int(_matches([*self.names, [_ANYTHING], _ANYTHING], parts, _fits))
+    def is_of(self, path: str) -> bool:
+        """It matches a path itself."""
+        return self.itself is not None and self.itself.match(path) is not None
+
+    def matches(self, path: str) -> int:
+        """2 if it matches a path, 1 if it matches a folder above, else 0."""
+        return 2 if self.is_of(path) else int(self.below.match(path) is not None)
 
 
 class Patterns:
@@ -78,64 +82,55 @@ class Patterns:
     def match(self, path: str) -> bool:
         """The patterns leave out a path with forward slashes; one of a folder ends with a slash."""
         out, weight = False, 0
-        parts = path.split("/")
         for pattern in self._patterns:
-            found = pattern.matches(parts)
+            found = pattern.matches(path)
             if found and ((found == 1 and not pattern.negated) or found >= weight):
                 out, weight = not pattern.negated, found
         return out
 
 
-def is_pattern(written: str) -> bool:
-    """A text can be used as a pattern."""
-    try:
-        Pattern.of(written)
-    except PatternError:
-        return False
-    return True
+def _path(parts: Sequence[str]) -> str:
+    """The expression for a path up to the end of its last name; `**` stands for any number of folders."""
+    numbers = count()
+    runs: list[list[str]] = [[]]
+    for part in parts:
+        if len(part) > 1 and not part.strip("*"):
+            runs.append([])
+        else:
+            runs[-1].append(_name(part, numbers))
+    first, *others = map("/".join, runs)
+    if not others:
+        return first
+    path = first and f"{first}/"
+    for names in filter(None, others[:-1]):
+        path += _kept(f"{_FOLDERS}{names}/", numbers)
+    return f"{path}{_FOLDERS}{others[-1] or '[^/]*'}"
 
 
-def _name(written: str) -> Name:
-    """The characters that a name must have, one after another."""
-    name: list[Characters | None] = []
+def _name(written: str, numbers: Iterator[int]) -> str:
+    """The expression for one name."""
+    texts = [""]
     for token in _TOKEN.finditer(written):
         if token["star"]:
-            name.append(_ANYTHING)
+            texts.append("")
         elif token["among"] is not None:
-            name.append(_among(token["among"], bool(token["negated"])))
-        elif token["other"] == "?":
-            name.append(lambda _: True)
+            texts[-1] += _among(token["among"], bool(token["negated"]))
         else:
-            name.append((token["escaped"] or token["other"]).__eq__)
-    return name
+            texts[-1] += "[^/]" if token["any"] else re.escape(token["escaped"] or token["other"])
+    first, *others = texts
+    if not others:
+        return first
+    return first + "".join(_kept(f"[^/]*?{text}", numbers) for text in filter(None, others[:-1])) + f"[^/]*{others[-1]}"
 
 
-def _among(written: str, negated: bool) -> Characters:
-    """One of the characters and ranges in brackets."""
-    ranges = [(first, last or first) for first, last in re.findall(r"\\?(.)(?:-\\?(.))?", written, re.DOTALL)]
-    return lambda one: any(first <= one <= last for first, last in ranges) is not negated
+def _among(written: str, negated: bool) -> str:
+    """The expression for one of the characters and ranges in brackets."""
+    ranges = [(first, last or first) for first, last in _RANGE.findall(written)]
+    listed = "".join(f"{re.escape(first)}-{re.escape(last)}" for first, last in ranges if first <= last)
+    return f"[^/{listed}]" if negated else f"(?!/)[{listed}]" if listed else "(?!)"
 
 
-def _fits(name: Name, text: str) -> bool:
-    return _matches(name, text, lambda wanted, one: wanted(one))
-
-
-def _matches(wanted: Sequence[A | None], given: Sequence[B], fits: Callable[[A, B], bool]) -> bool:
-    """All that is given fits what is wanted, one by one, but for what `_ANYTHING` takes."""
-    at = index = start = 0
-    star = -1
-    while index < len(given):
-        if at < len(wanted):
-            one = wanted[at]
-            if one is _ANYTHING:
-                star, start = at, index
-                at += 1
-                continue
-            if fits(one, given[index]):
-                at, index = at + 1, index + 1
-                continue
-        if star < 0:
-            return False
-        start += 1
-        at, index = star + 1, start
-    return all(one is _ANYTHING for one in wanted[at:])
+def _kept(least: str, numbers: Iterator[int]) -> str:
+    """The first match of an expression and no other: an atomic group, which Python has since 3.11 only."""
+    name = f"n{next(numbers)}"
+    return f"(?=(?P<{name}>{least}))(?P={name})"

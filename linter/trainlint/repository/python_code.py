@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +31,11 @@ _HOLDERS = regex(r"(?:^|_)(?:args|arguments|config|cfg|conf|hparams)$")
 _OPTION_CALLS = frozenset({"add_argument", "option", "Option", "DEFINE_string", "DEFINE_integer", "DEFINE_float"})
 _OMEGACONF = regex(rb"\bOmegaConf\.(?:load|create|unsafe_merge|merge)\b|@hydra\.main\b|\bhydra\.compose\b")
 _WHOLE_FILE = regex(rb"\bparse_yaml_file\b|\bparse_args_and_config\b|\bparse_args_into_dataclasses\b|\bTrlParser\b")
+_PARSERS = regex(rb"(?:Argument|Arguments|Arg|Trl|H4|Hf\w{0,40})Parser\(|\b(?:cli|parse)\(")
+"""A cheap test for what `_is_parser` finds."""
+_WHOLE_PARSERS = regex(rb"(?:\w(?:Argument|Arguments|Arg)|Trl|H4|Hf\w{0,40})Parser\(")
+_HANDED_ON = regex(rb"\bHfArgumentParser\b|\bparse_dict\b|(?:Arguments|Config)\(\*\*")
+_TRAINER = regex(rb"^[ \t]*class\s+\w+\s*\([^)]{0,200}Trainer\b", re.MULTILINE)
 _LOADS = regex(rb"\byaml\.\w*load\w*\b|\bsafe_load\b|\bYAML\(|\bOmegaConf\.load\b|\bjson\.load\b|\btoml")
 
 
@@ -61,6 +67,10 @@ class Module:
     """The argument parsers that are made: `TrlParser`, `HfArgumentParser`."""
     filled: frozenset[str]
     """The classes that are made of a mapping: `TrainingArguments(**settings)`."""
+    keys: frozenset[str]
+    """Keys that are read from mappings: `config["beta"]`, `config.get("beta")`."""
+    lists: frozenset[tuple[str, frozenset[str] | None]]
+    """The names to which a list of texts is given, with these texts; None where the list is computed."""
 
 
 class PythonCode:
@@ -127,6 +137,39 @@ class PythonCode:
         """A Python file contains this word in quotes."""
         return any(quote + word.encode() + quote in data for _, data in self._texts for quote in (b'"', b"'"))
 
+    def may_list(self, name: str, word: str) -> bool:
+        """The list of this name in a Python file has the word, or is computed, so that it may have it."""
+        modules = (self._module(file) for file, _ in self._holding(name.encode()))
+        lists = (found for module in modules if module is not None for found in module.lists)
+        return any(texts is None or word in texts for listed, texts in lists if listed == name)
+
+    def reads_key(self, key: str) -> bool:
+        """A Python file reads this key from a mapping."""
+        modules = (self._module(file) for file, _ in self._holding(key.encode()))
+        return any(module is not None and key in module.keys for module in modules)
+
+    def makes(self, name: str) -> bool:
+        """A Python file defines a class or a function of this name."""
+        defined = re.compile(rb"^[ \t]*(?:class|def)[ \t]+%s\b" % re.escape(name.encode()), re.MULTILINE)
+        return any(defined.search(data) for _, data in self._holding(name.encode()))
+
+    def replaces(self, name: str) -> bool:
+        """A Python file defines a class of this name that is not derived from one of the same name."""
+        modules = (self._module(file) for file, _ in self._holding(b"class " + name.encode()))
+        classes = (found for module in modules if module is not None for found in module.classes)
+        return any(found.name == name and name not in found.bases for found in classes)
+
+    @cached_property
+    def computes_losses(self) -> bool:
+        """A Python file with a class derived from a trainer asks for the loss by its name."""
+        return any(_TRAINER.search(data) for _, data in self._holding(b"loss_type", b"Trainer"))
+
+    @cached_property
+    def loads_alone(self) -> bool:
+        """Some Python file loads files of settings, and none passes all keys of one to a parser or a dataclass."""
+        loads = any(_LOADS.search(data) for _, data in self._texts)
+        return loads and not any(_WHOLE_FILE.search(data) or _HANDED_ON.search(data) for _, data in self._texts)
+
     def module(self, path: Path) -> Module | None:
         """What one file of the repository tells; None if it is not one of its Python files."""
         wanted = os.path.abspath(path)
@@ -153,8 +196,8 @@ class PythonCode:
         """The parsers of whole files that are made in Python files nearest to a file, with these files."""
         found = [
             (parser, file)
-            for file, _ in self._holding(b"Parser(")
-            if (module := self._module(file)) is not None
+            for file, data in self._holding(b"Parser(")
+            if _WHOLE_PARSERS.search(data) and (module := self._module(file)) is not None
             for parser in sorted(module.parsers)
         ]
         return _nearest(path, found, lambda one: one[1])
@@ -180,27 +223,22 @@ class PythonCode:
     def _read_by_parsers(self) -> frozenset[str]:
         """The classes that argument parsers fill in, with their bases in the repository."""
         parsed: set[str] = set()
-        for file, _ in self._holding(b"Parser("):
-            module = self._module(file)
+        for file, data in self._holding(b"Parser("):
+            module = self._module(file) if _PARSERS.search(data) else None
             parsed.update(module.parsed if module is not None else ())
         return self._with_bases(parsed)
 
     def _with_bases(self, names: Iterable[str]) -> frozenset[str]:
         """Classes with all their bases."""
         waiting = list(names)
-        bases: dict[str, set[str]] = {}
-        if not waiting:
-            return frozenset()
-        for file, _ in self._holding(b"class "):
-            module = self._module(file)
-            for found in module.classes if module is not None else ():
-                bases.setdefault(found.name, set()).update(found.bases)
         reached: set[str] = set()
         while waiting:
             name = waiting.pop()
             if name not in reached:
                 reached.add(name)
-                waiting.extend(bases.get(name, ()))
+                modules = (self._module(file) for file, _ in self._holding(b"class " + name.encode()))
+                classes = (found for module in modules if module is not None for found in module.classes)
+                waiting.extend(base for found in classes if found.name == name for base in found.bases)
         return frozenset(reached)
 
     def _module(self, file: Path) -> Module | None:
@@ -241,6 +279,32 @@ class OwnReader:
         """The repository's code contains this word in quotes."""
         return self._code is not None and self._code.holds_text(word)
 
+    def may_list(self, name: str, word: str) -> bool:
+        """A list of this name in the repository's code has the word, or is computed, so that it may have it."""
+        return self._code is not None and self._code.may_list(name, word)
+
+    def makes(self, name: str) -> bool:
+        """The repository's code defines a class or a function of this name."""
+        return self._code is not None and self._code.makes(name)
+
+    def replaces(self, name: str) -> bool:
+        """The repository has a class of its own in the place of one of this name, not derived from it."""
+        return self._code is not None and self._code.replaces(name)
+
+    @property
+    def computes_losses(self) -> bool:
+        """The repository has a trainer of its own that computes losses by their names."""
+        return self._code is not None and self._code.computes_losses
+
+    def reads_key(self, key: str) -> bool:
+        """The repository's code reads this key from a mapping."""
+        return self._code is not None and self._code.reads_key(key)
+
+    @property
+    def loads_alone(self) -> bool:
+        """The repository's code loads files of settings itself, and passes none to an argument parser."""
+        return self._code is not None and self._code.loads_alone
+
     @cached_property
     def takes_apart(self) -> bool:
         """Code of the repository loads the file and reads single keys; no parser reads the whole file."""
@@ -275,7 +339,9 @@ def parse(data: bytes) -> Module | None:
     read: set[str] = set()
     parsers: set[str] = set()
     filled: set[str] = set()
+    keys: set[str] = set()
     calls: set[tuple[str, frozenset[str]]] = set()
+    lists: set[tuple[str, frozenset[str] | None]] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             classes.append(Class(node.name, tuple(_last(base) for base in node.bases), _fields(node)))
@@ -285,6 +351,8 @@ def parse(data: bytes) -> Module | None:
                 filled.add(name)
             if name.startswith("parse_"):
                 calls.add((name, frozenset(keyword.arg or "" for keyword in node.keywords)))
+            if name in ("get", "pop", "setdefault"):
+                keys.update(_texts_of(node.args[:1]))
             if name in _OPTION_CALLS:
                 options.update(_flag(text) for text in _texts_of(node.args) if text.startswith("-") or "_" in text)
             elif _is_parser(name):
@@ -296,11 +364,24 @@ def parse(data: bytes) -> Module | None:
                 stored.update(key for arg in node.args if isinstance(arg, ast.Dict) for key in _texts_of(arg.keys))
         elif isinstance(node, ast.Attribute) and _HOLDERS.search(_last(node.value)):
             read.add(node.attr)
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            keys.update(_texts_of([node.slice]))
         elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            lists.update((target.id, _listed(node.value)) for target in targets if isinstance(target, ast.Name))
             stored.update(key for target in targets for key in _stored(target))
-    texts = map(frozenset, (parsed, options, stored, read, parsers, filled))
-    return Module(tuple(classes), frozenset(calls), *texts)
+    return Module(
+        classes=tuple(classes),
+        calls=frozenset(calls),
+        parsed=frozenset(parsed),
+        options=frozenset(options),
+        stored=frozenset(stored),
+        read=frozenset(read),
+        parsers=frozenset(parsers),
+        filled=frozenset(filled),
+        keys=frozenset(keys),
+        lists=frozenset(lists),
+    )
 
 
 def _nearest(path: str, found: Sequence[T], file_of: Callable[[T], Path]) -> list[T]:
@@ -346,6 +427,14 @@ def _last(node: ast.expr) -> str:
 
 def _texts_of(nodes: Sequence[ast.expr | None]) -> Iterator[str]:
     return (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _listed(node: ast.expr | None) -> frozenset[str] | None:
+    """The texts of a list that is written out; None for any other value."""
+    if not isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        return None
+    texts = frozenset(_texts_of(node.elts))
+    return texts if len(texts) == len(node.elts) else None
 
 
 def _flag(text: str) -> str:

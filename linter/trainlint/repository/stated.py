@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from trainlint.repository import fences
 from trainlint.repository.bounds import inside, read
 from trainlint.repository.discover import SUFFIXES, files_below, repository_root
 from trainlint.repository.files import display_path
@@ -70,7 +71,6 @@ _COMMANDS = (
     ".sh", ".bash", ".zsh", ".slurm", ".sbatch", ".pbs", ".job", ".def", ".mk", "makefile", "justfile", "dockerfile",
     "containerfile", *_DOCKERFILES, ".ipynb", ".py",
 )  # fmt: skip
-_READMES = (".md", ".markdown", ".rst", ".mdx", ".qmd")
 _CLUSTER = (
     "kustomization.yaml", "kustomization.yml", "chart.yaml", "helmfile.yaml", "trainjobs.yaml", "trainingruntimes.yaml",
     "crd.yaml", "crds.yaml", ".sh", "makefile", "go.mod", "kind.yaml", "kind.yml", "kind-config.yaml", "k3d.yaml",
@@ -194,6 +194,7 @@ class Statements:
     def _choose(self, folder: str, package: str) -> Stated:
         others: list[Statement] = []
         variants: list[Statement] = []
+        bounds: list[Statement] = []
         levels = list(_levels(folder))
         for level in levels:
             for group in (self._at, self._commands, self._below):
@@ -205,9 +206,16 @@ class Statements:
                     counted = self._replaced(counted, level, others)
                 elif group == self._at:
                     counted = self._broken(level, package)
+                if package == TRAINER and (bounds or _are_ranges(counted)):
+                    # The shape of a cluster's CRDs is a bound on the release that it runs, which another file may name.
+                    bounds = bounds or _together(counted)
+                    pins = (statement for statement in counted if statement.kind is Kind.EXACT)
+                    counted = [pin for pin in pins if all(allows(bound, pin.specifier) for bound in bounds)]
                 if any(not _is_variant(statement) for statement in counted):
                     return Stated(package, tuple(counted), (*others, *variants))
                 variants = variants or counted
+        if bounds:
+            return Stated(package, tuple(bounds), tuple(others))
         for level in levels:
             counted = self._counted(list(self._readmes(level, package)), others)
             if counted and not variants:
@@ -271,7 +279,7 @@ class Statements:
                         yield from self._statements(path, package)
 
     def _readmes(self, level: str, package: str) -> Iterator[Statement]:
-        for path in self._files(_READMES, level):
+        for path in self._files(fences.SUFFIXES, level):
             yield from self._statements(path, package)
 
     def _sources(self, package: str) -> list[tuple[str, str]]:
@@ -453,18 +461,36 @@ def _without_constraints(found: Sequence[Statement]) -> list[Statement]:
 def _without_what_is_locked(found: Sequence[Statement]) -> list[Statement]:
     """Statements without the ranges that another one, equally near, pins to a release in them.
 
-    A lock also tells which release a project's branch or commit is of.
+    A lock also tells which release a project's branch or commit is of, and so does the source that is the project.
     """
     pins = [s for s in found if s.kind is Kind.EXACT]
     locked = any(s.form is Form.LOCK for s in pins)
+    copied = {s.home for s in pins if s.form is Form.VENDORED}
     kept: list[Statement] = []
     for statement in found:
         if statement.kind is Kind.RANGE and any(allows(statement, pin.specifier) for pin in pins):
             continue
         if statement.kind is Kind.UNKNOWN and locked and statement.form in _LOCKED:
             continue
+        if statement.kind is Kind.UNKNOWN and statement.form is not Form.VENDORED and statement.home in copied:
+            continue
         kept.append(statement)
     return kept
+
+
+def _are_ranges(found: Sequence[Statement]) -> bool:
+    return bool(found) and all(statement.kind is Kind.RANGE for statement in found)
+
+
+def _together(found: Sequence[Statement]) -> list[Statement]:
+    """Ranges that hold together as one; as they are where they contradict each other."""
+    from packaging.specifiers import SpecifierSet
+
+    joined = SpecifierSet(",".join(statement.specifier for statement in found))
+    versions = [spec.version.removesuffix(".*") for spec in joined]
+    if not any(joined.contains(tried) for version in versions for tried in (version, f"{version}.1")):
+        return list(found)
+    return [found[0]._replace(meaning=found[0].meaning._replace(text=str(joined)))]
 
 
 def _satisfies(statement: Statement, wanted: Statement) -> bool:

@@ -675,7 +675,12 @@ _SCHEDULERS = ("LRRangeTest", "OneCycle", "WarmupLR", "WarmupDecayLR", "WarmupCo
 _NUMBERS = ("warmup_min_lr", "warmup_max_lr", "warmup_num_steps", "total_num_steps", "warmup_min_ratio")
 
 
-@rule("FS143", "deepspeed-scheduler", stage=Stage.PREPARE)
+@rule(
+    "FS143",
+    "deepspeed-scheduler",
+    stage=Stage.PREPARE,
+    varies="warning where DeepSpeed replaces the value by a default",
+)
 def deepspeed_scheduler(config: DeepSpeedConfig) -> Iterator[Finding]:
     """DeepSpeed cannot make the scheduler of its config.
 

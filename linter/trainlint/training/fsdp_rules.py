@@ -49,7 +49,7 @@ def unread_fsdp_key(setup: FsdpSetup) -> Iterator[Finding]:
             )
 
 
-@rule("FS002", "fsdp-version", stage=Stage.START)
+@rule("FS002", "fsdp-version", stage=Stage.START, varies="warning where the release does not read the key")
 def fsdp_version(setup: FsdpSetup) -> Iterator[Finding]:
     """The FSDP version does not exist, or this release does not read it.
 
@@ -73,6 +73,7 @@ def fsdp_version(setup: FsdpSetup) -> Iterator[Finding]:
             f"{version.field.name} is not read: FSDP{facts.default_version} runs",
             help="use a release with FSDP2, or write FSDP1's settings",
             severity=facts.version_not_read,
+            stage=_stage(facts.version_not_read),
         )
 
 
@@ -96,7 +97,7 @@ def sharding_strategy(setup: FsdpSetup) -> Iterator[Finding]:
     yield from _unknown_word(setup, "strategy", setup.strategy, help, fix)
 
 
-@rule("FS004", "wrap-policy", stage=Stage.START)
+@rule("FS004", "wrap-policy", stage=Stage.START, varies="warning in releases that ignore an unknown word")
 def wrap_policy(setup: FsdpSetup) -> Iterator[Finding]:
     """The wrap policy is unknown.
 
@@ -149,8 +150,14 @@ def _unknown_word(
             f"{value.field.name} {what}{where}",
             help=help or (not elsewhere and did_you_mean(value.field.written, allowed)) or f"write {one_of(allowed)}",
             severity=words.otherwise,
+            stage=_stage(words.otherwise),
             fix=fix or (None if elsewhere or help else mending.respelled(value, allowed)),
         )
+
+
+def _stage(severity: Severity | None) -> Stage | None:
+    """Of a value that a release refuses the stage of the rule; what it accepts runs."""
+    return Stage.RUN if severity is Severity.WARNING else None
 
 
 @rule("FS007", "fsdp-boolean", stage=Stage.START)
@@ -343,7 +350,12 @@ def _no_policy(setup: FsdpSetup) -> bool:
     return policy.absent or policy.is_("NO_WRAP")
 
 
-@rule("FS014", "fsdp-beside-deepspeed", stage=Stage.START)
+@rule(
+    "FS014",
+    "fsdp-beside-deepspeed",
+    stage=Stage.START,
+    varies="warning under accelerate, which ignores the other section",
+)
 def fsdp_beside_deepspeed(setup: FsdpSetup) -> Iterator[Finding]:
     """FSDP and DeepSpeed are both configured.
 
@@ -359,7 +371,7 @@ def fsdp_beside_deepspeed(setup: FsdpSetup) -> Iterator[Finding]:
             f"{setup.deepspeed.name} is set although FSDP is on",
             help=f"remove {setup.deepspeed.name}, or switch FSDP off",
             severity=setup.facts.deepspeed_beside,
-            stage=setup.facts.trainer_stage,
+            stage=_stage(setup.facts.deepspeed_beside) or setup.facts.trainer_stage,
             related=setup.switch.relate("FSDP is on here"),
             at_key=True,
         )
@@ -425,7 +437,13 @@ def reshard_without_fsdp2(setup: FsdpSetup) -> Iterator[Finding]:
         )
 
 
-@rule("FS022", "fsdp1-setting-under-fsdp2", stage=Stage.RUN, severity=Severity.WARNING)
+@rule(
+    "FS022",
+    "fsdp1-setting-under-fsdp2",
+    stage=Stage.RUN,
+    severity=Severity.WARNING,
+    varies="note where the setting asks for what FSDP2 does anyway",
+)
 def fsdp1_setting_under_fsdp2(setup: FsdpSetup) -> Iterator[Finding]:
     """A setting of FSDP1 is given although FSDP2 runs.
 
@@ -506,7 +524,13 @@ def unused_fsdp_settings(setup: FsdpSetup) -> Iterator[Finding]:
         )
 
 
-@rule("FS024", "single-fsdp-unit", stage=Stage.RUN, severity=Severity.WARNING)
+@rule(
+    "FS024",
+    "single-fsdp-unit",
+    stage=Stage.RUN,
+    severity=Severity.WARNING,
+    varies="note with NO_WRAP, which asks for it",
+)
 def single_fsdp_unit(setup: FsdpSetup) -> Iterator[Finding]:
     """The model is one FSDP unit.
 
@@ -694,6 +718,26 @@ def quant_storage(run: FsdpRun) -> Iterator[Finding]:
             "4-bit weights under FSDP1 must be stored in the dtype of the other parameters",
             help=f"set bnb_4bit_quant_storage: {dtype if dtype.known else 'bfloat16'}, or use FSDP2",
             severity=severity,
+            related=run.setup.switch.relate("FSDP1 is on here"),
+        )
+
+
+@rule("FS047", "eight-bit-weights", stage=Stage.PREPARE)
+def eight_bit_weights(run: FsdpRun) -> Iterator[Finding]:
+    """FSDP1 does not shard 8-bit weights.
+
+    It flattens the parameters of a unit into one floating tensor, and bitsandbytes stores 8-bit weights as integers.
+    4-bit weights can be stored as floating numbers (FS044).
+
+    Use load_in_4bit with bnb_4bit_quant_storage, or do not quantize.
+
+    Source: torch FSDP1; bitsandbytes.
+    """
+    quantization = run.training.quantization
+    if run.setup.is_fsdp1 and quantization.is_("8bit"):
+        yield quantization.finding(
+            "FSDP1 does not shard 8-bit weights",
+            help="use load_in_4bit with bnb_4bit_quant_storage: bfloat16, or do not quantize",
             related=run.setup.switch.relate("FSDP1 is on here"),
         )
 

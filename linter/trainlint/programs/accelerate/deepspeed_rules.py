@@ -67,7 +67,7 @@ def deepspeed_config_file(launch: DeepSpeedLaunch) -> Iterator[Finding]:
         yield field.finding("deepspeed_config_file must be the name of a JSON file", help="write its name")
 
 
-@rule("FS152", "deepspeed-setting", stage=Stage.START)
+@rule("FS152", "deepspeed-setting", stage=Stage.START, varies="warning where the value is read as another one")
 def deepspeed_setting(launch: DeepSpeedLaunch) -> Iterator[Finding]:
     """A setting of deepspeed_config has a value that the workers or DeepSpeed refuse.
 

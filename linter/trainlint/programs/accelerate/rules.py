@@ -294,7 +294,7 @@ def machine_count(config: AccelerateConfig) -> Iterator[Finding]:
         yield rank.finding("machine_rank must be an integer", help="write this machine's number, from 0")
 
 
-@rule("FS108", "section-not-a-mapping", stage=Stage.LOAD)
+@rule("FS108", "section-not-a-mapping", stage=Stage.LOAD, varies="warning where the release ignores the section")
 def section_not_a_mapping(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """A section of the file is not a mapping.
 
@@ -314,6 +314,7 @@ def section_not_a_mapping(config: AccelerateConfig, facts: AccelerateFacts) -> I
             f"{name} must be a mapping",
             help="write its settings below it as keys, or remove it",
             severity=Severity.ERROR if refused else Severity.WARNING,
+            stage=None if refused else Stage.RUN,
         )
 
 
@@ -321,7 +322,12 @@ def _is_empty_list(field: Field) -> bool:
     return field.is_sequence and not field.items()
 
 
-@rule("FS109", "ram-loading-without-sync", stage=Stage.START)
+@rule(
+    "FS109",
+    "ram-loading-without-sync",
+    stage=Stage.START,
+    varies="warning where the launch goes on: the worker switches the setting on, or keeps empty weights",
+)
 def ram_loading_without_sync(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """Only the first process loads the weights, and module states are not synchronised.
 
@@ -355,6 +361,7 @@ def ram_loading_without_sync(config: AccelerateConfig, facts: AccelerateFacts) -
             else "fsdp_sync_module_states is off: all processes but one keep empty weights",
             help=help,
             severity=Severity.WARNING,
+            stage=Stage.RUN,
             related=related,
             fix=mending.written(sync, "true", keeps=facts.sync_forced_aloud),
         )
@@ -430,7 +437,12 @@ def parallelism_value(config: AccelerateConfig, facts: AccelerateFacts) -> Itera
             )
 
 
-@rule("FS112", "parallelism-combination", stage=Stage.START)
+@rule(
+    "FS112",
+    "parallelism-combination",
+    stage=Stage.START,
+    varies="warning where the release notices it only when it prepares the model",
+)
 def parallelism_combination(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """Two kinds of parallelism exclude each other, or one needs another.
 
@@ -666,7 +678,12 @@ def _repeated(mapping: Field, prefix: str, left_out: Collection[str] = ()) -> It
         last[name] = entry
 
 
-@rule("FS121", "port-as-text", stage=Stage.START)
+@rule(
+    "FS121",
+    "port-as-text",
+    stage=Stage.START,
+    varies="warning unless DeepSpeed launches: only then is the port always asked for",
+)
 def port_as_text(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """main_process_port is text.
 

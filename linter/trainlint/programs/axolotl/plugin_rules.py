@@ -14,7 +14,12 @@ from trainlint.training.declarations import declarations
 from trainlint.training.limits import is_true, refused
 
 
-@rule("FS417", "axolotl-plugin", stage=Stage.LOAD)
+@rule(
+    "FS417",
+    "axolotl-plugin",
+    stage=Stage.LOAD,
+    varies="warning where the plugin is only skipped, or may come from elsewhere",
+)
 def axolotl_plugin(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A plugin cannot be loaded.
 

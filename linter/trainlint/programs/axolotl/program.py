@@ -123,6 +123,11 @@ class AxolotlConfig:
         short = self.facts.short_plugin_names and first not in SHADOWED
         return name if short and any(known.startswith(f"{first}.") for known in self.facts.plugins) else ""
 
+    def may_know(self, value: Field) -> bool:
+        """The file belongs to a copy of Axolotl, whose code may have added this word to those of the release."""
+        word = value.text().known
+        return self.own_package and word is not None and self.reader.knows_word(word)
+
     @property
     def converted(self) -> AxolotlConfig:
         """The configuration after the values are converted."""

@@ -43,7 +43,8 @@ def axolotl_value(config: AxolotlConfig) -> Iterator[Finding]:
     an unquoted `no`, which YAML reads as false, is refused where a word is needed. Words of an enumeration must match
     exactly. Sections such as `fsdp_config`, `trl` or an item of `datasets` have fields of their own.
 
-    Write a value of the named type; quote a word that YAML reads as a boolean, a date or a number.
+    Write a value of the named type; quote a word that YAML reads as a boolean, a date or a number. A copy of Axolotl in
+    the repository may have words of its own.
 
     Source: Axolotl, utils/schemas/ of each release, validated by pydantic in its lax mode.
     """
@@ -75,6 +76,8 @@ def _refused(found: Iterable[Refusal], config: AxolotlConfig) -> Iterator[Findin
         place = refusal.place
         if place.is_null and config.reader.fills(place.name):
             continue  # Code fills in what is left empty.
+        if refusal.choices and config.may_know(place):
+            continue
         if refusal.missing:
             yield place.finding(f"{refusal.wanted} is missing", help=f"add {refusal.wanted}", at_key=True)
             continue
@@ -139,15 +142,15 @@ def axolotl_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding
     for name, words in WORDS.items():
         value = config.field.get(name).text()
         if name in config.fields and value.map(str.lower).known_and_not_in(words):
-            yield _not_a_word(value.field, words)
+            yield from _not_a_word(value.field, words, config)
     for section in ("qat", "quantization"):
         for name in ("weight_dtype", "activation_dtype"):
             value = config.field.at(section, name).text()
             if section in config.fields and value.known_and_not_in(facts.dtypes):
-                yield _not_a_word(value.field, facts.dtypes)
+                yield from _not_a_word(value.field, facts.dtypes, config)
     for metric in config.field.get("eval_causal_lm_metrics").texts().known or []:
         if metric.known_and_not_in(METRICS):
-            yield _not_a_word(metric.field, METRICS)
+            yield from _not_a_word(metric.field, METRICS, config)
     options = config.field.get("torch_compile_options")
     for entry in options.entries() if facts.compile_options else ():
         if entry.name not in COMPILE_OPTIONS:
@@ -165,12 +168,13 @@ def axolotl_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding
     yield from _dataset_types(config)
 
 
-def _not_a_word(field: Field, words: Iterable[str]) -> Finding:
-    return field.finding(
-        f'{_label(field)} cannot be "{field.written}"',
-        help=did_you_mean(field.written, words) or f"write {one_of(words)}",
-        fix=mending.respelled(field, words),
-    )
+def _not_a_word(field: Field, words: Iterable[str], config: AxolotlConfig) -> Iterator[Finding]:
+    if not config.may_know(field):
+        yield field.finding(
+            f'{_label(field)} cannot be "{field.written}"',
+            help=did_you_mean(field.written, words) or f"write {one_of(words)}",
+            fix=mending.respelled(field, words),
+        )
 
 
 def _attention_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
@@ -178,7 +182,7 @@ def _attention_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Find
     if not facts.attentions:
         return
     if value.known_and(lambda word: word not in facts.attentions and "/" not in word):
-        yield _not_a_word(value.field, facts.attentions)
+        yield from _not_a_word(value.field, facts.attentions, config)
     elif value.wrong_type:
         yield value.finding("attn_implementation must be a text", help=f"write {one_of(facts.attentions)}")
 
@@ -188,6 +192,8 @@ def _adapter_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Findin
     known = ("", *BUILT_IN_ADAPTERS, *(word for plugin in config.plugins for word in _adapters(plugin)))
     if facts.registered_adapters and not config.has_other_plugins and adapter.known_and_not_in(known):
         having = next((name for name, plugin in facts.plugins.items() if adapter.is_(*_adapters(plugin))), "")
+        if not having and config.may_know(adapter.field):
+            return
         yield adapter.finding(
             f"adapter: {adapter} needs its plugin" if having else f'unknown adapter "{adapter}"',
             help=f"add {PLUGINS}{having} to plugins"
@@ -284,7 +290,14 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
         yield place.finding("datasets is missing: there is nothing to train on", help="add datasets")
 
 
-@rule("FS404", "axolotl-unread-key", stage=Stage.RUN, severity=Severity.WARNING, ordinary_elsewhere=True)
+@rule(
+    "FS404",
+    "axolotl-unread-key",
+    stage=Stage.RUN,
+    severity=Severity.WARNING,
+    ordinary_elsewhere=True,
+    varies="error in a section that refuses unknown keys",
+)
 def axolotl_unread_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A key is not read.
 
@@ -386,7 +399,7 @@ def _names(release: str) -> frozenset[str]:
     return frozenset({*fields, *aliases, *added, *UNDECLARED_KEYS})
 
 
-@rule("FS405", "axolotl-removed-key", stage=Stage.LOAD)
+@rule("FS405", "axolotl-removed-key", stage=Stage.LOAD, varies="note for a renamed setting, which is still read")
 def axolotl_removed_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A setting is gone, or has a new name.
 

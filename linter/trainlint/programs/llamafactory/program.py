@@ -59,7 +59,7 @@ class LlamaFactoryFile(ArgumentsFile):
     """A document that llamafactory-cli reads."""
 
     def __init__(self, field: Field) -> None:
-        super().__init__(field, whole=True)
+        super().__init__(field, whole=True, handed=True)
 
 
 class Reading(NamedTuple):
@@ -128,6 +128,11 @@ class LlamaFactoryConfig:
     def gives(self, name: str) -> bool:
         """A command line, or code of the repository, may give a setting that the file does not have."""
         return name in self.overridden or self.arguments.reader.fills(name)
+
+    def may_know(self, word: str, *lists: str) -> bool:
+        """The file belongs to a copy of LLaMA-Factory, whose code may have added this word to those of a release."""
+        reader = self.arguments.reader
+        return self.own_package and (reader.knows_word(word) or any(reader.may_list(name, word) for name in lists))
 
     @property
     def is_megatron(self) -> bool:
@@ -229,13 +234,12 @@ def _dataset_info(subject: LlamaFactoryFile, surroundings: Surroundings) -> Fiel
 def _training(config: LlamaFactoryConfig) -> Training:
     """Training arguments that interact with sharding, with the quantization of the model.
 
-    LLaMA-Factory stores 4-bit weights in the compute dtype and checkpoints gradients in the model itself.
+    LLaMA-Factory stores 4-bit weights in the compute dtype and checkpoints gradients in the model itself. What it says
+    of other weights is a rule of its own.
     """
     bits = config.field.get("quantization_bit").integer()
-    return replace(
-        training(config.arguments),
-        quantization=bits.map(lambda number: f"{number}bit") if config.quantizes else nothing(),
-    )
+    known = config.quantizes and bits.is_(4)
+    return replace(training(config.arguments), quantization=bits.map("{}bit".format) if known else nothing())
 
 
 _CLI_READER, _SCRIPT_READER = FileReader(CLI), FileReader(SCRIPT)
@@ -252,6 +256,12 @@ def _readings(subject: LlamaFactoryFile, surroundings: Surroundings) -> Iterator
             given = frozenset(word.partition("=")[0].lstrip("-+") for word in words if "=" in word)
             names = [word.text for word in invocation.program]
             yield Reading(next((name for name in names if name in COMMANDS), "train"), given, file.field)
+
+
+def _is_of_a_copy(arguments: Arguments, surroundings: Surroundings) -> bool:
+    """The repository contains LLaMA-Factory itself, whatever it is called."""
+    path = arguments.field.document.path
+    return surroundings.repository.holds_above(path, _OWN_SOURCE) or arguments.reader.makes("FinetuningArguments")
 
 
 _OWN_SOURCE = ("src/llamafactory", "src/llmtuner", "llamafactory/hparams", "llmtuner/hparams")
@@ -305,7 +315,7 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
                 several=True if setups else None,
                 setups=setups,
                 dataset_info=_dataset_info(subject, surroundings),
-                own_package=surroundings.repository.holds_above(subject.field.document.path, _OWN_SOURCE),
+                own_package=_is_of_a_copy(arguments, surroundings),
             )
             trained = _training(ours) if ours.trains else None
             runs = launched_arguments(arguments, surroundings) if trained else ()

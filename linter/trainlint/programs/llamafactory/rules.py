@@ -81,7 +81,7 @@ def _instead(name: str, config: LlamaFactoryConfig, facts: LlamaFactoryFacts) ->
 def llamafactory_duplicate_key(config: LlamaFactoryConfig) -> Iterator[Finding]:
     """A key is written twice.
 
-    OmegaConf, which reads the file, refuses equal keys in any mapping.
+    OmegaConf, which reads the file, refuses equal texts as keys of any mapping.
 
     Source: OmegaConf, its loader of YAML; LLaMA-Factory 0.9.2 and later, hparams/parser.py.
     """
@@ -115,12 +115,13 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
     method, `adapter_name_or_path` and added tokens are text with commas between the parts (a YAML list has no split()),
     the switches of GaLore, APOLLO and BAdam are added up and cannot be text, numbers of pixels are compared, LoRA's
     alpha is computed from its rank, and reference and reward models are quantized to 4 or 8 bits. A model must be
-    named.
+    named. A copy of LLaMA-Factory in the repository may have methods of its own.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, __post_init__ of the dataclasses of hparams/.
     """
     method = config.field.get("finetuning_type")
-    if method.node is not None and not method.is_unknown and method.plain not in facts.finetuning_types:
+    wrong = method.node is not None and not method.is_unknown and method.plain not in facts.finetuning_types
+    if wrong and not config.may_know(method.written, "METHODS"):
         yield method.finding(
             f'finetuning_type cannot be "{method.written}"' if method.written else "finetuning_type must not be empty",
             help=did_you_mean(method.written, facts.finetuning_types) or f"write {one_of(facts.finetuning_types)}",
@@ -194,7 +195,7 @@ def llamafactory_word(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> I
             value = config.field.get(name).text()
             if not words or name in ("finetuning_type", "infer_backend") or not value.known_and_not_in(words):
                 continue
-            if config.own_package and config.arguments.reader.knows_word(str(value)):
+            if config.may_know(str(value)):
                 continue
             yield value.finding(
                 f'{name} cannot be "{value}"{_consequence(name, config)}',
@@ -288,7 +289,12 @@ def llamafactory_training_limit(config: LlamaFactoryConfig, facts: LlamaFactoryF
                 yield item.finding(f"PPO cannot report to {item.written}", help=help)
 
 
-@rule("FS509", "llamafactory-several-devices", stage=Stage.START)
+@rule(
+    "FS509",
+    "llamafactory-several-devices",
+    stage=Stage.START,
+    varies="warning where it depends on the number of GPUs, or the DeepSpeed file is not in the repository",
+)
 def llamafactory_several_devices(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """A setting does not work on several devices, or not under ZeRO-3.
 
@@ -312,13 +318,19 @@ def llamafactory_several_devices(config: LlamaFactoryConfig, facts: LlamaFactory
         yield from refused(facts.limits["zero3"], config, severity=Severity.WARNING, why=why)
 
 
-@rule("FS510", "llamafactory-quantized-under-fsdp", stage=Stage.START)
+@rule(
+    "FS510",
+    "llamafactory-quantized-under-fsdp",
+    stage=Stage.START,
+    varies="warning where the model is loaded before anything notices, or the DeepSpeed file is not in the repository",
+)
 def llamafactory_quantized_under_fsdp(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """The model is quantized in a way that cannot be sharded.
 
     Only 4-bit models of bitsandbytes can be. Under FSDP with RAM-efficient loading, and under DeepSpeed ZeRO-3, 8-bit,
     HQQ and EETQ models are refused when the model is loaded. FSDP comes from the file's own `fsdp` or from the
-    accelerate file that launches it. Without RAM-efficient loading FSDP is not noticed there, and sharding fails later.
+    accelerate file that launches it. Without RAM-efficient loading FSDP is not noticed there, and sharding fails later;
+    FSDP1 surely does not shard 8-bit models.
 
     Set `quantization_bit: 4` with bitsandbytes.
 
@@ -334,11 +346,14 @@ def llamafactory_quantized_under_fsdp(config: LlamaFactoryConfig, facts: LlamaFa
     setup = next((setup for setup in config.setups if not setup.ram_efficient_loading.unknown), None)
     if setup is not None:
         launched = setup.switch.document is not config.field.document
-        loading = setup.ram_efficient_loading.or_when_absent(launched)
+        noticed = setup.ram_efficient_loading.or_when_absent(launched).is_(True)
+        # FSDP1 flattens parameters, and those of 8-bit models are integers.
+        raises = noticed or (setup.is_fsdp1 and method.is_(facts.bnb))
         yield bits.finding(
             f"FSDP cannot shard {what}",
             help="set quantization_bit: 4 with bitsandbytes",
-            severity=None if loading.is_(True) else Severity.WARNING,
+            severity=None if raises else Severity.WARNING,
+            stage=None if noticed else Stage.PREPARE,
             related=setup.switch.relate("FSDP is on here"),
         )
         return
@@ -350,7 +365,9 @@ def llamafactory_quantized_under_fsdp(config: LlamaFactoryConfig, facts: LlamaFa
         )
 
 
-@rule("FS511", "llamafactory-dataset", stage=Stage.START)
+@rule(
+    "FS511", "llamafactory-dataset", stage=Stage.START, varies="warning where a part of the definition is only not read"
+)
 def llamafactory_dataset(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """A dataset is not defined, or its definition does not fit the stage.
 

@@ -122,7 +122,7 @@ def unknown_deepspeed(command: SoupTraining, facts: SoupFacts) -> Iterator[Findi
         )
 
 
-@rule("FS304", "soup-fsdp-backend", stage=Stage.START)
+@rule("FS304", "soup-fsdp-backend", stage=Stage.START, varies="warning with backend mlx, which only has no sharding")
 def fsdp_backend(run: SoupRun) -> Iterator[Finding]:
     """The config's backend does not work with `--fsdp`.
 
@@ -140,11 +140,17 @@ def fsdp_backend(run: SoupRun) -> Iterator[Finding]:
             f"backend {backend} {'does not work with' if refused else 'ignores'} --fsdp {run.command.preset}",
             help="set backend: transformers, or remove --fsdp from the command",
             severity=Severity.ERROR if refused else Severity.WARNING,
+            stage=None if refused else Stage.RUN,
             related=run.command.preset.field.relate("FSDP is on here"),
         )
 
 
-@rule("FS305", "soup-fsdp-without-cuda", stage=Stage.START)
+@rule(
+    "FS305",
+    "soup-fsdp-without-cuda",
+    stage=Stage.START,
+    varies="warning for a container without a GPU in its resources, which may get one in another way",
+)
 def fsdp_without_cuda(command: SoupTraining) -> Iterator[Finding]:
     """`soup train --fsdp` runs where there is no CUDA device.
 
@@ -236,7 +242,12 @@ def compile_not_read(config: SoupConfig) -> Iterator[Finding]:
         )
 
 
-@rule("FS309", "soup-quantization-sharded", stage=Stage.START)
+@rule(
+    "FS309",
+    "soup-quantization-sharded",
+    stage=Stage.START,
+    varies="warning where Soup does not see the sharding: zero3_offload, or a JSON file",
+)
 def quantization_sharded(run: SoupRun) -> Iterator[Finding]:
     """HQQ, EETQ and AQLM models cannot be sharded.
 
@@ -366,7 +377,7 @@ def pipeline_data_parallel(config: SoupConfig) -> Iterator[Finding]:
         )
 
 
-@rule("FS320", "soup-sharding-key", stage=Stage.LOAD)
+@rule("FS320", "soup-sharding-key", stage=Stage.LOAD, varies="warning up to 0.74, which ignores the key")
 def sharding_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """`soup.yaml` has a key for FSDP or DeepSpeed, which only the command line can set.
 
@@ -383,11 +394,12 @@ def sharding_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
                 f"soup.yaml has no key {entry.name}: {_outcome(facts)}",
                 help=f"remove it, and give {flag} to soup train",
                 severity=facts.unknown_key or Severity.WARNING,
+                stage=None if facts.unknown_key is Severity.ERROR else Stage.RUN,
                 at_key=True,
             )
 
 
-@rule("FS321", "soup-unknown-key", stage=Stage.LOAD)
+@rule("FS321", "soup-unknown-key", stage=Stage.LOAD, varies="warning up to 0.74, which ignores the key")
 def unknown_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """A section of `soup.yaml` has an unknown key.
 
@@ -403,6 +415,7 @@ def unknown_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
                 f"{_section(table)} has no key {entry.name}: {_outcome(facts)}",
                 help=_elsewhere(entry.name, table, facts) or "remove it",
                 severity=facts.unknown_key or Severity.WARNING,
+                stage=None if facts.unknown_key is Severity.ERROR else Stage.RUN,
                 fix=_move(entry, table, config, facts),
                 at_key=True,
             )
@@ -580,7 +593,7 @@ def data_settings(config: SoupConfig) -> Iterator[Finding]:
     yield from config.refusals("data")
 
 
-@rule("FS338", "soup-text", stage=Stage.LOAD)
+@rule("FS338", "soup-text", stage=Stage.LOAD, varies="warning for an absolute path, which may lie below the folder")
 def text(config: SoupConfig) -> Iterator[Finding]:
     """A text is empty, too long, or has a form that Soup refuses.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -83,6 +83,7 @@ class TuneRun:
     stated: bool = True
     fork: bool = False
     job: bool = False
+    provides: Callable[[str], bool] = lambda name: False
 
     @cached_property
     def overrides(self) -> list[Override]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,11 +40,13 @@ from trainlint.releases import InForce, speaking_for
 from trainlint.repository.invocations import (
     Command,
     Invocation,
+    documented_invocations,
     invocations_in,
     may_be_elsewhere,
     named_file,
     repository_invocations,
 )
+from trainlint.repository.python_code import python_code
 from trainlint.repository.shell import Word
 from trainlint.repository.stated import stated
 from trainlint.targets import How, Target
@@ -141,6 +143,8 @@ class RecipeSettings:
     overridden: frozenset[str] = frozenset()
     filled_in: tuple[str, ...] = ()
     """Overrides with a value that a shell or a template fills in, as written."""
+    provides: Callable[[str], bool] = lambda name: False
+    """The repository defines a class or function of this name, which may be put into torchtune."""
     removed: Mapping[str, Field] = dataclasses.field(default_factory=dict)
 
     def overrides(self, key: str) -> bool:
@@ -290,11 +294,26 @@ def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> l
         if uses_this:
             uses += [view for view in command.views if isinstance(view, RecipeSettings)]
     recipes, near = _candidates(path, root, facts_of(release))
+    if _is_documented_for_another(path, surroundings, release):
+        recipes = []
+    provides = python_code(surroundings.repository).makes
     return (
         [[*every, settings] for settings in uses]
-        or [[*every, RecipeSettings(root, recipe, near=near, stated=stated)] for recipe in recipes]
-        or [[*every, RecipeSettings(root, None, stated=stated)]]
+        or [[*every, RecipeSettings(root, one, near=near, stated=stated, provides=provides)] for one in recipes]
+        or [[*every, RecipeSettings(root, None, stated=stated, provides=provides)]]
     )
+
+
+def _is_documented_for_another(path: str, surroundings: Surroundings, release: str) -> bool:
+    """A README starts a recipe of the repository's own with the file."""
+    repository = surroundings.repository
+    for invocation in documented_invocations(repository, RUN):
+        recipe = invocation.positionals[-1].text if invocation.positionals else ""
+        name = config_word([Arg.of_word(word) for word in invocation.rest], invocation.field)[1].known
+        file = named_file(repository, invocation, name) if name else None
+        if file is not None and file.absolute() == Path(path).absolute():
+            return recipe not in facts_of(release).recipes and _may_be_module(recipe, repository)
+    return False
 
 
 def _is_too_large(field: Field) -> bool:
@@ -374,6 +393,7 @@ def _views(run: TuneRun, release: str) -> Views:
         certain=recipe is not None,
         stated=run.stated,
         fork=run.fork,
+        provides=run.provides,
         launched=run.launched,
         world_size=run.world_size,
         job=run.job,
@@ -402,6 +422,7 @@ def _of_invocation(invocation: Invocation, surroundings: Surroundings, release: 
     run.stated = _stated(invocation, surroundings)
     run.alone = run.launched is False and _stands_alone(invocation, surroundings.repository)
     run.fork = _is_fork(surroundings, _path(invocation))
+    run.provides = python_code(surroundings.repository).makes
     run.own_recipe = known is None and _may_be_module(recipe.text, surroundings.repository)
     _find_config(run, surroundings, release, invocation)
     return run
@@ -456,14 +477,20 @@ def _stands_alone(invocation: Invocation, repository: Repository) -> bool:
 
 
 def _has_launchers(repository: Repository) -> bool:
-    if repository.files_named(_CONTAINER_FILES):
-        return True
     with suppress(OSError, Undecodable):
+        if any(_STARTS.search(repository.text(file)) for file in repository.files_named(_CONTAINER_FILES)):
+            return True
         return any("apiVersion" in repository.text(file) for file in repository.files)
     return True
 
 
 _CONTAINER_FILES = ("Dockerfile", "dockerfile", "Containerfile", "compose.yaml", "compose.yml", ".sbatch", ".slurm")
+_STARTS = regex(
+    r"^[ \t]*(?i:CMD|ENTRYPOINT)\b|\b(?:command|entrypoint|services)[ \t]*:|#SBATCH"
+    r"|\b(?:MASTER_ADDR|RANK|WORLD_SIZE|mpirun|srun|torchrun|tune)\b",
+    re.MULTILINE,
+)
+"""A container or a job starts something; a Dockerfile that only installs does not."""
 _LAUNCHER_TEXT = regex(r"\b(?:MASTER_ADDR|RANK|SBATCH|SLURM\w*|WORLD_SIZE|mpirun|srun|torchrun)\b")
 
 

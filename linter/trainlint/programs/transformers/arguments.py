@@ -46,14 +46,15 @@ class ArgumentsFile:
     """A mapping of training arguments.
 
     `whole`: it is the document itself, which a parser reads. A section of a larger config gets to TrainingArguments
-    through unknown code.
+    through unknown code. `handed`: a command or a setting names the file's program, so that no other code need load it.
     """
 
     owns_document = True
 
-    def __init__(self, field: Field, whole: bool) -> None:
+    def __init__(self, field: Field, whole: bool, *, handed: bool = False) -> None:
         self.field = field
         self.whole = whole
+        self.handed = handed
 
 
 def arguments_in(document: Document) -> list[ArgumentsFile]:
@@ -110,6 +111,8 @@ class Arguments:
         self.reader = reader or OwnReader()
         """What the repository's own code does with the file."""
         self.whole = file.whole and not self.reader.takes_apart
+        self.parsed = self.whole and (file.handed or not self.reader.loads_alone)
+        """A parser reads all keys, as far as the repository's code tells."""
         self.facts = facts
         self.config = config
         """The section of FSDP settings, where it is known."""
@@ -172,7 +175,7 @@ class Arguments:
         stage: Stage | None = None,
     ) -> Finding:
         """A finding on what the release refuses: an error where a parser reads this mapping, else a warning."""
-        severity = Severity.ERROR if self.whole else Severity.WARNING
+        severity = Severity.ERROR if self.parsed else Severity.WARNING
         return at.finding(message, help=help, severity=severity, related=related, fix=fix, at_key=at_key, stage=stage)
 
     def warned(

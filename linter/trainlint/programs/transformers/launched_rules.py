@@ -25,7 +25,12 @@ _NUMBERS = {
 """What the Trainer compares, by its name in the DeepSpeed config."""
 
 
-@rule("FS166", "launched-deepspeed-mismatch", stage=Stage.PREPARE)
+@rule(
+    "FS166",
+    "launched-deepspeed-mismatch",
+    stage=Stage.PREPARE,
+    varies="warning where the launch overrules the argument without a message",
+)
 def launched_deepspeed_mismatch(run: LaunchedArguments) -> Iterator[Finding]:
     """The launcher's DeepSpeed settings and the training arguments have different values.
 

@@ -116,7 +116,7 @@ def _without(trained: Training, given: set[str]) -> Training:
         auto_find_batch_size=kept(trained.auto_find_batch_size, "auto_find_batch_size"),
         optimizer=kept(trained.optimizer, "optim"),
         deepspeed=kept(trained.deepspeed, "deepspeed"),
-        quantization=kept(trained.quantization, "load_in_4bit"),
+        quantization=kept(trained.quantization, "load_in_4bit", "load_in_8bit"),
         quant_storage=kept(trained.quant_storage, "bnb_4bit_quant_storage"),
     )
 
@@ -160,7 +160,7 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
 
     def adopt(self, document: Document) -> Sequence[ArgumentsFile]:
         """A file of arguments, whatever they are."""
-        return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True)]
+        return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True, handed=True)]
 
     def recognise(self, document: Document) -> Sequence[ArgumentsFile]:
         """The training arguments in a document."""

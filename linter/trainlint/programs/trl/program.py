@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import product
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, TypeVar
@@ -118,13 +118,26 @@ class TrlArguments(Arguments):
 
     @property
     def is_sure(self) -> bool:
-        """A parser reads the file, and it is that of the trainer."""
-        return self.whole and self.shown
+        """A parser reads the file, and it is that of the trainer, which is TRL's own."""
+        return self.parsed and self.shown and not self._has_own_trainer
+
+    @cached_property
+    def _has_own_trainer(self) -> bool:
+        """The repository has a trainer or a config of the same name: no command of TRL starts TRL's."""
+        if self.trainer is None or (self.start is not None and self.start.scripted):
+            return False
+        config = TRAINERS[self.trainer]
+        return self.reader.replaces(config) or self.reader.replaces(config.replace("Config", "Trainer"))
 
     def told(self, at: Field | Value[T], message: str, **details: Unpack[Details]) -> Finding:
         """A finding on what the trainer refuses: an error where it is surely this trainer, else a warning."""
         details["severity"] = None if self.is_sure else Severity.WARNING
         return at.finding(message, **details)
+
+    @property
+    def has_own_losses(self) -> bool:
+        """The repository's own trainer may compute the loss: no command of TRL starts its own."""
+        return self.reader.computes_losses and not (self.start is not None and self.start.scripted)
 
     @property
     def processes(self) -> int | None:
@@ -309,10 +322,10 @@ def _training(arguments: TrlArguments) -> Training:
     """Training arguments that interact with sharding, with the quantization of the model."""
     dtype_name = "dtype" if "dtype" in arguments.facts.fields and arguments.has("dtype") else "torch_dtype"
     dtype = arguments.word(dtype_name if arguments.has(dtype_name) else "dtype")
-    quantized = arguments.is_on("load_in_4bit")
+    bits = next((bits for bits in ("4bit", "8bit") if arguments.is_on(f"load_in_{bits}")), "")
     return replace(
         training(arguments),
-        quantization=Known(arguments.get("load_in_4bit"), "4bit") if quantized else nothing(),
+        quantization=Known(arguments.get(f"load_in_{bits}"), bits) if bits else nothing(),
         quant_storage=arguments.get("bnb_4bit_quant_storage").text(),
         compute_dtype=dtype,
     )
@@ -326,7 +339,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
 
     def adopt(self, document: Document) -> Sequence[ArgumentsFile]:
         """A file of arguments, whatever they are."""
-        return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True)]
+        return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True, handed=True)]
 
     def reader_in_code(self, document: Document, repository: Repository) -> str:
         """The nearest Python code reads whole files with TrlParser alone."""
@@ -342,6 +355,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
         reader = own_reader(surroundings.repository, subject.field.document.path)
         found: list[Views] = []
         shown: list[Start | None] = [*starts(surroundings.repository, subject.field.document, release)] or [None]
+        file = ArgumentsFile(subject.field, subject.whole, handed=subject.handed or shown != [None])
         for transformers, start in product(release_below(subject, surroundings, GOES_WITH[release]), shown):
             told = start.trainer if start else _trainer_by_keys(subject, release)
             trainer = told or _trainer(subject)
@@ -349,7 +363,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
             config = fsdp_config(subject.field, known, surroundings)
             trouble = trouble_of(subject.field.get("deepspeed"), surroundings)
             deepspeed = deepspeed_config(subject, surroundings)
-            arguments = TrlArguments(subject, known, config, deepspeed, reader, trouble)
+            arguments = TrlArguments(file, known, config, deepspeed, reader, trouble)
             arguments.start, arguments.trainer, arguments.shown = start, trainer, told is not None
             launched = [*launches(subject, surroundings), *_started(arguments, surroundings, subject)]
             runs = launched_arguments(arguments, surroundings)

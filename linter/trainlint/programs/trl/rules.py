@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
 from trainlint.programs.transformers.facts import SAME_DTYPES, TORCH_DTYPES
@@ -137,7 +137,7 @@ def text_for_mapping(arguments: TrlArguments) -> Iterator[Finding]:
     """
     for name, argument in arguments.facts.fields.items():
         text = arguments.get(name).text().known
-        if text is None or not arguments.facts.converts or not arguments.whole:
+        if text is None or not arguments.facts.converts or not arguments.parsed:
             continue
         kinds = [kind for kind in argument.types if kind != "None"]
         used = name == "model_init_kwargs" and arguments.is_sure and not text.startswith("{")
@@ -222,7 +222,8 @@ def unknown_loss(arguments: TrlArguments) -> Iterator[Finding]:
 
     The parser takes any word. SFT raises ValueError when it is made, the others only in the first step: DPO, CPO and
     GRPO ValueError, KTO UnboundLocalError. Since 0.20 DPO takes a list of losses; earlier a list is an unknown loss.
-    `kto_pair` was a loss of DPO up to 0.8; up to 0.28 it is refused when the trainer is made.
+    `kto_pair` was a loss of DPO up to 0.8; up to 0.28 it is refused when the trainer is made. A trainer of the
+    repository's own that asks for the loss may know others.
 
     Source: TRL 0.8 to 1.16, trainer/*_trainer.py and experimental/, the functions that compute a loss.
     """
@@ -230,7 +231,8 @@ def unknown_loss(arguments: TrlArguments) -> Iterator[Finding]:
     words = losses(trainer, release)
     field = arguments.own("loss_type")
     listed = trainer == "dpo" and within(release, "0.20.0..")
-    if not words or (arguments.start and "loss_type" in arguments.start.given):
+    given = arguments.start is not None and "loss_type" in arguments.start.given
+    if not words or given or arguments.has_own_losses:
         return
     if field.is_sequence and not listed:
         message = f"{_NAMES.get(trainer, trainer)} takes one loss, not a list"
@@ -353,14 +355,22 @@ def generation_batch(arguments: TrlArguments) -> Iterator[Finding]:
     `vllm_tensor_parallel_size`. Where neither command nor file tells the number of processes, only what is wrong for
     every number is found.
 
-    Source: TRL 0.18 to 1.16, GRPOConfig.__post_init__; since 0.22 RLOOConfig.__post_init__; generation/.
+    From 0.15 to 0.17 the trainer of GRPO divides the batch of all processes (0.17: times the accumulation) and that
+    of an evaluation.
+
+    Source: TRL 0.18 to 1.16, GRPOConfig.__post_init__; since 0.22 RLOOConfig.__post_init__; generation/. 0.15 to 0.17:
+    GRPOTrainer.__init__.
     """
     release, processes = arguments.facts.version, arguments.processes
-    since = {"grpo": "0.18.2..", "rloo": "0.22.2.."}.get(arguments.trainer or "")
+    since = {"grpo": "0.15.2..", "rloo": "0.22.2.."}.get(arguments.trainer or "")
     if since is None or not within(release, since):
         return
     numbers = {name: value for name in _SIZES if isinstance(value := arguments.data(name), int)}
     group, batch = numbers.get("num_generations", 0), numbers.get("per_device_train_batch_size", 0)
+    if within(release, "..0.17.0"):
+        if group >= 2 and processes is not None:
+            yield from _divided_by_the_trainer(arguments, numbers, batch * processes)
+        return
     if group < 2 or batch < 1 or _is_unknown(arguments, "generation_batch_size", "steps_per_generation"):
         return
     size = numbers.get("generation_batch_size")
@@ -390,6 +400,20 @@ def generation_batch(arguments: TrlArguments) -> Iterator[Finding]:
         yield arguments.told(place, message, help="write a divisor of it", stage=Stage.START)
 
 
+def _divided_by_the_trainer(arguments: TrlArguments, numbers: Mapping[str, int], of_all: int) -> Iterator[Finding]:
+    """The batches that GRPOTrainer divides itself, up to 0.17; `of_all` is that of a step of all processes."""
+    group, each = numbers["num_generations"], numbers.get("per_device_eval_batch_size")
+    steps = numbers.get("gradient_accumulation_steps") if within(arguments.facts.version, "0.17.0") else 1
+    if steps is not None and (of_all * steps % group or not of_all):
+        at, message = "num_generations", f"a batch of {of_all * steps} is not divisible by num_generations {group}"
+        help = f"write for example num_generations: {_divisor(of_all * steps)}"
+        yield _undivided(arguments, at, message, help, stage=Stage.START)
+    elif arguments.data("evaluates") is True and each and each * (arguments.processes or 0) % group:
+        message = f"an evaluation batch of {each * (arguments.processes or 0)} is not divisible by {group} generations"
+        help = "raise per_device_eval_batch_size"
+        yield _undivided(arguments, "per_device_eval_batch_size", message, help, stage=Stage.START)
+
+
 _SIZES = (
     "num_generations", "num_generations_eval", "per_device_train_batch_size", "per_device_eval_batch_size",
     "generation_batch_size", "steps_per_generation", "gradient_accumulation_steps", "vllm_tensor_parallel_size",
@@ -405,13 +429,13 @@ def _divisor(total: int) -> int:
     return next((number for number in range(8, 1, -1) if total and total % number == 0), max(total, 2))
 
 
-def _undivided(arguments: TrlArguments, name: str, message: str, help: str) -> Finding:
+def _undivided(arguments: TrlArguments, name: str, message: str, help: str, stage: Stage = Stage.LOAD) -> Finding:
     """A finding at the first of the settings that is written."""
     names = [name, "num_generations", "generation_batch_size", "steps_per_generation", "gradient_accumulation_steps"]
     names += ["per_device_train_batch_size", "eval_strategy"]
     at = next((known for known in names if arguments.has(known)), name)
     related = arguments.start.invocation.field.relate("the processes") if arguments.start else ()
-    return arguments.told(arguments.get(at), message, help=help, related=related)
+    return arguments.told(arguments.get(at), message, help=help, related=related, stage=stage)
 
 
 @rule("FS263", "reward-functions", stage=Stage.START)

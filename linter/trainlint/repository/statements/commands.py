@@ -22,7 +22,7 @@ from trainlint.repository.statements.model import Form, Include, Kind, Meaning, 
 from trainlint.repository.statements.origins import images_in, of_address, of_ref, repository_of
 from trainlint.repository.statements.page import Page
 from trainlint.repository.statements.requirement import requirement
-from trainlint.repository.statements.specifiers import exact, of_conda, of_poetry
+from trainlint.repository.statements.specifiers import ANY, exact, of_conda, of_poetry
 
 OPEN = "\ufffc"
 """Stands for what a shell or a template fills in later."""
@@ -93,6 +93,8 @@ class Script:
         self._others: set[str] = set()
         self._has_project = False
         """The project, or a file of its requirements, was installed before."""
+        self._nightly = False
+        """The command that is read installs from an index of nightly builds."""
         self._gone: set[str] = set()
         """Packages that were uninstalled before."""
         self._found: list[Statement | Include] = []
@@ -317,6 +319,7 @@ class Script:
 
     def _install(self, tool: str, words: Sequence[Word], texts: Sequence[str], limit: int) -> None:
         has_project = False
+        self._nightly = any("nightly" in text and "://" in text for text in texts)
         refs = [texts[i + 1] for i, t in enumerate(texts[:-1]) if t in ("--tag", "--rev", "--branch")]
         pypi = tool != "conda" and (tool != "pixi" or "--pypi" in texts)
         files = _CONDA_FILES if tool == "conda" else _FILES
@@ -404,7 +407,9 @@ class Script:
             return
         found = requirement(text, packages)
         if found is not None and found.length == len(text.partition(";")[0].rstrip()):
-            self._state(found.package, found.meaning, word, marker=found.marker)
+            newest = found.meaning == ANY and self._nightly
+            meaning = Meaning(Kind.UNKNOWN, "a nightly build") if newest else found.meaning
+            self._state(found.package, meaning, word, marker=found.marker)
 
     def _state(self, package: str, meaning: Meaning, word: Word, form: Form | None = None, *, marker: str = "") -> None:
         place, replaces = self.place(word), self._replaces(package)
@@ -501,7 +506,8 @@ class Script:
                     opened = OPEN in text or OPEN in meaning.text
                     self._state(kubeflow.NAME, self._open(word) if opened else meaning, word, form)
         chart = any(re.search(r"(?:^|/)kubeflow-trainer$", text) for text in texts)
-        if chart and any(name_of(word) in ("helm", "helmfile") for word in words):
+        makes = any(text in ("package", "push") for text in texts)
+        if chart and not makes and any(name_of(word) in ("helm", "helmfile") for word in words):
             for index, text in enumerate(texts):
                 value = text.partition("=")[2] if text.startswith("--version=") else ""
                 word = words[index]

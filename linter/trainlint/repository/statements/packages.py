@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Collection, Iterable
 from functools import cached_property
@@ -29,6 +30,8 @@ class Package(NamedTuple):
     former: str = ""
     others: tuple[str, ...] = ()
     """Other words that a file may use for it."""
+    renamed: str = ""
+    """The end of a version file's path in a copy that has another name; such a file names the package itself."""
 
     @property
     def folders(self) -> frozenset[str]:
@@ -71,6 +74,7 @@ KNOWN = {
                 *_source("llmtuner"),
             ),
             former="llmtuner",
+            renamed="extras/env.py",
         ),
         Package(
             "soup-cli",
@@ -162,6 +166,10 @@ class Packages:
                 if lowered.endswith("/" + file):
                     found.append((package.name, path[: len(path) - len(file)].rstrip("/")))
                     break
+            else:
+                if package.renamed and lowered.endswith("/" + package.renamed):
+                    home = posixpath.dirname(path[: len(path) - len(package.renamed)].rstrip("/"))
+                    found.append((package.name, posixpath.dirname(home) if posixpath.basename(home) == "src" else home))
         return found
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from trainlint.lazy import regex
+from trainlint.repository.fences import SHELLS, fences, without_prompts
 from trainlint.repository.statements import trees
 from trainlint.repository.statements.commands import INSTALLS, Script, shell_text, texts_of, whole
 from trainlint.repository.statements.model import Form, Include, Meaning, Statement
@@ -14,11 +15,12 @@ from trainlint.repository.statements.page import Broken, Page
 from trainlint.repository.statements.requirements import lines_of, looks_like_requirements, of_line
 from trainlint.repository.statements.trees import Items, Leaf, Table
 
-_FENCE = regex(r"^[ \t>]*(?P<mark>`{3,}|~{3,})[ \t]*\{?\.?(?P<language>[\w+-]*)[^\n]*$", re.MULTILINE)
-_PROMPT = regex(r"^[ \t]*(?:\([\w.-]+\)[ \t]*)?[$>%](?=[ \t]+\S)", re.MULTILINE)
-_SHELLS = frozenset(
-    ("", "bash", "sh", "shell", "zsh", "console", "text", "txt", "shell-session", "cmd", "powershell", "fish")
+_PINNED = regex(
+    r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+"
+    r"`(?P<pin>[A-Za-z][\w.-]{0,100}(?:\[[\w,-]{0,100}\])?[ \t]*[~=<>!]=[^`\n]{1,100})`",
+    re.MULTILINE,
 )
+"""An item of a list that is a requirement: `transformers==4.40.2`."""
 _LISTS = frozenset(("", "text", "txt", "requirements", "pip", "pip-requirements"))
 _PYTHON = frozenset(("python", "py", "ipython", "jupyter", "python3", "ipython3"))
 _MAGIC = regex(r"[ \t]*(?:!|%(?=(?:pip|conda|mamba|uv|sx|system)\b))")
@@ -34,8 +36,8 @@ def read_markdown(page: Page) -> Iterator[Statement | Include]:
         indented = "".join(
             line if line[:1] in " \t\r\n" else _blank(line) for line in content.splitlines(keepends=True)
         )
-        script.read(whole(page, _without_prompts(indented)))
-    for language, start, end in _fences(content):
+        script.read(whole(page, without_prompts(indented)))
+    for language, start, end in fences(content):
         text = content[start:end]
         if language in _LISTS and looks_like_requirements(text):
             for line, first in lines_of(text):
@@ -48,11 +50,13 @@ def read_markdown(page: Page) -> Iterator[Statement | Include]:
             docker.read(shell_text(page, text, places))
         elif language in _PYTHON:
             script.read(shell_text(page, magics(text), places))
-        elif language in _SHELLS:
-            script.read(shell_text(page, _without_prompts(text), places))
+        elif language in SHELLS:
+            script.read(shell_text(page, without_prompts(text), places))
         else:
             for package, meaning, first, last in _images(text, page):
                 yield page.statement(package, meaning, (start + first, start + last), Form.README)
+    for item in _PINNED.finditer(content):
+        yield from of_line(page, item["pin"], item.start("pin"), Form.README)
     yield from script.found
     yield from docker.found
 
@@ -74,21 +78,6 @@ def _images(text: str, page: Page) -> Iterator[tuple[str, Meaning, int, int]]:
     for line in re.finditer(r"^[^#\n]+", text, re.MULTILINE):
         for package, meaning, start, end in images_in(line[0], page.packages):
             yield package, meaning, line.start() + start, line.start() + end
-
-
-def _fences(content: str) -> Iterator[tuple[str, int, int]]:
-    opened: re.Match[str] | None = None
-    for match in _FENCE.finditer(content):
-        if opened is None:
-            opened = match
-        elif match["mark"].startswith(opened["mark"]) and not match["language"]:
-            yield opened["language"].lower(), min(opened.end() + 1, match.start()), match.start()
-            opened = None
-
-
-def _without_prompts(text: str) -> str:
-    """A transcript with its prompts (`$ pip install …`) blanked out."""
-    return _PROMPT.sub(lambda match: " " * len(match[0]), text)
 
 
 def _blank(text: str) -> str:

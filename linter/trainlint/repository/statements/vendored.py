@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from trainlint.lazy import regex
 from trainlint.repository.statements.model import Form, Kind, Statement
+from trainlint.repository.statements.packages import KNOWN
 from trainlint.repository.statements.page import Page
 from trainlint.repository.statements.specifiers import exact
 
@@ -21,6 +22,8 @@ _METADATA = regex(r"^(Name|Version):[ \t]*([^\s]{1,200})[ \t]*\r?$", re.MULTILIN
 
 def read(page: Page, package: str, home: str) -> Iterator[Statement]:
     """A file that holds a package's version: `__version__ = "…"` or the version alone."""
+    if _is_renamed(page.path, package) and not page.packages.named_in(page.content.lower().encode()):
+        return
     match = _ASSIGNED.search(page.content)
     place = match.span("literal") if match else None
     if match is None:
@@ -30,6 +33,14 @@ def read(page: Page, package: str, home: str) -> Iterator[Statement]:
         meaning = exact(page.content[slice(*place)].strip("\"'"))
         if meaning.kind is Kind.EXACT:
             yield page.statement(package, meaning, place, Form.VENDORED, home=home)
+
+
+def _is_renamed(path: str, package: str) -> bool:
+    """The file is where a copy that has another name keeps its version; other packages may keep theirs there too."""
+    known = KNOWN.get(package)
+    if known is None or not known.renamed or not path.endswith(known.renamed):
+        return False
+    return not any(f"/{path}".endswith(f"/{own}") for own in known.version_files)
 
 
 def read_metadata(page: Page) -> Iterator[Statement]:

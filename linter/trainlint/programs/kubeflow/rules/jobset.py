@@ -522,7 +522,13 @@ def index_limits(job: BuiltJob) -> Iterator[Finding]:
 # torchrun
 
 
-@rule("TJ503", "num-proc-below-one", stage=Stage.START, program="torchrun")
+@rule(
+    "TJ503",
+    "num-proc-below-one",
+    stage=Stage.START,
+    program="torchrun",
+    varies="warning where the job visibly starts something other than torchrun",
+)
 def num_proc_below_one(job: BuiltJob) -> Iterator[Finding]:
     """The number of processes per node is below 1.
 

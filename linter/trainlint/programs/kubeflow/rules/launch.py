@@ -66,7 +66,13 @@ def _variables(text: str) -> list[str]:
     return [name for name in named if name in V1_VARIABLES]
 
 
-@rule("TJ621", "nodes-of-the-launcher", stage=Stage.START, program="torchrun")
+@rule(
+    "TJ621",
+    "nodes-of-the-launcher",
+    stage=Stage.START,
+    program="torchrun",
+    varies="warning where some of the nodes train all the same",
+)
 def nodes_of_the_launcher(job: BuiltJob) -> Iterator[Finding]:
     """torchrun is told another number of nodes than the job has.
 

@@ -34,7 +34,7 @@ _ENV_OF = {
 # the TrainJob's webhook
 
 
-@rule("TJ101", "runtime-not-found", stage=Stage.ADMISSION)
+@rule("TJ101", "runtime-not-found", stage=Stage.ADMISSION, varies="note where the runtime may be in the cluster")
 def runtime_not_found(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The runtime that the job names does not exist.
 
@@ -418,7 +418,12 @@ def volcano_queue(job: TrainJob) -> Iterator[Finding]:
         )
 
 
-@rule("TJ162", "volcano-priority-class", stage=Stage.ADMISSION)
+@rule(
+    "TJ162",
+    "volcano-priority-class",
+    stage=Stage.ADMISSION,
+    varies="note where the settings do not list the cluster's classes",
+)
 def volcano_priority_class(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """The priority class of the runtime's pods must exist in the cluster.
 

@@ -117,7 +117,13 @@ def torchrun_options_for_one_device(run: TuneRun, facts: TorchtuneFacts) -> Iter
             )
 
 
-@rule("TT406", "distributed-without-launcher", stage=Stage.START, severity=Severity.WARNING)
+@rule(
+    "TT406",
+    "distributed-without-launcher",
+    stage=Stage.START,
+    severity=Severity.WARNING,
+    varies="error in a script of a repository without containers, manifests or batch jobs",
+)
 def distributed_without_launcher(run: TuneRun) -> Iterator[Finding]:
     """A recipe for several processes is started without torchrun.
 

@@ -13,7 +13,13 @@ from trainlint.programs.torchtune.rules.checkpoints import kind_of
 from trainlint.rule import rule
 
 
-@rule("TT315", "unmatched-lora-target", stage=Stage.RUN, severity=Severity.WARNING)
+@rule(
+    "TT315",
+    "unmatched-lora-target",
+    stage=Stage.RUN,
+    severity=Severity.WARNING,
+    varies="error where the checkpointer saves adapter_config.json",
+)
 def unmatched_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
     """A name in lora_attn_modules matches no layer, and the checkpoint may not be saved.
 

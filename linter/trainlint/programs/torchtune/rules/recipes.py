@@ -34,9 +34,9 @@ from trainlint.rule import rule
 def unloadable_recipe_config(file: ConfigFile) -> Iterator[Finding]:
     """OmegaConf refuses to load this file, although it is YAML.
 
-    A key that is twice in one mapping, an anchor that is defined twice, a tag that YAML itself does not define and a
-    second document raise before torchtune sees anything, in `tune validate` and in `tune run`. Other readers use the
-    last of two equal keys, so the mistake goes unnoticed elsewhere.
+    A text that is twice a key of one mapping, an anchor that is defined twice, a tag that YAML itself does not define
+    and a second document raise before torchtune sees anything, in `tune validate` and in `tune run`. Other readers use
+    the last of two equal keys, so the mistake goes unnoticed elsewhere.
 
     Source: OmegaConf's loader (on PyYAML's safe loader), which torchtune 0.4.0 to 0.6.1 reads configs with.
     """
@@ -100,14 +100,20 @@ def unresolved_interpolation(settings: RecipeSettings) -> Iterator[Finding]:
         yield first.node.field.finding(f"{first.node.name}: {first.message}", help=first.help, related=related)
 
 
-@rule("TT303", "unknown-component", stage=Stage.PREPARE)
+@rule(
+    "TT303",
+    "unknown-component",
+    stage=Stage.PREPARE,
+    varies="warning where nothing builds the section, or the package's release is not known",
+)
 def unknown_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A `_component_` names nothing that can be imported.
 
     The value is a dotted path that begins with an installed package, not a relative path, a file or a text with spaces.
     torchtune imports it when it validates or builds the section; a name that the package does not have raises. Only
     torchtune's own modules, `torch.optim` and `bitsandbytes.optim` are checked, other packages are assumed to be there.
-    It is a warning where nothing builds the section: the recipe does not read it, or it is deeper down.
+    It is a warning where nothing builds the section: the recipe does not read it, or it is deeper down. A name that the
+    repository's own code defines may be put into torchtune; nothing is said of it.
 
     Source: _get_component_from_path of torchtune 0.4.0 to 0.6.1; the names in its wheels, in torch 2.13 and in
     bitsandbytes 0.50.
@@ -174,6 +180,8 @@ def _missing_component(
             stage=stage,
         )
     elif found.exists is False and not (only_almost and not nearest(path.rpartition(".")[2], found.known, cutoff=0.85)):
+        if settings.provides(path.rpartition(".")[2]):
+            return
         missing = path[len(found.parent) + 1 :].partition(".")[0]
         moved = next((old for old in RENAMED if path == old or path.startswith(f"{old}.")), None)
         hint, near = did_you_mean(missing, found.known), mending.meant(missing, found.known)
@@ -209,7 +217,12 @@ def _when(settings: RecipeSettings, section: Node | None) -> tuple[Severity, Sta
     return Severity.ERROR if built else Severity.WARNING, settings.built_at(top.key)
 
 
-@rule("TT304", "unknown-parameter", stage=Stage.PREPARE)
+@rule(
+    "TT304",
+    "unknown-parameter",
+    stage=Stage.PREPARE,
+    varies="warning where nothing builds the section, or the component passes the key on",
+)
 def unknown_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """A section has a key that its component does not accept.
 

@@ -255,7 +255,7 @@ def device_index(settings: RecipeSettings) -> Iterator[Finding]:
         yield settings.refusal(device, message=message, help=f"write {kind}: each process takes its own", fix=fix)
 
 
-@rule("TT352", "selective-checkpointing", stage=Stage.PREPARE)
+@rule("TT352", "selective-checkpointing", stage=Stage.PREPARE, varies="warning where nothing is checkpointed")
 def selective_checkpointing(settings: RecipeSettings) -> Iterator[Finding]:
     """ac_mode does not do what is meant.
 

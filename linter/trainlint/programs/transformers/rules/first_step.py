@@ -235,7 +235,12 @@ _CHECKPOINT = frozenset(
 _OF_TRL = {"selective": "1.15.0.."}
 
 
-@rule("FS223", "checkpointing-settings", stage=Stage.TRAIN)
+@rule(
+    "FS223",
+    "checkpointing-settings",
+    stage=Stage.TRAIN,
+    varies="warning where the key is passed on to layers, which may ignore it",
+)
 def checkpointing_settings(arguments: Arguments) -> Iterator[Finding]:
     """`gradient_checkpointing_kwargs` is no mapping, or has a key that torch does not know.
 

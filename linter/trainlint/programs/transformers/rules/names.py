@@ -13,7 +13,14 @@ from trainlint.rule import rule
 from trainlint.training.declarations import declarations
 
 
-@rule("FS215", "unknown-argument", stage=Stage.LOAD, severity=Severity.WARNING, ordinary_elsewhere=True)
+@rule(
+    "FS215",
+    "unknown-argument",
+    stage=Stage.LOAD,
+    severity=Severity.WARNING,
+    ordinary_elsewhere=True,
+    varies="error where the repository shows that a parser starts which refuses unknown keys",
+)
 def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
     """A key is not an argument of this release, but of another one, or almost one of this.
 
@@ -21,12 +28,12 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
     in some releases, so the setting keeps its default: where the repository shows how it starts them, it is an error or
     a warning as that start decides (up to 0.17 all refuse, later `trl sft`, since 0.29 every `trl` command; the scripts
     refuse up to 0.21). Scripts add dataclasses of their own: a key that no release knows is otherwise only reported
-    when it is within two letters of a known one, never one of the repository's own classes or options, and always as a
-    warning. `evaluation_strategy` is `eval_strategy` (the old name ended with 4.50), `overwrite_output_dir` and
-    `no_cuda` went in 5.0, `warmup_ratio` in 5.15 (a `warmup_steps` below 1 is a ratio); TRL's `max_seq_length` is
-    `max_length`, its `torch_dtype` is `dtype`. Names with hyphens are for the command line; in a file they have
-    underscores. Settings of `accelerate launch` (several of `num_processes`, `mixed_precision` and the like) belong in
-    its own config file.
+    when it is within two letters of a known one, never one of the repository's own classes or options, nor a key that
+    its code reads from the file itself, and always as a warning. `evaluation_strategy` is `eval_strategy` (the old name
+    ended with 4.50), `overwrite_output_dir` and `no_cuda` went in 5.0, `warmup_ratio` in 5.15 (a `warmup_steps` below 1
+    is a ratio); TRL's `max_seq_length` is `max_length`, its `torch_dtype` is `dtype`. Names with hyphens are for the
+    command line; in a file they have underscores. Settings of `accelerate launch` (several of `num_processes`,
+    `mixed_precision` and the like) belong in its own config file.
 
     Source: the dataclasses of the released wheels of transformers 4.31 to 5.24 and TRL 0.8 to 1.16.
     """
@@ -43,7 +50,7 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
         other, near = arguments.facts.other_releases(entry.name), arguments.near_miss(entry.name)
         refused, dropped = arguments.is_refused(entry.name), arguments.is_dropped(entry.name)
         message = f"{entry.name} is not an argument of {arguments.facts.label}"
-        if not refused and (other is not None or near) and arguments.reader.defines(entry.name):
+        if not refused and (other is not None or near) and _is_own(entry.name, arguments):
             continue
         fix, related = None, ()
         if other is not None:
@@ -69,6 +76,12 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
         else:
             message = f"{message}, and ignored" if dropped else message
             yield arguments.warned(entry, message, help=help, fix=fix, related=related, at_key=True)
+
+
+def _is_own(name: str, arguments: Arguments) -> bool:
+    """The repository's code has a use of its own for a key."""
+    reader = arguments.reader
+    return reader.defines(name) or (not arguments.parsed and reader.reads_key(name))
 
 
 @rule("FS216", "duplicate-argument", stage=Stage.RUN, severity=Severity.WARNING)

@@ -24,7 +24,13 @@ _RAISING = frozenset({"learning_rate", "logging_steps", "warmup_steps", "warmup_
 """Numbers that are compared before anything is trained."""
 
 
-@rule("FS203", "text-for-number", stage=Stage.START, severity=Severity.WARNING)
+@rule(
+    "FS203",
+    "text-for-number",
+    stage=Stage.START,
+    severity=Severity.WARNING,
+    varies="error where the text can be no number, or the parser converts it",
+)
 def text_for_number(arguments: Arguments) -> Iterator[Finding]:
     """An argument is text where a number is needed.
 
@@ -42,7 +48,7 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
     for name, argument, field in arguments.given:
         kind = _kind(argument)
         text = field.text().known
-        if kind not in ("int", "float") or text is None or not arguments.whole or arguments.reader.uses_omegaconf:
+        if kind not in ("int", "float") or text is None or not arguments.parsed or arguments.reader.uses_omegaconf:
             continue
         number = _converted(text, "float")
         if converts:
@@ -112,7 +118,7 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
     """
     for name, argument, field in arguments.given:
         text = field.text().known
-        if _kind(argument) != "bool" or not text or not arguments.whole:
+        if _kind(argument) != "bool" or not text or not arguments.parsed:
             continue
         folded = text.lower()
         meant = "true" if folded in TRUE_WORDS else "false" if folded in FALSE_WORDS else None
@@ -131,7 +137,13 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
             )
 
 
-@rule("FS205", "wrong-number", stage=Stage.START, severity=Severity.WARNING)
+@rule(
+    "FS205",
+    "wrong-number",
+    stage=Stage.START,
+    severity=Severity.WARNING,
+    varies="error where torch surely gets the value",
+)
 def wrong_number(arguments: Arguments) -> Iterator[Finding]:
     """An argument is a float, boolean, list or mapping where an integer or a number is needed.
 

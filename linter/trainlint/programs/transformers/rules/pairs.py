@@ -110,7 +110,13 @@ def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
         )
 
 
-@rule("FS211", "output-dir-missing", stage=Stage.START, severity=Severity.WARNING)
+@rule(
+    "FS211",
+    "output-dir-missing",
+    stage=Stage.START,
+    severity=Severity.WARNING,
+    varies="error with a null, and in releases without a default",
+)
 def output_dir_missing(arguments: Arguments) -> Iterator[Finding]:
     """output_dir is missing or null.
 
@@ -122,9 +128,9 @@ def output_dir_missing(arguments: Arguments) -> Iterator[Finding]:
     """
     argument = arguments.facts.fields.get("output_dir")
     given = arguments.get("output_dir")
-    if argument and argument.required and arguments.whole and arguments.has("output_dir") and given.is_null:
+    if argument and argument.required and arguments.parsed and arguments.has("output_dir") and given.is_null:
         yield arguments.refused(given, "output_dir cannot be null", help="write the name of a folder")
-    elif argument and argument.required and arguments.whole and not arguments.has("output_dir"):
+    elif argument and argument.required and arguments.parsed and not arguments.has("output_dir"):
         say = arguments.refused if arguments.is_certain else arguments.warned
         yield say(
             given,
@@ -133,7 +139,7 @@ def output_dir_missing(arguments: Arguments) -> Iterator[Finding]:
         )
 
 
-@rule("FS212", "argument-not-built", stage=Stage.LOAD)
+@rule("FS212", "argument-not-built", stage=Stage.LOAD, varies="warning where the script may have made the state before")
 def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
     """An argument needs an object that YAML cannot give, or a mapping has an unknown key.
 

@@ -23,7 +23,7 @@ from trainlint.releases import minor
 from trainlint.rule import rule
 
 
-@rule("FS230", "fsdp-word", stage=Stage.LOAD)
+@rule("FS230", "fsdp-word", stage=Stage.LOAD, varies="warning where the release ignores the word or the value")
 def fsdp_word(arguments: Arguments) -> Iterator[Finding]:
     """`fsdp` has an unknown word, or a value of the wrong kind.
 
@@ -71,7 +71,7 @@ def _fsdp_word(arguments: Arguments, word: Value[str]) -> Iterator[Finding]:
         help = f"write {folded} without quotes"
     message = f'unknown word "{word.field.written if text is None else text}" in fsdp'
     if text is not None and arguments.options.field.is_sequence and not new:
-        yield arguments.warned(word, f"{message} is ignored", help=help)
+        yield arguments.warned(word, f"{message} is ignored", help=help, stage=Stage.RUN)
     else:
         yield arguments.refused(word, message, help=help, fix=_fsdp_words(arguments))
 
@@ -217,7 +217,7 @@ def fsdp_config_form(arguments: Arguments) -> Iterator[Finding]:
         )
 
 
-@rule("FS235", "fsdp-config-value", stage=Stage.LOAD)
+@rule("FS235", "fsdp-config-value", stage=Stage.LOAD, varies="warning where the value only counts as true")
 def fsdp_config_value(arguments: Arguments) -> Iterator[Finding]:
     """A value of `fsdp_config` has a type that the release refuses or misreads.
 
@@ -270,6 +270,7 @@ def _switches(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
                 field,
                 f'{field.name} is the text "{text}", which counts as true',
                 help="write false, without quotes",
+                stage=Stage.RUN,
                 fix=mending.written(field, "false"),
             )
         elif (
