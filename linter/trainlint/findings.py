@@ -197,9 +197,19 @@ class Details(TypedDict, total=False):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`did you mean "x"?` for the nearest of the known words, else an empty text."""
+    """`did you mean "x"?` for the nearest of the known words, else an empty text.
+
+    A word that begins otherwise or has other digits is another word, unless one of the two is a part of the other.
+    """
     match = nearest(word, known)
-    return "" if match is None else f'did you mean "{match}"?'
+    return "" if match is None or not _may_be_meant(word.lower(), match.lower()) else f'did you mean "{match}"?'
+
+
+def _may_be_meant(word: str, match: str) -> bool:
+    numbers = {"".join(filter(str.isdigit, one)) for one in (word, match)}
+    part, whole = sorted((word, match), key=len)
+    is_part = whole.endswith(part) and not whole.removesuffix(part)[-1:].isalnum()
+    return len(numbers) == 1 and (word[:1] == match[:1] or is_part)
 
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:

@@ -306,6 +306,7 @@ class BrokenConfig(NamedTuple):
     reason: str
     read_at: Stage = Stage.START
     fix: Fix | None = None
+    help: str = "write it as JSON"
 
 
 def named_config(name: str, bases: Iterable[Path], repository: Repository) -> Field | BrokenConfig | None:
@@ -324,12 +325,12 @@ def named_config(name: str, bases: Iterable[Path], repository: Repository) -> Fi
 def _of_json(document: Document) -> Field | BrokenConfig | None:
     text = document.text
     if text.has_mark:
-        return BrokenConfig(_place(document, 0), "it begins with a byte order mark")
+        help = "save it as UTF-8 without a byte order mark"
+        return BrokenConfig(_place(document, 0), "it begins with a byte order mark", help=help)
     try:
         json.loads(text.content)
     except json.JSONDecodeError as error:
-        field, reason, fix = _trouble(document, error)
-        return BrokenConfig(field, reason, fix=fix)
+        return _trouble(document, error)
     except RecursionError:
         return None
     try:
@@ -350,21 +351,22 @@ _REASONS = {
 _PYTHON = {"True": "true", "False": "false", "None": "null"}
 
 
-def _trouble(document: Document, error: json.JSONDecodeError) -> tuple[Field, str, Fix | None]:
+def _trouble(document: Document, error: json.JSONDecodeError) -> BrokenConfig:
     content, at = document.text.content, error.pos
     before = content[:at].rstrip()
     if not content.strip():
-        return _place(document, 0), "it is empty", None
+        return BrokenConfig(_place(document, 0), "it is empty", help="write an object, or name another file")
     if content.startswith(("//", "/*", "#"), at):
-        return _place(document, at), "it has a comment", None
+        return BrokenConfig(_place(document, at), "it has a comment", help="remove the comments")
     comma = at if content.startswith(",", at) else len(before) - 1
     if content[comma : comma + 1] == "," and content[comma + 1 :].lstrip().startswith(("}", "]")):
         # Python names the comma or the bracket, depending on its version.
         without = Fix("remove the comma", (Edit(comma, comma + 1, ""),))
-        return _place(document, comma), "a comma stands before a bracket", without
+        found = _place(document, comma)
+        return BrokenConfig(found, "a comma stands before a bracket", fix=without, help="remove the comma")
     word = next((word for word in _PYTHON if re.match(rf"{word}\b", content[at : at + 6])), "")
     fix = Fix(f"write {_PYTHON[word]}", (Edit(at, at + len(word), _PYTHON[word]),)) if word else None
-    return _place(document, at), _REASONS.get(error.msg, error.msg.lower()), fix
+    return BrokenConfig(_place(document, at), _REASONS.get(error.msg, error.msg.lower()), fix=fix)
 
 
 def _place(document: Document, at: int) -> Field:

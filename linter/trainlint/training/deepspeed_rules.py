@@ -41,7 +41,7 @@ def deepspeed_not_json(config: BrokenConfig) -> Iterator[Finding]:
     """
     yield config.field.finding(
         f"the DeepSpeed config is not JSON: {config.reason}",
-        help="write it as JSON",
+        help=config.help,
         stage=config.read_at,
         fix=config.fix,
     )

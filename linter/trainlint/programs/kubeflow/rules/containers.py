@@ -134,9 +134,13 @@ def env_source(job: Build) -> Iterator[Finding]:
 def _env_source(job: Build, env: BuiltValue, source: BuiltValue) -> Iterator[Finding]:
     given = [key for key in tables.ENV_SOURCES if source.get(key).given]
     if not given:
-        lost = "" if source.place.get("fileKeyRef").is_absent else ": the Trainer does not copy fileKeyRef"
-        message = f"valueFrom of {env.name} has no source{lost}"
-        yield job.finding(source, message, help=f"set {one_of(COPIED_ENV_SOURCES)}")
+        message, help = f"valueFrom of {env.name} has no source", f"set {one_of(COPIED_ENV_SOURCES)}"
+        lost = source.place.get("fileKeyRef")
+        if lost.is_absent:
+            yield job.finding(source, message, help=help)
+        else:
+            message += ": the Trainer does not copy fileKeyRef"
+            yield job.finding(BuiltValue(None, lost, source.owner), message, help=help, at_key=True)
     elif len(given) > 1:
         yield job.finding(
             source, f"valueFrom of {env.name} has {len(given)} sources: {some_of(given)}", help="keep one"
@@ -396,13 +400,11 @@ def resource_name(job: Build) -> Iterator[Finding]:
                 elif not problem and not _is_native(name):
                     problem = "must not start with requests." if name.startswith("requests.") else ""
                     problem = problem or ("has a domain that is too long" if names.key(f"requests.{name}") else "")
+                help = did_you_mean(name, [*tables.CONTAINER_RESOURCES, "nvidia.com/gpu", "amd.com/gpu"])
                 if not problem and owner.startswith("the pod") and not _counts_for_pods(name):
-                    problem = "can be set for containers, not for a pod"
+                    problem, help = "can be set for containers, not for a pod", "set it for the container"
                 if problem:
-                    near = [*tables.CONTAINER_RESOURCES, "nvidia.com/gpu", "amd.com/gpu"]
-                    yield job.finding(
-                        part, f'{owner}: resource "{name}" {problem}', help=did_you_mean(name, near), at_key=True
-                    )
+                    yield job.finding(part, f'{owner}: resource "{name}" {problem}', help=help, at_key=True)
 
 
 def _counts_for_pods(name: str) -> bool:

@@ -163,6 +163,9 @@ def runtime_of_other_kind(namesake: Namesake) -> Iterator[Finding]:
     )
 
 
+_TAKE_ANOTHER = "remove it, or name a runtime that reads it"
+
+
 @rule("TJ606", "field-without-effect", stage=Stage.RUN, severity=Severity.WARNING)
 def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """A field of the job has no effect with this runtime.
@@ -187,19 +190,23 @@ def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Findin
         if ignored:
             verb = "has" if len(ignored) == 1 else "have"
             yield trainer.place.finding(
-                f"{' and '.join(ignored)} {verb} no effect: the runtime has {missing}", at_key=True
+                f"{' and '.join(ignored)} {verb} no effect: the runtime has {missing}",
+                help=_TAKE_ANOTHER,
+                at_key=True,
             )
     elif trainer.get("resourcesPerNode").given and job.policy.absent and facts.resources_merged:
         yield trainer.get("resourcesPerNode").place.finding(
-            "resourcesPerNode has no effect: the runtime has no mlPolicy", at_key=True
+            "resourcesPerNode has no effect: the runtime has no mlPolicy", help=_TAKE_ANOTHER, at_key=True
         )
     if trainer.get("numProcPerNode").given and not policies:
         yield trainer.get("numProcPerNode").place.finding(
-            "numProcPerNode has no effect: the runtime has no torch, mpi or flux policy", at_key=True
+            "numProcPerNode has no effect: the runtime has no torch, mpi or flux policy",
+            help=_TAKE_ANOTHER,
+            at_key=True,
         )
     if trainer.get("numNodes").given and "mpi" in policies and not any(pods.name == NODE for pods in job.jobs):
         message = f"numNodes has no effect: the runtime has no job called {NODE}"
-        yield trainer.get("numNodes").place.finding(message, at_key=True)
+        yield trainer.get("numNodes").place.finding(message, help=_TAKE_ANOTHER, at_key=True)
     for step, name in INITIALIZERS.items():
         own = job.spec.at("initializer", step)
         named = [pods for pods in job.jobs if pods.name == name]
@@ -208,6 +215,7 @@ def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Findin
         if own.given and not refused and not any(pods.ancestor == name and pods.container(name) for pods in job.jobs):
             yield own.place.finding(
                 f"{step} has no effect: no job of the runtime with a container {name} has the label of that step",
+                help=_TAKE_ANOTHER,
                 at_key=True,
             )
 

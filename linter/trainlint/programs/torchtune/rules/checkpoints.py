@@ -121,7 +121,7 @@ def _wrong_files(kind: str, files: Node, settings: RecipeSettings) -> Iterator[t
         for item in elements:
             text = item.text().known
             if text is None and not item.unknown:
-                yield item, "a checkpoint file must be a name", "write a text", Stage.PREPARE
+                yield item, "a checkpoint file must be a name", "write the name of a file", Stage.PREPARE
                 return
             elif text is not None and ("*" in text or "?" in text):
                 help = "list the files, or give filename_format and max_filename"
