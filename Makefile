@@ -166,6 +166,7 @@ limit-cases: $(DEV)
 	$(BIN)/python tools/limit_cases.py $(PROGRAM)
 
 docs: snapshots
+	$(BIN)/python tools/rule_facts.py $(RULE)
 	$(BIN)/python tools/docs.py
 	$(BIN)/python tools/readme.py
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from external import DEMO, commit_all, copy_of_project, need, need_wheelhouse, offline_environment, run
-from github_runner import DEFAULTS, STEPS, Runner
+from github_runner import DEFAULTS, STEP, Runner
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +30,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Runner:
     temp = folder / "temp"
     temp.mkdir()
     made = Runner(action_path, workspace, temp, env)
-    installed = made.step(STEPS[0], DEFAULTS)
-    assert installed.code == 0, installed.log
+    for name in ("find", "install"):
+        done = made.step(STEP[name], DEFAULTS)
+        assert done.code == 0, done.log
     return made

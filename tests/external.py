@@ -25,6 +25,12 @@ def need(available: object, what: str) -> None:
         pytest.skip(reason)
 
 
+def want(available: object, what: str) -> None:
+    """Skip the test by name when something is missing that not every machine can bring: a browser, Go's proxy."""
+    if not available:
+        pytest.skip(f"wants {what}")
+
+
 def need_wheelhouse() -> None:
     """The wheels that `make test` lays ready, from which trainlint is installed without a network."""
     need(any(WHEELHOUSE.glob("*.whl")), f"a wheel folder at {WHEELHOUSE} (make test fills it)")
@@ -84,7 +90,8 @@ def copy_of_project(target: Path) -> Path:
     target.mkdir(parents=True)
     for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore", ".pre-commit-hooks.yaml", "action.yml"):
         shutil.copy(ROOT / name, target)
-    shutil.copytree(ROOT / "linter", target / "linter", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("linter", "action", "docs/rules"):
+        shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
     return target
 
 

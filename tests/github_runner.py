@@ -13,6 +13,7 @@ from external import ROOT, run
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS: list[dict[str, object]] = ACTION["runs"]["steps"]
+STEP = {str(step["id"]): step for step in STEPS}
 DEFAULTS: dict[str, str] = {name: str(entry["default"]) for name, entry in ACTION["inputs"].items()}
 
 EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
@@ -67,7 +68,7 @@ def log_of(text: str) -> Log:
 
 
 class Runner:
-    """As much of a GitHub runner as a composite of `run` steps needs."""
+    """As much of a GitHub runner as a composite of `run` steps and of GitHub's cache needs."""
 
     def __init__(self, action_path: Path, workspace: Path, temp: Path, env: dict[str, str]) -> None:
         self.action_path = action_path
@@ -75,11 +76,14 @@ class Runner:
         self.temp = temp
         self.env = env
         self.outputs: dict[str, dict[str, str]] = {}
+        self.cached: dict[str, str] = {}
+        """The folders that are in the cache, by key; they stay where they are."""
 
     def at(self, workspace: Path, **env: str) -> Runner:
         """This runner, with the Action installed, before another checkout and with further variables."""
         other = Runner(self.action_path, workspace, self.temp, {**self.env, **env})
         other.outputs = dict(self.outputs)
+        other.cached = dict(self.cached)
         return other
 
     def evaluate(self, text: str, inputs: dict[str, str]) -> str:
@@ -93,9 +97,31 @@ class Runner:
                 return inputs[expression.removeprefix("inputs.")]
             step = OUTPUT.fullmatch(expression)
             assert step, f"an expression that this runner does not know: {expression}"
-            return self.outputs[step[1]][step[2]]
+            # A step that is left out, and an output that it did not set, are empty.
+            assert step[1] in STEP
+            return self.outputs.get(step[1], {}).get(step[2], "")
 
         return EXPRESSION.sub(value, text)
+
+    def _wanted(self, step: dict[str, object], inputs: dict[str, str]) -> bool:
+        """The `if` of a step: comparisons that all hold."""
+        for comparison in str(step.get("if", "'' == ''")).split(" && "):
+            left, operator, right = comparison.split(" ")
+            given = left.strip("'") if left.startswith("'") else self.evaluate(f"${{{{ {left} }}}}", inputs)
+            if (given == right.strip("'")) is not (operator == "=="):
+                return False
+        return True
+
+    def _cache(self, step: dict[str, object], inputs: dict[str, str]) -> None:
+        """actions/cache/restore and actions/cache/save."""
+        given = step["with"]
+        assert isinstance(given, dict)
+        path, key = (self.evaluate(str(given[name]), inputs) for name in ("path", "key"))
+        if str(step["uses"]).startswith("actions/cache/save@"):
+            assert Path(path).is_dir()
+            self.cached[key] = path
+        else:
+            self.outputs[str(step["id"])] = {"cache-hit": "true"} if self.cached.get(key) == path else {}
 
     def step(self, step: dict[str, object], inputs: dict[str, str]) -> Ran:
         """Run one step with GitHub's own bash options."""
@@ -123,8 +149,12 @@ class Runner:
     def run(self, **changed: str) -> Ran:
         """Run the steps until one fails; the outputs are those that the action itself hands on."""
         inputs = {**DEFAULTS, **{name.replace("_", "-"): value for name, value in changed.items()}}
+        again = not {"version", "cache"} & changed.keys() and "install" in self.outputs
         for step in STEPS:
-            if step["id"] == "install" and not changed.get("version") and "install" in self.outputs:
+            if (again and step["id"] != "lint") or not self._wanted(step, inputs):
+                continue
+            if "uses" in step:
+                self._cache(step, inputs)
                 continue
             ran = self.step(step, inputs)
             if ran.code:

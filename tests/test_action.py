@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from external import ROOT
-from github_runner import ACTION, DEFAULTS, EXPRESSION, STEPS, Runner, log_of
+from external import DEMO, ROOT, commit_all, run
+from github_runner import ACTION, DEFAULTS, EXPRESSION, STEP, STEPS, Runner, log_of
 from trainlint import __version__
 
 
@@ -22,7 +26,7 @@ def texts(node: object) -> list[str]:
 
 
 def test_expressions_stand_in_env_and_outputs_alone() -> None:
-    allowed = texts([step.get("env") for step in STEPS]) + texts(ACTION["outputs"])
+    allowed = texts([[step.get("env"), step.get("with")] for step in STEPS]) + texts(ACTION["outputs"])
     used = [text for text in texts(ACTION) if "${{" in text]
     assert sorted(used) == sorted(text for text in allowed if "${{" in text)
     assert all(EXPRESSION.fullmatch(text) for text in used)
@@ -111,13 +115,151 @@ def test_inputs_are_data_and_not_shell(runner: Runner) -> None:
 
 
 def test_a_released_version(runner: Runner) -> None:
+    runner = runner.at(runner.workspace)
     ran = runner.run(version=__version__, paths=f"train ing/{GOOD}")
     assert ran.code == 0, ran.log
     # As a version that was never released: the install fails, and with it the step.
-    assert runner.step(STEPS[0], {**DEFAULTS, "version": "0.0.0"}).code != 0
+    assert runner.step(STEP["install"], {**DEFAULTS, "version": "0.0.0"}).code != 0
 
 
 @pytest.mark.parametrize("version", ["--index-url=x", "0.1/../../repo", "1 @ file:///x", "1\n::error::x"])
 def test_a_version_is_nothing_but_a_release(runner: Runner, version: str) -> None:
-    ran = runner.step(STEPS[0], {**DEFAULTS, "version": version})
-    assert (ran.code, ran.log) == (2, "::error title=trainlint::version is no release of trainlint\n")
+    for name in ("find", "install"):
+        ran = runner.at(runner.workspace).step(STEP[name], {**DEFAULTS, "version": version})
+        assert (ran.code, ran.log) == (2, "::error title=trainlint::version is no release of trainlint\n")
+
+
+def test_the_cache(runner: Runner, tmp_path: Path) -> None:
+    """The second run installs nothing; another release, or other files of the Action, are another key."""
+    temp = tmp_path / "temp"
+    temp.mkdir()
+    fresh = Runner(runner.action_path, runner.workspace, temp, runner.env)
+    first = fresh.run(cache="true", paths=f"train ing/{GOOD}")
+    assert first.code == 0, first.log
+    ((key, folder),) = fresh.cached.items()
+    assert folder == str(temp / key)
+    assert re.fullmatch("trainlint-[0-9a-f]{32}", key)
+    mark = Path(folder) / "venv" / "mark"
+    mark.write_text("", encoding="utf-8")
+    for step in (STEP["restore"], STEP["save"]):
+        assert str(step["uses"]).startswith(f"actions/cache/{'restore' if step is STEP['restore'] else 'save'}@")
+    second = fresh.run(cache="true", paths=f"train ing/{BAD}")
+    assert second.code == 1, second.log
+    assert mark.exists()
+    assert list(fresh.cached) == [key]
+    # What is there without the cache having brought it was not put there by this Action.
+    fresh.cached.clear()
+    assert fresh.run(cache="true", paths=f"train ing/{GOOD}").code == 0
+    assert not mark.exists()
+
+
+def test_the_key_of_the_cache(tmp_path: Path) -> None:
+    (tmp_path / "linter").mkdir()
+    (tmp_path / "pyproject.toml").write_text("", encoding="utf-8")
+    code = tmp_path / "linter" / "a.py"
+    code.write_text("1", encoding="utf-8")
+
+    def key(version: str = "", folder: str = "/tmp") -> str:
+        script = str(ROOT / "action" / "key.py")
+        return subprocess.run(
+            [sys.executable, "-I", "-S", script, str(tmp_path), version, folder],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+
+    keys = [key(), key("0.1.0"), key("0.2.0"), key(folder="/other")]
+    assert len(set(keys)) == 4
+    assert key() == keys[0]
+    code.write_text("2", encoding="utf-8")
+    assert key() != keys[0]
+    assert key("0.1.0") == keys[1]
+
+
+def pull_request(repository: Path, env: dict[str, str]) -> tuple[dict[str, str], str]:
+    """A branch that changes two jobs, adds and deletes others, merged into main as GitHub does for a pull request."""
+
+    def git(*arguments: str) -> str:
+        done = run(["git", *arguments], cwd=repository, env=env)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    commit_all(repository, env)
+    base = git("rev-parse", "HEAD")
+    git("checkout", "--quiet", "-b", "feature")
+    for name in (BAD, "jobs/llama-70b.yaml", "README.md", "vendor/x.yaml"):
+        file = repository / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text((file.read_text("utf-8") if file.exists() else "") + "# changed\n", encoding="utf-8")
+    (repository / "jobs/mistral-7b.yaml").unlink()
+    (repository / "jobs/nightly.yaml").rename(repository / "jobs/moved.yaml")
+    git("add", "--all")
+    git("commit", "--quiet", "-m", "feature")
+    git("checkout", "--quiet", "main")
+    (repository / "other.yaml").write_text("a: 1\n", encoding="utf-8")
+    git("add", "--all")
+    git("commit", "--quiet", "-m", "main goes on")
+    git("merge", "--quiet", "--no-ff", "-m", "merge", "feature")
+    event = repository.with_name("event.json")
+    event.write_text(json.dumps({"pull_request": {"base": {"sha": base}}}), encoding="utf-8")
+    return {"GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": str(event)}, base
+
+
+def files_of(document: Path) -> set[str]:
+    results = json.loads(document.read_text(encoding="utf-8"))["runs"][0]["results"]
+    return {r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for r in results}
+
+
+def test_only_what_a_pull_request_changes(runner: Runner, tmp_path: Path) -> None:
+    """The merge commit against its first parent, the branch against its base; all else is read where it is needed."""
+    repository = tmp_path / "repository"
+    shutil.copytree(DEMO, repository)
+    (repository / "trainlint.toml").write_text('exclude = ["vendor/"]\n', encoding="utf-8")
+    env, _ = pull_request(repository, runner.env)
+    changed = {BAD, "jobs/llama-70b.yaml", "jobs/moved.yaml"}
+    document = repository / "trainlint.sarif"
+
+    ran = runner.at(repository, **env).run(only_changed="true")
+    assert ran.code == 1, ran.log
+    # The runtime of llama-70b is not changed, and known: without it LoRA on several nodes could not be judged.
+    assert files_of(document) == changed
+    assert "jobs/llama-70b.yaml:25:15: " in ran.log
+    assert "in 3 of 3 files" in ran.log
+
+    assert runner.at(repository, **env).run(only_changed="true", paths="runtimes\njobs/moved.yaml").code == 1
+    assert files_of(document) == {"jobs/moved.yaml"}
+    assert runner.at(repository, **env).run(only_changed="true", paths="runtimes").code == 0
+    ran = runner.at(repository, **env).run(only_changed="true", working_directory="jobs")
+    assert files_of(repository / "jobs/trainlint.sarif") == changed
+
+    def git(*arguments: str) -> None:
+        assert run(["git", *arguments], cwd=repository, env=runner.env).returncode == 0
+
+    git("clean", "--quiet", "-fdx")
+    git("checkout", "--quiet", "feature")
+    assert runner.at(repository, **env).run(only_changed="true").code == 1
+    assert files_of(document) == changed
+    # Other events lint everything.
+    runner.at(repository, GITHUB_EVENT_NAME="push").run(only_changed="true")
+    assert len(files_of(document)) > 3
+
+
+def test_a_checkout_without_the_commits_that_only_changed_needs(runner: Runner, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    shutil.copytree(DEMO, repository)
+    env, base = pull_request(repository, runner.env)
+    for depth, code in (("1", 2), ("2", 1)):
+        shallow = tmp_path / f"shallow{depth}"
+        command = ["git", "clone", "--quiet", "--depth", depth, repository.as_uri(), str(shallow)]
+        assert run(command, cwd=tmp_path, env=runner.env).returncode == 0
+        ran = runner.at(shallow, **env).run(only_changed="true")
+        assert ran.code == code, ran.log
+    ran = runner.at(tmp_path / "shallow1", **env).run(only_changed="true")
+    assert "the commits of the pull request are not here: give actions/checkout fetch-depth: 2" in ran.log
+    event = tmp_path / "event.json"
+    for content in ("", "[]", '{"pull_request": {"base": {"sha": "--output=x"}}}', '{"pull_request": null}'):
+        event.write_text(content, encoding="utf-8")
+        ran = runner.at(tmp_path / "shallow1", **env).run(only_changed="true")
+        assert ran.code == 2
+    assert runner.at(repository, **env).run(only_changed="perhaps").code == 2
+    assert base

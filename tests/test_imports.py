@@ -29,13 +29,15 @@ FLOORS = (
         "add_ignores",
         "baseline",
         "fingerprints",
+        "judging",
         "show_files",
+        "rule_list",
         "weighing",
     ),
     ("engine",),
     ("__init__",),
     ("resolve",),
-    ("checking", "output", "progress", "timings"),
+    ("checking", "output", "progress", "timings", "completion"),
     ("action", "cli", "__main__"),
 )
 """From the ground up; what stands on one floor may import each other."""
@@ -125,7 +127,7 @@ READERS = {
 """Who opens files or asks what is there: by what the user named, or through bounds.py."""
 OWN_DATA = {
     *("programs.torchtune.facts", "programs.kubeflow.facts.crds", "training.limits", "training.declarations"),
-    *("reports.html", "catalogue"),
+    *("reports.html", "catalogue", "rule_list"),
 }
 """Who reads the tables of the package."""
 OPENING = set("open read_bytes read_text isfile is_file isdir is_dir exists iterdir rglob glob".split())

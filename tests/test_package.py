@@ -68,7 +68,8 @@ def test_the_source_distribution_can_test_itself(unpacked: Path) -> None:
 
 def test_the_wheel_holds_the_package_and_its_data(wheel: zipfile.ZipFile) -> None:
     shipped = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    assert shipped == {name.removeprefix("linter/") for name in files_below(Path("linter"))}
+    pages = {name.replace("docs/rules", "trainlint/pages") for name in files_below(Path("docs/rules"))}
+    assert shipped == pages | {name.removeprefix("linter/") for name in files_below(Path("linter"))}
     assert any(name.startswith("trainlint/programs/") and name.endswith(".json") for name in shipped)
     assert "trainlint/py.typed" in shipped
     assert f"trainlint-{__version__}.dist-info/licenses/LICENSE" in wheel.namelist()

@@ -159,6 +159,22 @@ def test_a_readme_tells_of_a_recipe_of_ones_own(tmp_path: Path, files: dict[str,
     assert [rule for _, rule, _ in found(report)] == rules
 
 
+@pytest.mark.parametrize(
+    ("name", "command", "level"),
+    [
+        ("OUT_DIR", "", "warning"),
+        ("out_dir", "", "error"),
+        ("OUT_DIR", "tune run full_finetune_single_device --config full.yaml", "error"),
+    ],
+)
+def test_a_name_that_something_may_fill_in(tmp_path: Path, name: str, command: str, level: str) -> None:
+    """`${OUT_DIR}` is a variable for envsubst, unless a command hands the file itself to torchtune."""
+    config = CONFIG.replace("max_steps_per_epoch: null", f"max_steps_per_epoch: null\nsaves: ${{{name}}}/saves")
+    files = {"full.yaml": config, **({"ci.yaml": step(command)} if command else {})}
+    report = run(tmp_path, files)
+    assert [f.level.value for f in report.active if f.rule == "TT302"] == [level]
+
+
 # forks and unreleased names
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from external import DEMO, ROOT, need, run
+from external import DEMO, ROOT, need, run, want
 from sample_report import FIXABLE, FULL, NODES, ODD, report
 from trainlint import lint
 from trainlint.report import Report
@@ -55,7 +55,7 @@ def places(made: Report) -> list[tuple[str, int, int]]:
 def reviewdog(document: str, *options: str, folder: Path) -> list[dict[str, Any]]:
     """What reviewdog 0.21 understands of a document: its diagnostics."""
     tool = CACHE / "bin" / ("reviewdog.exe" if os.name == "nt" else "reviewdog")
-    need(tool.exists(), "reviewdog (make test builds it where Go is)")
+    want(tool.exists(), "reviewdog (make test builds it where Go is)")
     file = folder / "document"
     file.write_text(document, encoding="utf-8")
     command = f'exec "{tool}" {" ".join(options)} -reporter=rdjson -filter-mode=nofilter < "{file}"'
@@ -99,7 +99,7 @@ def test_reviewdog_reads_lines_as_an_editor_would(demo: Report, tmp_path: Path) 
 
 def test_the_task_library_of_azure_reads_its_commands(demo: Report) -> None:
     library = CACHE / "npm" / "node_modules" / "azure-pipelines-task-lib"
-    need(library.exists(), "azure-pipelines-task-lib from npm (make test fetches it where npm is)")
+    want(library.exists(), "azure-pipelines-task-lib from npm (make test fetches it where npm is)")
     script = (
         "const {commandFromString} = require(process.argv[1]);"
         "console.log(JSON.stringify(JSON.parse(process.argv[2]).map(commandFromString)))"
@@ -206,7 +206,7 @@ def browser() -> Iterator[Any]:
     """Headless Chromium of the system."""
     playwright = package("playwright.sync_api")
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    need(program, "Chromium")
+    want(program, "Chromium")
     with playwright.sync_playwright() as started:
         chromium = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield chromium

@@ -145,3 +145,20 @@ def test_a_trainer_of_ones_own(tmp_path: Path, files: dict[str, str], said: str)
     text = SFT + "loss_type: mine\nrpo_alpha: 1.0\n"
     found = _findings(tmp_path, {"dpo.yaml": text, **files}, "trl=0.24.0")
     assert [f.level.value for f in found if f.rule == "FS257"] == ([said] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ("", ["error"]),
+        ("class SFTConfig(trl.SFTConfig):\n    own_key: int = 1\n", []),
+        ("class SFTConfig(trl.SFTConfig):\n    other: int = 1\n", []),
+    ],
+)
+def test_a_config_that_a_script_takes_from_elsewhere(tmp_path: Path, config: str, said: list[str]) -> None:
+    """The script's parser fills a class of the repository, which stands in another of its files."""
+    parser = "TrlParser((ScriptArguments, SFTConfig, ModelConfig))"
+    script = f"from mine import SFTConfig\nargs = {parser}.parse_args_and_config()\n"
+    files = {"sft.yaml": SFT + "own_key: 1\n", "train.py": script, "run.sh": "python train.py --config sft.yaml\n"}
+    found = _findings(tmp_path, {**files, "mine.py": config}, "trl=0.16.0")
+    assert [f.level.value for f in found if f.rule == "FS215"] == said

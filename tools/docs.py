@@ -14,14 +14,14 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
-from cases import FIXTURES, ROOT, WITHOUT, Case, cases
+from cases import FIXTURES, ROOT, WITHOUT, Case
 from trainlint import catalogue
-from trainlint.catalogue import FAMILIES, VOCABULARY, all_rules
-from trainlint.findings import Severity, Stage
+from trainlint.catalogue import FAMILIES, VOCABULARY, all_rules, rule_facts
+from trainlint.findings import Stage
 from trainlint.rule import Rule
+from trainlint.rule_list import as_markdown
 from trainlint.settings.schema import schema
 
 PAGES = ROOT / "docs" / "rules"
@@ -61,41 +61,38 @@ def settings_schema() -> str:
 
 
 def _index(rules: list[Rule]) -> str:
-    lines = ["# Rules", ""]
+    lines = [
+        "# Rules",
+        "",
+        "An error is a warning where only some of the releases that a file may be for refuse it.",
+        "",
+    ]
     for family, title in FAMILIES.items():
-        lines += [f"## {title}", "", "| code | name | severity | stage | what it finds |"]
-        lines.append("| --- | --- | --- | --- | --- |")
-        lines += [f"| {' | '.join(_row(rule))} |" for rule in rules if rule.code.startswith(family)]
-        lines.append("")
+        lines += [f"## {title}", "", as_markdown([rule for rule in rules if rule.code.startswith(family)], "{}.md")]
     return "\n".join(lines)
 
 
-def _row(rule: Rule) -> tuple[str, ...]:
-    link = f"[{rule.code}]({rule.code}.md)"
-    return link, f"`{rule.name}`", _severity(rule), rule.stage.value, _cell(rule.summary)
+_FIXES = {
+    "safe": "`--fix` mends some of its findings.",
+    "unsafe": "`--fix --unsafe-fixes` mends some of its findings.",
+}
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-def _severity(rule: Rule) -> str:
-    """The severities of its findings, the most severe first."""
-    return " or ".join(severity.value for severity in reversed(Severity) if severity.value in _levels()[rule.code])
-
-
-@cache
-def _levels() -> dict[str, set[str]]:
-    """The severities of each rule's findings in all snapshots."""
-    levels = {rule.code: {rule.severity.value} for rule in all_rules() if rule.code in WITHOUT}
-    for case in cases("bad"):
-        for level, code in _HEADER.findall(case.kept):
-            levels.setdefault(code, set()).add(level)
-    return levels
+def _facts(rule: Rule) -> Iterator[str]:
+    """Sentences on a rule that come before its documentation."""
+    other = f"; {rule.varies}" if rule.varies else ""
+    yield f"Severity: {rule.severity.value}{other}. {_STAGES[rule.stage]}"
+    facts = rule_facts()[rule.code]
+    if facts.releases:
+        yield f"Its cases are reported for {facts.in_words()}."
+    if facts.fix:
+        yield _FIXES[facts.fix]
 
 
 def _page(rule: Rule) -> str:
-    lines = [f"# {rule.code} {rule.name}", "", f"Severity: {_severity(rule)}. {_STAGES[rule.stage]}", ""]
+    lines = [f"# {rule.code} {rule.name}", ""]
+    for sentence in _facts(rule):
+        lines += [sentence, ""]
     lines += [rule.documentation, ""]
     if rule.code in WITHOUT:
         return "\n".join(lines)

@@ -15,13 +15,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from trainlint.catalogue import known_releases
 from trainlint.findings import Stage
-from trainlint.programs.kubeflow.facts import release as kubeflow
 from trainlint.programs.table import PROGRAMS
-from trainlint.programs.torchtune import facts as torchtune
 from trainlint.rule import rules_of
 from trainlint.settings.table import PATHS, SETTINGS
-from trainlint.training.declarations import DISTRIBUTIONS, declarations
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -42,15 +40,10 @@ def filled(text: str) -> str:
     return _SETTINGS.sub(lambda _: _settings(), _FOLLOWED.sub(lambda _: _followed(), text))
 
 
-def releases() -> dict[str, tuple[str, ...]]:
-    """The known releases of each program, oldest first."""
-    wheels = {name: declarations(name).names for name in DISTRIBUTIONS}
-    return {"kubeflow-trainer": tuple(kubeflow.RELEASES), "torchtune": torchtune.RELEASES, **wheels}
-
-
 def _programs() -> str:
     rows = ["| `--target` | releases | how its files are recognised |", "|---|---|---|"]
-    for name, known in sorted(releases().items()):
+    for name in sorted(PROGRAMS):
+        known = known_releases(name)
         rows.append(f"| `{name}` | {known[0]} to {known[-1]} | {PROGRAMS[name].known_by} |")
     return "\n".join(["<!-- programs -->", *rows, "<!-- /programs -->"])
 

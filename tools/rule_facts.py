@@ -1,44 +1,44 @@
-"""Writes what the fixtures show of each rule to linter/trainlint/rule_facts.json: `python tools/rule_facts.py`.
+"""Writes what the cases show of each rule to linter/trainlint/rule_facts.json: `python tools/rule_facts.py [CODE...]`.
 
-By code: the severities of its findings, the most severe first; whether `--fix` fixes some of them (`safe`), or only
-`--unsafe-fixes` (`unsafe`); and the known releases of each program in which one of its bad cases is reported.
+By code: whether `--fix` fixes some of its findings (`safe`), or only `--unsafe-fixes` does (`unsafe`); and the known
+releases of each program in which one of its bad cases is reported. With codes only these rules are looked at again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from cases import ROOT, Case, cases, copied, judged
-from readme import releases
-from trainlint.catalogue import all_rules, find_rule
+from trainlint.catalogue import all_rules, find_rule, known_releases
 from trainlint.engine import Run
-from trainlint.findings import Finding, Severity
-from trainlint.rule import Rule
 
 FILE = ROOT / "linter" / "trainlint" / "rule_facts.json"
 
-Facts = dict[str, object]
+Facts = Mapping[str, object]
 
 
-def table() -> dict[str, Facts]:
-    """The facts of all rules, by code."""
-    found: dict[str, list[Finding]] = {rule.code: [] for rule in all_rules()}
-    reported: dict[str, dict[str, set[str]]] = {rule.code: {} for rule in all_rules()}
+def table(codes: Collection[str] = ()) -> dict[str, Facts]:
+    """The facts of all rules, by code; with codes those of other rules are as in the file."""
+    known: dict[str, Facts] = json.loads(FILE.read_text(encoding="utf-8")) if codes else {}
+    own: dict[str, list[Case]] = {rule.code: [] for rule in all_rules()}
     for case in cases("bad"):
-        for finding in judged(case)[0].findings:
-            found[finding.rule].append(finding)
-        for program, release in _reporting(case):
-            reported[case.code].setdefault(program, set()).add(release)
-    return {rule.code: _facts(rule, found[rule.code], reported[rule.code]) for rule in all_rules()}
-
-
-def _facts(rule: Rule, found: Sequence[Finding], reported: dict[str, set[str]]) -> Facts:
-    levels = {finding.level for finding in found} or {rule.severity}
-    safe = {finding.fix.safe for finding in found if finding.fix is not None and finding.fix.edits}
+        own[case.code].append(case)
     return {
-        "severities": [severity.value for severity in reversed(Severity) if severity in levels],
+        code: known[code] if code in known and code not in codes else _facts(code, found) for code, found in own.items()
+    }
+
+
+def _facts(code: str, own: list[Case]) -> Facts:
+    found = [finding for case in own for finding in judged(case)[0].findings if finding.rule == code]
+    safe = {finding.fix.safe for finding in found if finding.fix is not None and finding.fix.edits}
+    reported: dict[str, set[str]] = {}
+    for case in own:
+        for program, release in _reporting(case):
+            reported.setdefault(program, set()).add(release)
+    return {
         "fix": "safe" if True in safe else "unsafe" if safe else "",
         "releases": {program: _spans(program, reported[program]) for program in sorted(reported)},
     }
@@ -56,14 +56,14 @@ def _reporting(case: Case) -> Iterator[tuple[str, str]]:
             workspace = run._workspace(candidate.workspace)
             for program, subject in workspace.recogniser.subjects(source):
                 if rule.module in program.rules:
-                    for release in releases()[program.name]:
-                        if workspace.findings(program, subject, release, [rule]):
+                    for release in known_releases(program.name):
+                        if workspace.judge.findings(program, subject, release, [rule]):
                             yield program.name, release
 
 
 def _spans(program: str, reported: set[str]) -> str:
     """Releases as spans of the known ones, whose end is open where it is the newest."""
-    known = releases()[program]
+    known = known_releases(program)
     spans: list[tuple[int, int]] = []
     for index in sorted(map(known.index, reported)):
         if spans and spans[-1][1] == index - 1:
@@ -80,11 +80,11 @@ def _spans(program: str, reported: set[str]) -> str:
     return ",".join(told)
 
 
-def text() -> str:
+def text(codes: Collection[str] = ()) -> str:
     """The content of the file: a line for each rule."""
-    rows = (f'"{code}": {json.dumps(facts)}' for code, facts in table().items())
+    rows = (f'"{code}": {json.dumps(facts)}' for code, facts in table(codes).items())
     return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
 if __name__ == "__main__":
-    FILE.write_text(text(), encoding="utf-8", newline="\n")
+    FILE.write_text(text(sys.argv[1:]), encoding="utf-8", newline="\n")

@@ -15,7 +15,7 @@ from trainlint import __version__
 from trainlint.checking import Options, guarded, run_check
 from trainlint.settings import Overrides
 
-_OTHERS = frozenset({"rules", "explain", "resolve", "settings-schema"})
+_OTHERS = frozenset({"rules", "explain", "resolve", "completion", "settings-schema"})
 
 
 def plain_options(arguments: Sequence[str]) -> Options | None:

@@ -9,10 +9,11 @@ Source: GitHub documentation, "Workflow commands for GitHub Actions": stopping c
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,8 @@ from trainlint.findings import Severity
 from trainlint.reports import FORMATS, RenderOptions, render, without_secrets
 from trainlint.reports.escape import visible
 from trainlint.repository.bounds import PathError, leads_out
-from trainlint.repository.discover import repository_root
+from trainlint.repository.discover import SUFFIXES, repository_root
+from trainlint.repository.git import changed
 from trainlint.settings import Overrides, SettingsError
 
 MAX_SUMMARY = 900_000
@@ -41,6 +43,7 @@ class _Inputs:
     sarif_file: str
     fail_on: Severity | None
     directory: str
+    only_changed: bool
 
     @classmethod
     def of(cls, env: Mapping[str, str]) -> _Inputs:
@@ -49,6 +52,9 @@ class _Inputs:
         format_, fail_on = env.get("FORMAT") or "github", env.get("FAIL_ON", "")
         if format_ not in FORMATS:
             raise _Unusable(f"format must be one of {', '.join(FORMATS)}")
+        only_changed = env.get("ONLY_CHANGED", "").lower() == "true"
+        if env.get("ONLY_CHANGED", "").lower() not in ("", "true", "false"):
+            raise _Unusable("only-changed must be true or false")
         severities = [severity.value for severity in Severity]
         if fail_on and fail_on not in severities:
             raise _Unusable(f"fail-on must be one of {', '.join(severities)}")
@@ -59,6 +65,7 @@ class _Inputs:
             env.get("SARIF_FILE") or "trainlint.sarif",
             Severity(fail_on) if fail_on else None,
             env.get("DIRECTORY") or ".",
+            only_changed,
         )
 
 
@@ -70,9 +77,11 @@ def main(env: Mapping[str, str] = os.environ) -> int:
         workspace = Path(env.get("GITHUB_WORKSPACE") or os.getcwd())
         _enter(inputs.directory, workspace)
         target = _free(inputs.sarif_file, workspace)
-        run = Run(Overrides(fail_on=inputs.fail_on, config=inputs.config))
+        base = _base_of_pull_request(env) if inputs.only_changed else None
+        run = Run(Overrides(fail_on=inputs.fail_on, config=inputs.config, force_exclude=base is not None))
         settings = run.settings_for(inputs.paths)
-        report = without_secrets(run.lint(inputs.paths))
+        paths = inputs.paths if base is None else _changed(inputs.paths, base)
+        report = without_secrets(run.lint(paths))
         options = RenderOptions(root=repository_root(Path.cwd()), fail_on=settings.fail_on)
         notices = "".join(f"trainlint: {visible(notice)}\n" for notice in report.notices)
         told = notices + render("text", report, options)
@@ -95,6 +104,32 @@ def main(env: Mapping[str, str] = os.environ) -> int:
     _append(env.get("GITHUB_OUTPUT"), _outputs({"sarif-file": sarif, "exit-code": str(code), "findings": findings}))
     _append(env.get("GITHUB_STEP_SUMMARY"), _summary(told))
     return code
+
+
+def _base_of_pull_request(env: Mapping[str, str]) -> str | None:
+    """The commit that a pull request is made against; None where the workflow runs for something else.
+
+    Source: GitHub documentation, "Events that trigger workflows" and "Webhook events and payloads": pull_request.
+    """
+    if env.get("GITHUB_EVENT_NAME") not in ("pull_request", "pull_request_target"):
+        return None
+    try:
+        event = json.loads(Path(env["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
+        return str(event["pull_request"]["base"]["sha"])
+    except (OSError, ValueError, LookupError, TypeError):
+        raise _Unusable("only-changed: the event of this workflow cannot be read") from None
+
+
+def _changed(paths: Sequence[Path], base: str) -> list[Path]:
+    """The YAML files at or below some paths that the pull request changes."""
+    here = Path(os.path.realpath(os.getcwd()))
+    named = [os.path.realpath(path) for path in paths]
+    found = []
+    for file in changed(here, base):
+        below = any(str(file) == path or str(file).startswith(os.path.join(path, "")) for path in named)
+        if below and file.name.lower().endswith(SUFFIXES) and os.path.isfile(file):
+            found.append(file.relative_to(here) if file.is_relative_to(here) else file)
+    return found
 
 
 def _enter(directory: str, workspace: Path) -> None:

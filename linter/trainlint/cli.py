@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from trainlint import __version__
 from trainlint.checking import Options, guarded, run_check, show, stop
-from trainlint.findings import Severity, Stage
+from trainlint.completion import SHELLS, command_words
+from trainlint.findings import Severity, Stage, did_you_mean
+from trainlint.progress import terminal_height
 from trainlint.reports import FORMATS, STATISTICS
 from trainlint.settings import RUNTIMES, Overrides, SettingsError
 from trainlint.targets import Target, TargetError
@@ -30,9 +33,17 @@ class _DefaultsToCheck(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = {"-h", "--help", "--version"}
+        if not args and ctx.resilient_parsing:
+            # A shell completes the first word.
+            return super().parse_args(ctx, args)
         if not args or (args[0] not in own and args[0] not in self.commands):
             args = ["check", *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """What the first word may be: a command, or an option or path of `check`."""
+        command = self.commands["check"]
+        return [*super().shell_complete(ctx, incomplete), *command_words(command, ctx, incomplete)]
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Read the options of the group."""
@@ -61,6 +72,24 @@ def _plain_errors() -> Iterator[None]:
 @click.version_option(__version__, message="trainlint %(version)s")
 def main() -> None:
     """Find training manifests and trainer configs that will be refused, crash, or not do what they say."""
+
+
+def _complete_rules(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    from trainlint.completion import rules
+
+    return rules(incomplete)
+
+
+def _complete_targets(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    from trainlint.completion import targets
+
+    return targets(incomplete)
+
+
+def _complete_programs(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    from trainlint.catalogue import known_programs
+
+    return [name for name in known_programs() if name.startswith(incomplete)]
 
 
 def _words(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -151,13 +180,40 @@ def _outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     multiple=True,
     callback=_targets,
     metavar="PROGRAM=VERSION",
+    shell_complete=_complete_targets,
     help="The release of a program that the files are for.",
 )
-@click.option("--select", multiple=True, callback=_selectors, metavar="RULES", help="Use only these rules.")
-@click.option("--ignore", multiple=True, callback=_selectors, metavar="RULES", help="Do not use these rules.")
-@click.option("--extend-select", multiple=True, callback=_selectors, metavar="RULES", help="Use these rules, too.")
 @click.option(
-    "--extend-ignore", multiple=True, callback=_selectors, metavar="RULES", help="Do not use these rules either."
+    "--select",
+    multiple=True,
+    callback=_selectors,
+    metavar="RULES",
+    shell_complete=_complete_rules,
+    help="Use only these rules.",
+)
+@click.option(
+    "--ignore",
+    multiple=True,
+    callback=_selectors,
+    metavar="RULES",
+    shell_complete=_complete_rules,
+    help="Do not use these rules.",
+)
+@click.option(
+    "--extend-select",
+    multiple=True,
+    callback=_selectors,
+    metavar="RULES",
+    shell_complete=_complete_rules,
+    help="Use these rules, too.",
+)
+@click.option(
+    "--extend-ignore",
+    multiple=True,
+    callback=_selectors,
+    metavar="RULES",
+    shell_complete=_complete_rules,
+    help="Do not use these rules either.",
 )
 @click.option(
     "--per-file-ignores",
@@ -338,44 +394,77 @@ def settings_schema() -> None:
 
 
 @main.command("rules")
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text")
-def list_rules(format_: str) -> None:
-    """List every rule."""
-    from trainlint.catalogue import all_rules
+@click.option("--format", "format_", type=click.Choice(["text", "json", "markdown"]), default="text")
+@click.option(
+    "--program", "programs", multiple=True, shell_complete=_complete_programs, help="Only those of a program."
+)
+@click.option(
+    "--stage",
+    "stages",
+    multiple=True,
+    type=click.Choice(_STAGES),
+    callback=_stages,
+    help="Only those that show at this stage of a job.",
+)
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    callback=_targets,
+    metavar="PROGRAM=VERSION",
+    shell_complete=_complete_targets,
+    help="Only those that may find something in files for this release.",
+)
+def list_rules(format_: str, programs: tuple[str, ...], stages: tuple[Stage, ...], targets: dict[str, Target]) -> None:
+    """List the rules."""
+    from trainlint import rule_list
+    from trainlint.catalogue import all_rules, holds_for, known_programs, programs_of_rule
 
-    rules = all_rules()
-    if format_ == "json":
-        import json
-
-        rows = [
-            {
-                "code": r.code,
-                "name": r.name,
-                "severity": r.severity.value,
-                "stage": r.stage.value,
-                "ruleSet": r.module,
-                "summary": r.summary,
-            }
-            for r in rules
-        ]
-        show(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
-        return
-    width = max(len(r.name) for r in rules)
-    for r in rules:
-        show(f"{r.code}  {r.name:{width}}  {r.severity.value:7}  {r.stage.value:9}  {r.summary}\n")
+    if unknown := [name for name in programs if name not in known_programs()]:
+        hint = did_you_mean(unknown[0], known_programs())
+        stop(f"unknown program {unknown[0]!r}{f', {hint}' if hint else ''}")
+    rules = [
+        rule
+        for rule in all_rules()
+        if (not programs or set(programs) & set(programs_of_rule(rule)))
+        and (not stages or rule.stage in stages)
+        and (
+            not targets
+            or any(holds_for(rule, name, version) for name, one in targets.items() for version in one.versions)
+        )
+    ]
+    render = {"text": rule_list.as_text, "json": rule_list.as_json, "markdown": rule_list.as_markdown}[format_]
+    show(render(rules))
 
 
 @main.command()
-@click.argument("rule")
+@click.argument("rule", shell_complete=_complete_rules)
 def explain(rule: str) -> None:
-    """Explain a rule, by its code or name."""
-    from trainlint.catalogue import find_rule, nearest_rule
+    """Explain a rule, by its code or name, or list those whose codes begin so."""
+    from trainlint import rule_list
+    from trainlint.catalogue import all_rules, find_rule, nearest_rule
+    from trainlint.output import Screen
 
     found = find_rule(rule)
-    if found is None:
+    listed = [] if found else [one for one in all_rules() if rule and one.code.startswith(rule.upper())]
+    if found is None and not listed:
         near = nearest_rule(rule)
         stop(f"unknown rule {rule!r}" + (f', did you mean "{near}"?' if near else ""))
-    show(f"{found.code} {found.name} ({found.severity.value}, {found.stage.value})\n\n{found.documentation}\n")
+    screen = Screen.of("auto")
+    told = rule_list.as_text(listed) if found is None else rule_list.explained(found, color=screen.color)
+    if screen.width is not None and told.count("\n") >= terminal_height():
+        click.echo_via_pager(told, color=screen.color)
+    else:
+        show(told)
+
+
+@main.command()
+@click.argument("shell", type=click.Choice(list(SHELLS)), required=False)
+def completion(shell: str | None) -> None:
+    """Print the script that completes options, rules and targets in a shell; without SHELL, how to install it."""
+    from trainlint.completion import installation, script
+
+    show(installation() if shell is None else script(main, shell))
 
 
 @main.command("resolve")
@@ -387,6 +476,7 @@ def explain(rule: str) -> None:
     multiple=True,
     callback=_targets,
     metavar="PROGRAM=VERSION",
+    shell_complete=_complete_targets,
     help="The release of the controller.",
 )
 @click.option("--runtimes", type=click.Choice(RUNTIMES), help=_RUNTIMES_HELP)

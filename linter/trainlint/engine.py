@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
 from trainlint.catalogue import OWN_RULES, VOCABULARY, code_of, nearest_rule, rule_names
-from trainlint.findings import Finding, Severity, Span
+from trainlint.findings import Finding, Span
+from trainlint.judging import Judge, common_to_all, run_rules
 from trainlint.programs import Subject, Surroundings, Views
 from trainlint.programs.table import PROGRAMS, VERDICTS, Program
 from trainlint.reading.text import Text
@@ -39,7 +40,7 @@ from trainlint.targets import How, Target
 from trainlint.weighing import chosen, differing, meant, within, without_consequences
 
 if TYPE_CHECKING:
-    from trainlint.own_rules import Excess, Fault
+    from trainlint.own_rules import Fault
     from trainlint.reading.document import Document
     from trainlint.releases import InForce
     from trainlint.settings.show import Shown
@@ -76,8 +77,7 @@ class Workspace:
     ) -> None:
         self.settings = settings
         self.faults = Faults()
-        self._rules: dict[str, list[Rule]] = {}
-        self._found: dict[tuple[int, str], list[Finding]] = {}
+        self.judge = Judge(self._may_use, self._alternatives, self.faults.add)
         self._selections: dict[str, Selection] = {}
         self.repository = Repository(root, Excluder((), root, (*settings.excluders, *above)), marks, run)
         self.recogniser = Recogniser(self.repository, settings.program_of, self.faults.of)
@@ -86,7 +86,7 @@ class Workspace:
             replace(settings.cluster, closed=settings.runtimes == "closed"),
             self._named_target,
             self.recogniser.subjects_of,
-            self._is_accepted,
+            lambda program, subject, release: self.judge.admits(PROGRAMS[program], subject, release),
         )
 
     def target(self, program: Program, subject: Subject) -> Target:
@@ -113,44 +113,8 @@ class Workspace:
     def _named_target(self, program: str, path: str) -> Target | None:
         return self.settings.targets_of(path).get(program)
 
-    def findings(self, program: Program, subject: Subject, release: str, rules: Iterable[Rule]) -> list[Finding]:
-        """The findings in one known release that hold in every alternative of the subject."""
-        module = program.load()
-        facts = module.facts(release)
-        common: list[Finding] = []
-        for number, views in enumerate(module.alternatives(subject, self.surroundings, release)):
-            found = list(self._judged(rules, views, program.name, release, facts, subject.field.document))
-            common = _common_to_all([common, found]) if number else found
-            if not common:
-                break
-            # The next alternative can only confirm what is left.
-            fired = {finding.rule for finding in common}
-            rules = [rule for rule in rules if rule.code in fired]
-        return common
-
-    def own(self, view: object, program: str = "trainlint") -> Iterator[Finding]:
-        """The findings of trainlint's own rules on a view of theirs."""
-        rules = (rule for rule in rules_of([OWN_RULES]) if self._may_use(rule))
-        return _run_rules(rules, [view], program)
-
-    def _judged(
-        self, rules: Iterable[Rule], views: Views, program: str, release: str, facts: object, document: Document
-    ) -> Iterator[Finding]:
-        """The findings of rules, of each as many as the budget allows; an exception in one leaves the others alone."""
-        for rule in rules:
-            found = _run_rules([rule], views, program, release, facts)
-            try:
-                yield from islice(found, BUDGET.findings)
-                for further in islice(found, 1):
-                    yield from self.own(_further(further))
-            except Exception as error:
-                self.faults.add(document, rule.code, error)
-
-    def rules(self, program: Program) -> list[Rule]:
-        """The rules of a program that the settings select."""
-        if program.name not in self._rules:
-            self._rules[program.name] = [rule for rule in rules_of(program.rules) if self._may_use(rule)]
-        return self._rules[program.name]
+    def _alternatives(self, program: Program, subject: Subject, release: str) -> Iterable[Views]:
+        return program.load().alternatives(subject, self.surroundings, release)
 
     def _may_use(self, rule: Rule) -> bool:
         return self.settings.selects_all or self.settings.may_use(rule.code, rule.name)
@@ -179,25 +143,6 @@ class Workspace:
             severity = self.selection(finding.path).severity(finding.rule, finding.name)
             given = severity is not None and severity is not finding.level
             yield replace(finding, severity=severity, verdict=finding.level) if given else finding
-
-    def all_findings(self, program: Program, subject: Subject, release: str) -> list[Finding]:
-        """The findings of these rules, kept for programs that ask whether a subject is accepted."""
-        key = id(subject), release
-        if key not in self._found:
-            self._found[key] = self.findings(program, subject, release, self.rules(program))
-        return self._found[key]
-
-    def accepts(self, program: Program, subject: Subject, release: str) -> bool:
-        """No rule of the subject's own program finds an error, whatever the settings select."""
-        if not self.settings.selects_all:
-            rules = [rule for rule in rules_of(program.rules) if rule.program in (None, program.name)]
-            found = self.findings(program, subject, release, rules)
-        else:
-            found = self.all_findings(program, subject, release)
-        return not any(f.level is Severity.ERROR and f.program == program.name for f in found)
-
-    def _is_accepted(self, program: str, subject: Subject, release: str) -> bool:
-        return self.accepts(PROGRAMS[program], subject, release)
 
 
 class Run:
@@ -263,7 +208,7 @@ class Run:
             for fault in workspace.faults.found:
                 path = fault.span.path
                 texts.setdefault(path, workspace.repository.text_of(path) or Text(""))
-                findings.extend(_run_rules(rules_of([OWN_RULES]), [fault], "trainlint"))
+                findings.extend(run_rules(rules_of([OWN_RULES]), [fault], "trainlint"))
             for notice in sorted(workspace.repository.notices):
                 self._notice(notice)
         settled = [finding.settled for finding in _merge_duplicates(findings)]
@@ -489,25 +434,24 @@ class Run:
             unknown = {word: nearest_rule(word) for word in kept if codes[word] is None}
             known = tuple(word for word in kept if word not in unknown)
             fix = comments.without(idle, known) if known or idle.problem else None
-            told = workspace.own(UnusedSuppression(path, idle, kept, unknown, fix))
+            told = workspace.judge.own(UnusedSuppression(path, idle, kept, unknown, fix))
             yield from workspace.graded(workspace.used(told))
 
     def _verdicts(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[Finding]:
         """The findings on a subject in the releases that it may be for."""
-        rules = workspace.rules(program)
+        rules = workspace.judge.rules(program)
         target = workspace.target(program, subject)
         self._note_target(program, target)
 
         def judge(release: str, codes: frozenset[str] | None) -> list[Finding]:
-            if codes is None:
-                return workspace.all_findings(program, subject, release)
-            return workspace.findings(program, subject, release, [rule for rule in rules if rule.code in codes])
+            wanted = rules if codes is None else [rule for rule in rules if rule.code in codes]
+            return workspace.judge.findings(program, subject, release, wanted)
 
         found: list[Finding]
         if target.how in (How.CHOSEN, How.STATED):
             verdicts = []
             for in_force in self._in_force(program, target):
-                common = _common_to_all([judge(release, None) for release in in_force.releases])
+                common = common_to_all([judge(release, None) for release in in_force.releases])
                 verdicts.append((in_force.label, common))
             found = list(chosen(verdicts) if target.how is How.CHOSEN else differing(verdicts))
         else:
@@ -669,47 +613,7 @@ def _trouble(workspace: Workspace, source: Source) -> Iterator[Finding]:
     end = max(trouble.column, min(line_end, trouble.column + 1))
     span = Span(source.path, trouble.line, trouble.column, trouble.line, end)
     if trouble.cause == "budget":
-        yield from workspace.own(Excess(span, trouble.document, trouble.message, trouble.help))
+        yield from workspace.judge.own(Excess(span, trouble.document, trouble.message, trouble.help))
     elif owner is not None:
         templated = trouble.cause == "syntax" and is_templated(source)
-        yield from workspace.own(BrokenFile(span, trouble, templated), "trainlint" if templated else owner.name)
-
-
-def _further(finding: Finding) -> Excess:
-    """The place of the first finding of a rule that the budget leaves out."""
-    from trainlint.own_rules import Excess
-
-    message = f"further findings of {finding.rule} are not shown: there are more than {BUDGET.findings}"
-    return Excess(finding.span, finding.document, message, "fix those that are shown, and run trainlint again")
-
-
-def _run_rules(
-    rules: Iterable[Rule], views: Views, program: str, release: str | None = None, facts: object = None
-) -> Iterator[Finding]:
-    """The findings of rules on the views that they look at, completed with rule, program and release."""
-    for rule in rules:
-        for view in views:
-            if isinstance(view, rule.subject):
-                for finding in rule.run(view, facts):
-                    yield finding.stamped(
-                        rule=rule.code,
-                        name=rule.name,
-                        severity=rule.severity,
-                        stage=rule.stage,
-                        program=rule.program or program,
-                        version=release,
-                    )
-
-
-def _common_to_all(alternatives: Sequence[list[Finding]]) -> list[Finding]:
-    """The findings of the first alternative that all others have at the same place too."""
-    if len(alternatives) < 2:
-        return list(alternatives[0]) if alternatives else []
-    others = [{(f.rule, f.span, f.level): f for f in findings} for findings in alternatives[1:]]
-    common: list[Finding] = []
-    for finding in alternatives[0]:
-        alike = [other.get((finding.rule, finding.span, finding.level)) for other in others]
-        if all(other is not None for other in alike):
-            same = all(other is None or other.fix == finding.fix for other in alike)
-            common.append(finding if same else replace(finding, fix=None))
-    return common
+        yield from workspace.judge.own(BrokenFile(span, trouble, templated), "trainlint" if templated else owner.name)

@@ -29,6 +29,17 @@ def terminal_width(stream: TextIO | None = None) -> int:
         return 80
 
 
+def terminal_height() -> int:
+    """The lines of the terminal that standard output goes to; `LINES` wins, and 24 is a guess."""
+    asked = os.environ.get("LINES", "")
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).lines or 24
+    except (OSError, ValueError, AttributeError):
+        return 24
+
+
 class Progress:
     """A line on a terminal that is written again and again, and is gone at the end."""
 

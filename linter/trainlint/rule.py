@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,15 +40,17 @@ class Rule:
     @cached_property
     def _parameters(self) -> list[type]:
         # Not typing.get_type_hints, which costs a run more than most rules do.
-        check = inspect.unwrap(self.check)
+        check = self.check
+        while hasattr(check, "__wrapped__"):
+            check = check.__wrapped__
         return [check.__globals__[hint] for name, hint in check.__annotations__.items() if name != "return"]
 
-    @property
+    @cached_property
     def subject(self) -> type:
         """The type of the view that this rule looks at."""
         return self._parameters[0]
 
-    @property
+    @cached_property
     def takes_facts(self) -> bool:
         """The rule also wants the facts of the release."""
         return len(self._parameters) > 1
@@ -57,7 +58,9 @@ class Rule:
     @property
     def documentation(self) -> str:
         """The whole docstring: what is wrong, why, what to do, the source."""
-        return inspect.cleandoc(self.check.__doc__ or "")
+        from inspect import cleandoc
+
+        return cleandoc(self.check.__doc__ or "")
 
     @property
     def severities(self) -> tuple[Severity, ...]:

@@ -68,7 +68,7 @@ def towards(repository: Path) -> dict[str, str]:
 
 def test_no_step_runs_anything_of_the_checkout(runner: Runner, hostile: Path, owned: Path) -> None:
     before = runner.at(hostile, **towards(hostile))
-    for step in STEPS:
+    for step in (step for step in STEPS if "run" in step):
         ran = before.step(step, DEFAULTS)
         assert not owned.exists(), owned.read_text(encoding="utf-8")
         assert ran.code == (step["id"] == "lint"), ran.log

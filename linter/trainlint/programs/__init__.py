@@ -160,7 +160,7 @@ class Surroundings:
         return [subject for subject in self._subjects(program) if isinstance(subject, kind)]
 
     def is_admitted(self, program: str, subject: Subject, release: str) -> bool:
-        """No rule of the subject's own program finds an error."""
+        """The subject's own program admits it: no rule on admission finds an error."""
         key = (id(subject), release)
         if key not in self._admitted:
             self._admitted[key] = self._judge(program, subject, release)

@@ -6,9 +6,9 @@ nesting, loses the place of an alias, and refuses a reused anchor that Go accept
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from itertools import islice
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar, cast
 
 from trainlint.budget import BUDGET, has_long_number
 from trainlint.lazy import regex
@@ -20,6 +20,7 @@ MAX_READ_AGAIN = 500_000
 """Characters up to which a file is read again by the parser in Python, which takes it too."""
 _NUMBER = regex(r"[-+]?[0-9][0-9a-fA-FxX_:.+-]*")
 
+T = TypeVar("T")
 Node: TypeAlias = "Scalar | Sequence | Mapping | Alias"
 
 
@@ -112,7 +113,7 @@ class Alias:
 class Document:
     """One non-empty YAML document of a file; `index` counts them from 0."""
 
-    __slots__ = ("index", "path", "reused_anchors", "root", "text")
+    __slots__ = ("_made", "index", "path", "reused_anchors", "root", "text")
 
     def __init__(self, path: str, text: Text, index: int, root: Node, reused_anchors: list[tuple[int, int]]) -> None:
         self.path = path
@@ -120,6 +121,13 @@ class Document:
         self.index = index
         self.root = root
         self.reused_anchors = reused_anchors
+        self._made: dict[Hashable, object] = {}
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What is made of the document, by key: the result of `make`, which is called once for each key."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast("T", self._made[key])
 
 
 class Unparsable(ValueError):

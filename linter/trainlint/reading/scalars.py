@@ -27,6 +27,9 @@ class Dialect(enum.Enum):
     PYYAML = "pyyaml"
     OMEGACONF = "omegaconf"
 
+    __hash__ = object.__hash__
+    """That of Enum is written in Python, and fields are looked up by dialect all the time."""
+
 
 def value_of(scalar: Scalar, dialect: Dialect) -> Plain:
     """The value of a scalar in its dialect; quoted and block scalars are text."""

@@ -140,22 +140,45 @@ def _key_name(key: Node, dialect: Dialect) -> str:
     return str(value)
 
 
-class Field:
-    """A place in a document, with the node there if there is one.
+class Unread(enum.Enum):
+    """Stands for what a field has not read yet."""
 
-    `path` is the true path from the document's root. `origin` is the number of steps to the subject, so that fields of
-    an item of a `kind: List` are spelled as the program does.
+    UNREAD = enum.auto()
+
+
+class Field:
+    """A place in a document, with the node there if there is one; what it has read, and what is below, it keeps.
+
+    `path` is the true path from the document's root; where it is None, that of the parent and one `step`. `origin` is
+    the number of steps to the subject, so that fields of an item of a `kind: List` are spelled as the program does.
+    `target` is the node here, or the target of an alias.
     """
 
-    __slots__ = ("dialect", "document", "entry", "node", "origin", "parent", "path", "use")
+    __slots__ = (
+        "_children",
+        "_items",
+        "_path",
+        "_plain",
+        "_step",
+        "_unknown",
+        "dialect",
+        "document",
+        "entry",
+        "node",
+        "origin",
+        "parent",
+        "target",
+        "use",
+    )
 
     def __init__(
         self,
         document: Document,
         dialect: Dialect,
         node: Node | None,
-        path: Path = (),
+        path: Path | None = (),
         *,
+        step: Key = "",
         entry: Entry | None = None,
         parent: Field | None = None,
         origin: int = 0,
@@ -164,19 +187,27 @@ class Field:
         self.document = document
         self.dialect = dialect
         self.node = node
-        self.path = path
+        self._path = path
+        self._step = step
         self.entry = entry
         self.parent = parent
         self.origin = origin
         self.use = use
+        self.target: Scalar | Sequence | Mapping | None = node.target if isinstance(node, Alias) else node
+        self._children: dict[str, Field] | None = None
+        self._items: list[Field] | None = None
+        self._plain: Plain | Unread = Unread.UNREAD
+        self._unknown: bool | None = None
 
     @classmethod
     def root(cls, document: Document, dialect: Dialect) -> Field:
         """The whole document."""
-        return cls(document, dialect, document.root)
+        return document.once(dialect, lambda: cls(document, dialect, document.root))
 
     def as_subject(self) -> Field:
         """This field as the root of a subject: paths of fields below it begin here."""
+        if self.origin == len(self.path):
+            return self
         return Field(
             self.document,
             self.dialect,
@@ -191,20 +222,27 @@ class Field:
     # what is here
 
     @property
-    def target(self) -> Scalar | Sequence | Mapping | None:
-        """The node here, or the target of an alias; None where nothing is here."""
-        return None if self.node is None else target_of(self.node)
+    def path(self) -> Path:
+        """The true path from the document's root."""
+        if self._path is None:
+            above = self.parent.path if self.parent is not None else ()
+            self._path = (*above, self._step)
+        return self._path
 
     @property
     def name(self) -> str:
         """The key of this field, or its index as text."""
-        return str(self.path[-1]) if self.path else ""
+        if self._path is None:
+            return str(self._step)
+        return str(self._path[-1]) if self._path else ""
 
     @property
     def plain(self) -> Plain:
         """The scalar here in its dialect; None also where there is no scalar."""
-        target = self.target
-        return value_of(target, self.dialect) if isinstance(target, Scalar) else None
+        if isinstance(self._plain, Unread):
+            target = self.target
+            self._plain = value_of(target, self.dialect) if isinstance(target, Scalar) else None
+        return self._plain
 
     @property
     def is_null(self) -> bool:
@@ -229,13 +267,9 @@ class Field:
     @property
     def is_unknown(self) -> bool:
         """A template is here: its value is not in the file."""
-        target = self.target
-        if isinstance(target, Scalar):
-            return is_template(target.value)
-        if isinstance(target, Mapping) and target.flow and len(target.pairs) == 1:
-            inner = target_of(target.pairs[0][0])
-            return isinstance(inner, Mapping) and inner.flow
-        return False
+        if self._unknown is None:
+            self._unknown = _is_template_node(self.target)
+        return self._unknown
 
     @property
     def written(self) -> str:
@@ -247,9 +281,15 @@ class Field:
 
     def get(self, key: str) -> Field:
         """The field of a key; an absent one, with this field as its parent, where there is none."""
-        target = self.target
-        entry = entries_of(target, self.dialect).get(key) if isinstance(target, Mapping) else None
-        return self._child(key, entry)
+        children = self._children
+        if children is None:
+            children = self._children = {}
+        child = children.get(key)
+        if child is None:
+            target = self.target
+            entry = entries_of(target, self.dialect).get(key) if isinstance(target, Mapping) else None
+            child = children[key] = self._child(key, entry)
+        return child
 
     def at(self, *keys: str) -> Field:
         """The field of several keys, one below the other."""
@@ -262,8 +302,8 @@ class Field:
         """The fields of a mapping, in written order; none where there is no mapping."""
         target = self.target
         if isinstance(target, Mapping) and not self.is_unknown:
-            for name, entry in entries_of(target, self.dialect).items():
-                yield self._child(name, entry)
+            for name in entries_of(target, self.dialect):
+                yield self.get(name)
 
     def merges(self) -> list[Field]:
         """The merge keys (`<<`) of a mapping, as fields of that name; the merged keys are among the entries."""
@@ -277,21 +317,21 @@ class Field:
 
     def items(self) -> list[Field]:
         """The fields of a sequence's items; empty where there is no sequence."""
-        target = self.target
-        if not isinstance(target, Sequence):
-            return []
-        use = self._inner_use()
-        return [
-            Field(self.document, self.dialect, item, (*self.path, index), parent=self, origin=self.origin, use=use)
-            for index, item in enumerate(target.items)
-        ]
+        if self._items is None:
+            target, use = self.target, self._inner_use()
+            self._items = [
+                Field(self.document, self.dialect, item, None, step=index, parent=self, origin=self.origin, use=use)
+                for index, item in enumerate(target.items if isinstance(target, Sequence) else ())
+            ]
+        return self._items
 
     def _child(self, key: str, entry: Entry | None) -> Field:
         return Field(
             self.document,
             self.dialect,
             entry.value if entry else None,
-            (*self.path, key),
+            None,
+            step=key,
             entry=entry,
             parent=self,
             origin=self.origin,
@@ -305,7 +345,7 @@ class Field:
 
     def text(self) -> Value[str]:
         """The text here; a number or boolean is WrongType."""
-        return self._read(lambda plain: plain if isinstance(plain, str) else None)
+        return self._read(_as_text)
 
     def integer(self) -> Value[int]:
         """The integer here; a float without a fraction counts, as in JSON."""
@@ -317,7 +357,7 @@ class Field:
 
     def boolean(self) -> Value[bool]:
         """The boolean here."""
-        return self._read(lambda plain: plain if isinstance(plain, bool) else None)
+        return self._read(_as_boolean)
 
     def scalar(self) -> Value[Plain]:
         """The scalar here, of any type."""
@@ -336,13 +376,15 @@ class Field:
         return Known(self, [item.text() for item in self.items()])
 
     def _read(self, convert: Callable[[Plain], T | None]) -> Value[T]:
-        if self.is_absent:
+        target = self.target
+        if target is None:
+            return Absent(self)
+        plain = self.plain
+        if plain is None and isinstance(target, Scalar):
             return Absent(self)
         if self.is_unknown:
             return Unknown(self)
-        if not isinstance(self.target, Scalar):
-            return WrongType(self)
-        converted = convert(self.plain)
+        converted = None if plain is None else convert(plain)
         return WrongType(self) if converted is None else Known(self, converted)
 
     # places and findings
@@ -451,6 +493,23 @@ def _first_leaf(node: Node) -> Node:
             node = node.items[0]
         else:
             return node
+
+
+def _is_template_node(node: Node | None) -> bool:
+    if isinstance(node, Scalar):
+        return is_template(node.value)
+    if isinstance(node, Mapping) and node.flow and len(node.pairs) == 1:
+        inner = target_of(node.pairs[0][0])
+        return isinstance(inner, Mapping) and inner.flow
+    return False
+
+
+def _as_text(plain: Plain) -> str | None:
+    return plain if isinstance(plain, str) else None
+
+
+def _as_boolean(plain: Plain) -> bool | None:
+    return plain if isinstance(plain, bool) else None
 
 
 def _as_integer(plain: Plain) -> int | None:

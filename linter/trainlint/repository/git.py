@@ -43,6 +43,7 @@ _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
 }
+_DIGEST = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _KEPT = regex(r"GIT_CONFIG_(?:GLOBAL|SYSTEM|COUNT|KEY_\d+|VALUE_\d+|PARAMETERS)|GIT_TEST_ASSUME_DIFFERENT_OWNER")
 """Variables for git that users set; the others are set by hooks, for one repository and its index."""
 
@@ -114,6 +115,37 @@ def listed(folder: Path, suffixes: tuple[str, ...], answers: Answers | None = No
         return None
     start = "" if below == "." else f"{below}/"
     return [folder / name.removeprefix(start) for name in found]
+
+
+def changed(folder: Path, base: str) -> list[Path]:
+    """The files that the checked out commit adds or changes, sorted; `base` is the digest of the commit before.
+
+    A merge commit, which GitHub checks out for a pull request, is compared with its first parent; another one with the
+    commit at which it leaves the base. Raises PathError where git lacks one of these commits, or the repository.
+    """
+    root = top(folder)
+    if root is None:
+        raise PathError(f"{folder}: not in a git repository")
+    root = Path(os.path.realpath(root))
+    git = Answers().program(root)
+    if git is None:
+        raise PathError("git is not installed")
+
+    def commit(*arguments: str) -> str:
+        code, out, _ = _answer(git, root, arguments)
+        found = out.decode("ascii", "replace").strip()
+        return found if code == 0 and _DIGEST.fullmatch(found) else ""
+
+    start = commit("rev-parse", "--verify", "--quiet", "HEAD^2^{commit}") and commit("rev-parse", "--verify", "HEAD^1")
+    if not start and _DIGEST.fullmatch(base):
+        start = commit("merge-base", base, "HEAD")
+    if not start:
+        raise PathError("the commits of the pull request are not here: give actions/checkout fetch-depth: 2")
+    options = ["-r", "-z", "--name-only", "--no-renames", "--diff-filter=d"]
+    code, out, error = _answer(git, root, ["diff-tree", *options, start, "HEAD"])
+    if code:
+        raise PathError(f"{root}: git cannot compare the commits of the pull request: {error.strip()}")
+    return [root / os.fsdecode(name) for name in sorted(out.split(b"\0")) if name]
 
 
 def top(folder: Path) -> Path | None:

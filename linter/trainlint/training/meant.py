@@ -59,6 +59,10 @@ def known_releases(program: str) -> KnownReleases:
 
 def target(repository: Repository, near: str, known: KnownReleases) -> Target:
     """The releases of a program that a file may be for."""
+    return repository.once(("target", near, known.package), lambda: _target(repository, near, known))
+
+
+def _target(repository: Repository, near: str, known: KnownReleases) -> Target:
     statements = statements_in(repository)
     found = statements.stated(near, known.package)
     if found.how is How.NOT_STATED:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from trainlint.findings import Details, Finding
@@ -15,7 +15,7 @@ from trainlint.programs.kubeflow.facts.admission import INITIALIZERS
 from trainlint.programs.kubeflow.facts.release import ANCESTOR_LABEL, KubeflowFacts
 from trainlint.programs.kubeflow.facts.servers import used_within
 from trainlint.programs.kubeflow.name_syntax import Check
-from trainlint.programs.kubeflow.objects import GROUP, VERSION, Runtime, TrainJob
+from trainlint.programs.kubeflow.objects import GROUP, VERSION, PodPatch, Runtime, TrainJob
 from trainlint.reading.document import of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
@@ -39,12 +39,12 @@ class Build:
         self.facts = facts
         self.sample = sample
 
-    @property
+    @cached_property
     def name(self) -> str | None:
         """The JobSet's name, which is the TrainJob's; None where it is not known."""
         return self.job.name.known
 
-    @property
+    @cached_property
     def name_length(self) -> int | None:
         """How long that name is, generated names included."""
         if self.name is not None:
@@ -52,42 +52,42 @@ class Build:
         prefix = self.job.field.at("metadata", "generateName").text().known
         return None if prefix is None else min(len(prefix), NAME_LIMIT - RANDOM_SUFFIX) + RANDOM_SUFFIX
 
-    @property
+    @cached_property
     def spec(self) -> BuiltValue:
         """The TrainJob's spec as the controller reads it."""
         return self._draft.spec
 
-    @property
+    @cached_property
     def policy(self) -> BuiltValue:
         """The runtime's `mlPolicy`."""
         return self._draft.policy
 
-    @property
+    @cached_property
     def jobset(self) -> BuiltValue:
         """The JobSet's spec."""
         return self._draft.jobset
 
-    @property
+    @cached_property
     def labels(self) -> BuiltValue:
         """The JobSet's labels."""
         return self._draft.labels
 
-    @property
+    @cached_property
     def annotations(self) -> BuiltValue:
         """The JobSet's annotations."""
         return self._draft.annotations
 
-    @property
+    @cached_property
     def jobs(self) -> list[Pods]:
         """The JobSet's replicated jobs; none where the controller stops before it makes them."""
         return [] if self.stops else self._draft.pods
 
-    @property
+    @cached_property
     def made(self) -> list[Pods]:
         """Those replicated jobs of which Jobs are made."""
         return [pods for pods in self.jobs if pods.is_made]
 
-    @property
+    @cached_property
     def containers(self) -> list[Container]:
         """The containers of all pods that are made, init containers first."""
         return [
@@ -97,12 +97,12 @@ class Build:
             for part in parts
         ]
 
-    @property
+    @cached_property
     def trainer(self) -> Pods | None:
         """The replicated job of the trainer step."""
         return self._draft.trainer
 
-    @property
+    @cached_property
     def node(self) -> BuiltValue | None:
         """The container `node` of the trainer's pods, which the job's trainer fills in."""
         return self.trainer.container(NODE) if self.trainer else None
@@ -117,17 +117,17 @@ class Build:
         parts = [part for part in (self.node.get("command"), self.node.get("args")) if part.given and not part.made]
         return starts_in([part.place for part in parts])
 
-    @property
+    @cached_property
     def num_nodes(self) -> BuiltValue:
         """The job's own `spec.trainer.numNodes`."""
         return self.spec.at("trainer", "numNodes")
 
-    @property
+    @cached_property
     def processes(self) -> BuiltValue:
         """How many processes run on each node of the trainer: a number, `auto`, or absent where nothing says so."""
         return self._draft.processes
 
-    @property
+    @cached_property
     def stops(self) -> tuple[BuiltValue, str] | None:
         """Why the controller cannot build anything, and the value at which it stops."""
         return self._draft.stops
@@ -175,13 +175,18 @@ class UnplacedJob(Build):
     """
 
     def __init__(self, job: TrainJob, facts: KubeflowFacts) -> None:
-        super().__init__(job, _stand_in(job), facts)
+        super().__init__(job, _stand_in(job.pod_patches) if job.pod_patches else _plain_stand_in(), facts)
 
 
-def _stand_in(job: TrainJob) -> Runtime:
+@cache
+def _plain_stand_in() -> Runtime:
+    return _stand_in([])
+
+
+def _stand_in(patches: Sequence[PodPatch]) -> Runtime:
     labels = {NODE: TRAINER, **{name: name for name in INITIALIZERS.values()}}
     pods: dict[str, dict[str, object]] = {name: {"containers": [{"name": name, "image": "image"}]} for name in labels}
-    for patch in job.pod_patches:
+    for patch in patches:
         name = patch.job.known
         if name is None:
             continue

@@ -32,10 +32,11 @@ def build(job: TrainJob, runtime: Runtime, facts: KubeflowFacts) -> Draft:
     """The JobSet, or in `stops` why the controller cannot build it."""
     draft = Draft(job, runtime, facts)
     _patch(draft)
-    draft.pods = [Pods(value) for value in draft.jobset.get("replicatedJobs").items()]
+    for value in draft.jobset.get("replicatedJobs").items():
+        _make_room(value)
+        draft.pods.append(Pods(value))
     draft.trainer = next((pods for pods in draft.pods if pods.ancestor == TRAINER), None)
     for pods in draft.pods:
-        _make_room(pods)
         if pods.replicas.is_(0):
             # Go drops a zero when it writes the JobSet, whose default is 1
             _run_once(pods)
@@ -52,9 +53,9 @@ def build(job: TrainJob, runtime: Runtime, facts: KubeflowFacts) -> Draft:
     return draft
 
 
-def _make_room(pods: Pods) -> None:
+def _make_room(job: BuiltValue) -> None:
     """The mappings that the steps write into exist, as structs do in Go."""
-    pods.value.child("template", {}).child("spec", {}).child("template", {}).child("spec", {})
+    job.child("template", {}).child("spec", {}).child("template", {}).child("spec", {})
 
 
 def _run_once(pods: Pods) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from trainlint.programs.kubeflow.built_value import BuiltValue
 from trainlint.programs.kubeflow.facts.release import ANCESTOR_LABEL
 
@@ -12,27 +14,27 @@ class Pods:
     def __init__(self, value: BuiltValue) -> None:
         self.value = value
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The replicated job's name."""
         return self.value.name
 
-    @property
+    @cached_property
     def ancestor(self) -> str:
         """The step of the TrainJob that it is: trainer, dataset-initializer, model-initializer, or empty."""
         return self.value.at("template", "metadata", "labels", ANCESTOR_LABEL).text or ""
 
-    @property
+    @cached_property
     def job(self) -> BuiltValue:
         """The Job's spec."""
         return self.value.at("template", "spec")
 
-    @property
+    @cached_property
     def template(self) -> BuiltValue:
         """The pod template, with its metadata."""
         return self.job.get("template")
 
-    @property
+    @cached_property
     def spec(self) -> BuiltValue:
         """The pod's spec."""
         return self.template.get("spec")

@@ -10,7 +10,7 @@ import enum
 import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from trainlint.programs.kubeflow.quantities import parse_quantity
 from trainlint.reading.scalars import Plain
@@ -19,6 +19,9 @@ from trainlint.reading.values import Field, UnknownContent
 
 if TYPE_CHECKING:
     from trainlint.programs.kubeflow.facts.crds import SchemaNode
+    from trainlint.programs.kubeflow.facts.paths import Paths
+
+T = TypeVar("T")
 
 
 class Owner(enum.Enum):
@@ -79,13 +82,16 @@ POINTERS = frozenset(
 class BuiltValue:
     """One value of what is built: its content, the field that gave it, and whether the controller made it up.
 
-    `made` values are in no manifest; their place is the field that they follow from. As with a `Value`, a test on
+    `made` values are in no manifest; their place is the field that they follow from. A missing value knows the one that
+    lacks it, and its key, and looks for its place when it is asked for it. As with a `Value`, a test on
     anything that is not known is false.
     """
 
     __slots__ = ("_key", "_place", "content", "made", "owner")
 
-    def __init__(self, content: Content, place: Field, owner: Owner, *, made: bool = False, key: str = "") -> None:
+    def __init__(
+        self, content: Content, place: Field | BuiltValue, owner: Owner, *, made: bool = False, key: str = ""
+    ) -> None:
         self.content = content
         self.owner = owner
         self.made = made
@@ -95,9 +101,10 @@ class BuiltValue:
     @property
     def place(self) -> Field:
         """The field that gave this value, or in which one is missing."""
-        if self._key:
-            self._place, self._key = self._place.get(self._key), ""
-        return self._place
+        place = self._place
+        if isinstance(place, BuiltValue):
+            place = self._place = place.place.get(self._key) if self._key else place.place
+        return place
 
     @property
     def given(self) -> bool:
@@ -165,10 +172,14 @@ class BuiltValue:
 
     def get(self, key: str) -> BuiltValue:
         """The value under a key; an absent one, placed as near as can be, where there is none."""
-        if isinstance(self.content, dict) and key in self.content:
-            return self.content[key]
-        content = UNKNOWN if self.unknown else None
-        return BuiltValue(content, self.place, self.owner, made=self.made, key="" if self.made else key)
+        content = self.content
+        if isinstance(content, dict):
+            value = content.get(key)
+            if value is not None:
+                return value
+        elif content is UNKNOWN:
+            return BuiltValue(UNKNOWN, self, self.owner, made=self.made, key="" if self.made else key)
+        return BuiltValue(None, self, self.owner, made=self.made, key="" if self.made else key)
 
     def at(self, *keys: str) -> BuiltValue:
         """The value several keys down."""
@@ -194,6 +205,13 @@ class BuiltValue:
             elif value.given:
                 yield value
 
+    def rows(self, table: Paths[T]) -> Iterator[tuple[str, T, BuiltValue]]:
+        """The rows of a table whose paths lead to a value here: path, row and value."""
+        for step in self.content if isinstance(self.content, dict) else ():
+            for path, row in table.by_step.get(step, ()):
+                for value in self.find(path):
+                    yield path, row, value
+
     def items(self) -> list[BuiltValue]:
         """The items of a list; empty where there is none."""
         return self.content if isinstance(self.content, list) else []
@@ -206,6 +224,17 @@ class BuiltValue:
         return None if None in texts else [text for text in texts if text is not None]
 
     # building
+
+    def copy(self) -> BuiltValue:
+        """The same value, whose mappings and lists can be changed without this one."""
+        content = self.content
+        if isinstance(content, dict):
+            content = {key: value.copy() for key, value in content.items()}
+        elif isinstance(content, list):
+            content = [value.copy() for value in content]
+        else:
+            return self
+        return BuiltValue(content, self._place, self.owner, made=self.made, key=self._key)
 
     def with_content(self, content: Content) -> BuiltValue:
         """Another content at the same place."""

@@ -108,14 +108,26 @@ def dotted(path: Path) -> str:
     return spelled
 
 
+class Walked(NamedTuple):
+    """What a walk found: defects, and the places that CEL rules look at, as pairs of place and digest."""
+
+    defects: list[Defect]
+    cel: list[tuple[Field, str]]
+
+
 class Walk:
-    """A walk and what it found: defects, and the places that CEL rules look at, as pairs of place and digest."""
+    """A walk over an object, and what it has found so far."""
 
     def __init__(self, options: WalkOptions) -> None:
         self.options = options
         self.defects: list[Defect] = []
         self.cel: list[tuple[Field, str]] = []
         self._clean: set[tuple[int, int]] = set()
+
+    @property
+    def found(self) -> Walked:
+        """What was found."""
+        return Walked(self.defects, self.cel)
 
     def check(self, field: Field, structure: SchemaNode) -> None:
         """Check this place and those below; nothing for what is null, absent, or filled in later.

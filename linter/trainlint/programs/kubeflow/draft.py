@@ -34,8 +34,7 @@ class Draft:
         untimed = field == "runtimePatches" and any(patch.get("time").is_absent for patch in overrides.items())
         self.spec = read(job.spec, job_schema, Owner.JOB, Decoding(rewritten=False, empty_texts=untimed))
         self.overrides = read(overrides, job_schema.properties[field], Owner.JOB, Decoding(empty_texts=untimed))
-        runtime_schema = facts.structure("TrainingRuntime").properties["spec"]
-        self.runtime_spec = read(runtime.spec, runtime_schema, Owner.RUNTIME, Decoding())
+        self.runtime_spec = _decoded(runtime, facts).copy()
         self.policy = self.runtime_spec.get("mlPolicy")
         template = self.runtime_spec.get("template")
         self.labels = template.at("metadata", "labels")
@@ -151,6 +150,14 @@ class Draft:
     def mount(self, container: BuiltValue, name: BuiltValue, path: BuiltValue) -> None:
         """A container mounts a volume at a path."""
         upsert(container, "volumeMounts", self.struct(name=name, mountPath=path), _same("mountPath"))
+
+
+def _decoded(runtime: Runtime, facts: KubeflowFacts) -> BuiltValue:
+    """The runtime's spec, read once for each release."""
+    if facts.release not in runtime.decoded:
+        schema = facts.structure("TrainingRuntime").properties["spec"]
+        runtime.decoded[facts.release] = read(runtime.spec, schema, Owner.RUNTIME, Decoding())
+    return runtime.decoded[facts.release]
 
 
 def _amounts(listed: BuiltValue) -> Amounts | None:

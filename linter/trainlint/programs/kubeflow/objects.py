@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from trainlint.programs.kubeflow.crd_walk import Defect, DefectKind, Walk, WalkOptions, place_of, structure_at
+from trainlint.programs.kubeflow.crd_walk import Defect, DefectKind, Walk, Walked, WalkOptions, place_of, structure_at
 from trainlint.programs.kubeflow.facts.admission import CEL_RULES, QUEUE_ANNOTATION, SUPPORT_LABEL
 from trainlint.programs.kubeflow.facts.release import (
     ANCESTOR_LABEL,
@@ -23,6 +23,7 @@ from trainlint.programs.kubeflow.quantities import parse_quantity
 from trainlint.reading.values import Absent, Field, Value
 
 if TYPE_CHECKING:
+    from trainlint.programs.kubeflow.built_value import BuiltValue
     from trainlint.programs.kubeflow.facts.crds import Kind
 
 GROUP = "trainer.kubeflow.org"
@@ -44,25 +45,26 @@ class TrainerObject:
 
     def __init__(self, field: Field) -> None:
         self.field = field
+        self.manifests: dict[tuple[str, bool], Manifest] = {}
 
-    @property
+    @cached_property
     def api_version(self) -> Value[str]:
         return self.field.get("apiVersion").text()
 
-    @property
+    @cached_property
     def kind(self) -> Value[str]:
         return self.field.get("kind").text()
 
-    @property
+    @cached_property
     def name(self) -> Value[str]:
         return self.field.at("metadata", "name").text()
 
-    @property
+    @cached_property
     def namespace(self) -> str:
         """`metadata.namespace`, `default` when absent; empty when it is not known."""
         return self.field.at("metadata", "namespace").text().or_when_absent("default").known or ""
 
-    @property
+    @cached_property
     def spec(self) -> Field:
         return self.field.get("spec")
 
@@ -70,12 +72,12 @@ class TrainerObject:
 class Manifest:
     """An object as strict decoding and its CRD's structure check it in one release."""
 
-    def __init__(self, subject: TrainerObject, kind: Kind, facts: KubeflowFacts) -> None:
+    def __init__(self, subject: TrainerObject, kind: Kind, facts: KubeflowFacts, *, partial: bool = False) -> None:
         self.field = subject.field
         self.name = subject.name
         self.kind: Kind = kind
         self.facts = facts
-        self.partial = subject.partial
+        self.partial = partial
 
     def defects(self, kind: DefectKind) -> Iterator[Defect]:
         """The places with a defect of this kind."""
@@ -101,7 +103,7 @@ class Manifest:
         return self.field.get("kind").text().is_("ClusterTrainingRuntime")
 
     @cached_property
-    def _walks(self) -> tuple[Walk, ...]:
+    def _walks(self) -> tuple[Walked, ...]:
         """The walks over metadata, the object's own fields, and status.
 
         Metadata is only decoded. Status is dropped before the structure is checked: an unknown field in it is refused,
@@ -129,12 +131,21 @@ class Manifest:
             )
         )
         own.check_root(self.field, root, skip=("metadata", "status") if "status" in root.properties else ("metadata",))
-        return metadata, own, status
+        return metadata.found, own.found, status.found
 
     @property
     def _has_untimed_patch(self) -> bool:
         patches = self.field.at("spec", "runtimePatches").items()
         return any(patch.is_null or (patch.is_mapping and patch.get("time").is_absent) for patch in patches)
+
+
+def manifest_of(subject: TrainJob | Runtime, facts: KubeflowFacts, *, partial: bool = False) -> Manifest:
+    """An object as one release checks its structure; a `partial` one is a patch of kustomize."""
+    key = facts.release, partial
+    if key not in subject.manifests:
+        kind: Kind = "TrainJob" if isinstance(subject, TrainJob) else "TrainingRuntime"
+        subject.manifests[key] = Manifest(subject, kind, facts, partial=partial)
+    return subject.manifests[key]
 
 
 class RuntimeContainer:
@@ -143,19 +154,19 @@ class RuntimeContainer:
     def __init__(self, field: Field) -> None:
         self.field = field
 
-    @property
+    @cached_property
     def name(self) -> Value[str]:
         return self.field.get("name").text()
 
-    @property
+    @cached_property
     def command(self) -> Value[list[Value[str]]]:
         return self.field.get("command").texts()
 
-    @property
+    @cached_property
     def args(self) -> Value[list[Value[str]]]:
         return self.field.get("args").texts()
 
-    @property
+    @cached_property
     def resources(self) -> Field:
         return self.field.get("resources")
 
@@ -170,10 +181,13 @@ class MergedJob:
     def __init__(self, name: str, pod_specs: list[Field]) -> None:
         self.name = name
         self.pod_specs = pod_specs
+        self._containers: dict[str, dict[str, list[Field]] | None] = {}
 
     def containers(self, kind: str = "containers") -> dict[str, list[Field]] | None:
         """The entries for each container (or init container), by name; None where a list or name is not known."""
-        return _by_name(spec.get(kind) for spec in self.pod_specs)
+        if kind not in self._containers:
+            self._containers[kind] = _by_name(spec.get(kind) for spec in self.pod_specs)
+        return self._containers[kind]
 
     def mounts(self, container: str) -> list[Value[str]]:
         """The names of the volumes that a container mounts; a later mount at a path replaces an earlier one."""
@@ -217,25 +231,25 @@ class ReplicatedJob:
     def __init__(self, field: Field) -> None:
         self.field = field
 
-    @property
+    @cached_property
     def name(self) -> Value[str]:
         return self.field.get("name").text()
 
-    @property
+    @cached_property
     def ancestor(self) -> Value[str]:
         """The step of a TrainJob that this job is: the label trainjob-ancestor-step of its template."""
         return self.field.at("template", "metadata", "labels", ANCESTOR_LABEL).text()
 
-    @property
+    @cached_property
     def replicas(self) -> Value[int]:
         """`replicas`, by default 1."""
         return self.field.get("replicas").integer().or_when_absent(1)
 
-    @property
+    @cached_property
     def pod_spec(self) -> Field:
         return _pod_spec(self.field)
 
-    @property
+    @cached_property
     def containers(self) -> list[RuntimeContainer]:
         """The containers of its pods."""
         return [RuntimeContainer(item) for item in self.pod_spec.get("containers").items()]
@@ -252,50 +266,52 @@ class Runtime(TrainerObject):
         super().__init__(field)
         self.shipped = shipped
         self.partial = partial
+        self.decoded: dict[str, BuiltValue] = {}
+        """Its spec as the controller of a release decodes it; draft.py fills it in."""
 
-    @property
+    @cached_property
     def ml_policy(self) -> Field:
         return self.spec.get("mlPolicy")
 
-    @property
+    @cached_property
     def torch(self) -> bool:
         """The runtime has a torch policy (an empty one counts)."""
         return not self.ml_policy.get("torch").is_absent
 
-    @property
+    @cached_property
     def num_nodes(self) -> Value[int]:
         return self.ml_policy.get("numNodes").integer()
 
-    @property
+    @cached_property
     def support(self) -> Value[str]:
         """The label that can say `deprecated`; only that of a ClusterTrainingRuntime is read."""
         return self.field.at("metadata", "labels", SUPPORT_LABEL).text()
 
-    @property
+    @cached_property
     def framework(self) -> Value[str]:
         """The framework label."""
         return self.field.at("metadata", "labels", FRAMEWORK_LABEL).text()
 
-    @property
+    @cached_property
     def job_list(self) -> Field:
         return self.spec.at("template", "spec", "replicatedJobs")
 
-    @property
+    @cached_property
     def jobs(self) -> list[ReplicatedJob]:
         """The jobs of the runtime."""
         return [ReplicatedJob(item) for item in self.job_list.items()]
 
-    @property
+    @cached_property
     def trainer_job(self) -> ReplicatedJob | None:
         """The job whose ancestor step is the trainer."""
         return next((job for job in self.jobs if job.ancestor.is_("trainer")), None)
 
-    @property
+    @cached_property
     def trainer_container(self) -> RuntimeContainer | None:
         """The container into which a TrainJob's trainer goes."""
         return self.trainer_job.container("node") if self.trainer_job else None
 
-    @property
+    @cached_property
     def runs_torchtune(self) -> bool:
         """Its trainer starts `tune run`, or its framework label says torchtune."""
         container = self.trainer_container
@@ -303,7 +319,7 @@ class Runtime(TrainerObject):
         starts_tune = words is not None and [str(w) for w in words[:2]] == list(TORCHTUNE_COMMAND)
         return starts_tune or self.framework.is_("torchtune")
 
-    @property
+    @cached_property
     def resources(self) -> Field | None:
         """The resources of its trainer: those of the first container `node` of the trainer step or of a job `node`.
 
@@ -341,52 +357,53 @@ class TrainJob(TrainerObject):
         self.runtime_missing = runtime_missing
         self.runtime_installed = runtime_installed
         self.partial = partial
+        self._merged: dict[bool, dict[str, MergedJob] | None] = {}
 
-    @property
+    @cached_property
     def runtime_ref(self) -> Field:
         return self.spec.get("runtimeRef")
 
-    @property
+    @cached_property
     def runtime_name(self) -> Value[str]:
         return self.runtime_ref.get("name").text()
 
-    @property
+    @cached_property
     def runtime_kind(self) -> Value[str]:
         """`spec.runtimeRef.kind`, by default ClusterTrainingRuntime."""
         return self.runtime_ref.get("kind").text().or_when_absent("ClusterTrainingRuntime")
 
-    @property
+    @cached_property
     def runtime_group(self) -> Value[str]:
         """`spec.runtimeRef.apiGroup`, by default the Trainer's."""
         return self.runtime_ref.get("apiGroup").text().or_when_absent(GROUP)
 
-    @property
+    @cached_property
     def trainer(self) -> Field:
         return self.spec.get("trainer")
 
-    @property
+    @cached_property
     def num_nodes(self) -> Value[int]:
         return self.trainer.get("numNodes").integer()
 
-    @property
+    @cached_property
     def num_proc_per_node(self) -> Field:
         """`spec.trainer.numProcPerNode`: an integer, in 2.0 and 2.1 also a word."""
         return self.trainer.get("numProcPerNode")
 
-    @property
+    @cached_property
     def command(self) -> Value[list[Value[str]]]:
         return self.trainer.get("command").texts()
 
-    @property
+    @cached_property
     def args(self) -> list[Value[str]]:
         """`spec.trainer.args`; empty when absent."""
         return self.trainer.get("args").texts().known or []
 
-    @property
+    @cached_property
     def env(self) -> list[Field]:
         return self.trainer.get("env").items()
 
-    @property
+    @cached_property
     def pod_patches(self) -> list[PodPatch]:
         """The job's overrides (2.0, 2.1) or patches (from 2.2 on) of pods, one for each job that they name."""
         found = [
@@ -400,7 +417,7 @@ class TrainJob(TrainerObject):
             found.extend(PodPatch(job.get("name").text(), _pod_spec(job)) for job in jobs)
         return found
 
-    @property
+    @cached_property
     def runtime_patches(self) -> list[Field]:
         return self.spec.get("runtimePatches").items()
 
@@ -412,8 +429,13 @@ class TrainJob(TrainerObject):
     def merged_jobs(self, facts: KubeflowFacts) -> dict[str, MergedJob] | None:
         """The runtime's jobs with the job's patches, by name; None where they are not known.
 
-        Source: newRuntimeInfo of the controller, which merges before the webhook self.facts.
+        Source: newRuntimeInfo of the controller, which merges before the webhooks ask.
         """
+        if facts.patches_add_jobs not in self._merged:
+            self._merged[facts.patches_add_jobs] = self._merge(add_jobs=facts.patches_add_jobs)
+        return self._merged[facts.patches_add_jobs]
+
+    def _merge(self, *, add_jobs: bool) -> dict[str, MergedJob] | None:
         if self.runtime is None:
             return None
         jobs = _by_name([self.runtime.job_list])
@@ -422,7 +444,7 @@ class TrainJob(TrainerObject):
         merged = {name: MergedJob(name, [_pod_spec(field) for field in fields]) for name, fields in jobs.items()}
         for patch in self.pod_patches:
             name = patch.job.known or ""
-            if name not in merged and facts.patches_add_jobs:
+            if name not in merged and add_jobs:
                 merged[name] = MergedJob(name, [])
             if name in merged and all(spec.path != patch.pod_spec.path for spec in merged[name].pod_specs):
                 merged[name].pod_specs.append(patch.pod_spec)
@@ -432,12 +454,12 @@ class TrainJob(TrainerObject):
         """Its runtime has this ML policy (an empty one counts)."""
         return self.runtime is not None and not self.runtime.ml_policy.get(name).is_absent
 
-    @property
+    @cached_property
     def gangs_with_volcano(self) -> bool:
         """Its runtime lets Volcano schedule the pods as a group."""
         return self.runtime is not None and not self.runtime.spec.at("podGroupPolicy", "volcano").is_absent
 
-    @property
+    @cached_property
     def queue(self) -> Value[str] | None:
         """Volcano's queue: the last annotation among the runtime's, the job's (2.1) and its patches' (from 2.2 on)."""
         template = ("template", "metadata", "annotations", QUEUE_ANNOTATION)
@@ -447,7 +469,7 @@ class TrainJob(TrainerObject):
         said = [place for place in places if not place.is_absent]
         return said[-1].text() if said else None
 
-    @property
+    @cached_property
     def torchtune_model(self) -> Value[str]:
         """torchtune's name of the model, made from the runtime's name: torchtune-llama3.2-1b is llama3_2/1B.
 
@@ -456,13 +478,13 @@ class TrainJob(TrainerObject):
         """
         return self.runtime_name.map(_model_of)
 
-    @property
+    @cached_property
     def runs_tune(self) -> bool:
         """The command is exactly `tune run`: then the torch plugin treats the job as one of torchtune."""
         words = self.command.known
         return words is not None and [w.known for w in words] == list(TORCHTUNE_COMMAND)
 
-    @property
+    @cached_property
     def resources(self) -> Field | None:
         """The resources that count: `resourcesPerNode`, even when empty, else the runtime's."""
         own = self.trainer.get("resourcesPerNode")
@@ -470,7 +492,7 @@ class TrainJob(TrainerObject):
             return own
         return self.runtime.resources if self.runtime else None
 
-    @property
+    @cached_property
     def has_one_gpu(self) -> bool | None:
         """The torch plugin counts one GPU per node; None where its answer is random or the amounts are not known."""
         resources = self.resources
@@ -491,7 +513,7 @@ class TrainJob(TrainerObject):
         unknown = self.trainer.get("args").is_unknown or any(arg.unknown for arg in self.args)
         return None if unknown else False
 
-    @property
+    @cached_property
     def uses_lora(self) -> bool | None:
         """Some argument contains the name of LoRA's modules."""
         return self.any_arg(lambda arg: LORA_ARG in arg)

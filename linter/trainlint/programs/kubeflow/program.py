@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,11 +17,11 @@ from trainlint.programs.kubeflow.objects import (
     OLD_VERSION,
     RUNTIME_KINDS,
     VERSION,
-    Manifest,
     Namesake,
     Runtime,
     TrainerObject,
     TrainJob,
+    manifest_of,
 )
 from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
@@ -31,7 +32,13 @@ from trainlint.training.meant import KnownReleases, target
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
-    from trainlint.programs.kubeflow.facts.crds import Kind
+
+
+def objects_of(document: Document) -> Sequence[TrainerObject]:
+    """The objects of the Trainer's API group in a document; the items of a List are objects of their own."""
+    return document.once(
+        "objects of Kubeflow Trainer", lambda: list(_objects(Field.root(document, Dialect.KUBERNETES)))
+    )
 
 
 def _objects(field: Field) -> Iterator[TrainerObject]:
@@ -83,12 +90,9 @@ def _used_in(path: str, surroundings: Surroundings) -> frozenset[str]:
     """The names of the runtimes that the jobs of a file use."""
 
     def found() -> frozenset[str]:
-        subjects = [
-            subject
-            for document in surroundings.repository.documents_of(path)
-            for subject in _objects(Field.root(document, Dialect.KUBERNETES))
-        ]
-        return frozenset(s.runtime_name.known or "" for s in subjects if isinstance(s, TrainJob)) - {""}
+        documents = surroundings.repository.documents_of(path)
+        objects = (one for document in documents for one in objects_of(document))
+        return frozenset(one.runtime_name.known or "" for one in objects if isinstance(one, TrainJob)) - {""}
 
     return surroundings.repository.once(("runtimes used in", path), found)
 
@@ -119,16 +123,23 @@ def _jobs(job: TrainJob, surroundings: Surroundings, facts: KubeflowFacts) -> li
             if _comes_before(runtime, job) and surroundings.is_admitted("kubeflow-trainer", runtime, facts.release)
         ]
     if not found and kind == "ClusterTrainingRuntime":
-        shipped = facts.shipped_runtimes.get(name)
-        if shipped is not None:
-            document = of_data(f"{name} of Kubeflow Trainer {facts.release}", shipped)
-            found = [Runtime(Field.root(document, Dialect.KUBERNETES), shipped=True)]
+        found = [shipped] if (shipped := _shipped(name, facts.release)) is not None else []
     if not found or patched:
         installed = patched or name in (surroundings.cluster.runtimes or ())
         missing = surroundings.cluster.closed and not installed
         unknown = TrainJob(job.field, runtime_missing=missing, runtime_installed=installed)
         return [TrainJob(job.field, runtime) for runtime in found] + [unknown]
     return [TrainJob(job.field, runtime) for runtime in _last_of_each_file(found)]
+
+
+@cache
+def _shipped(name: str, release: str) -> Runtime | None:
+    """A runtime that a release ships."""
+    shipped = RELEASES[release].shipped_runtimes.get(name)
+    if shipped is None:
+        return None
+    document = of_data(f"{name} of Kubeflow Trainer {release}", shipped)
+    return Runtime(Field.root(document, Dialect.KUBERNETES), shipped=True)
 
 
 def _runtimes(name: str, surroundings: Surroundings) -> list[Runtime]:
@@ -175,7 +186,7 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
 
     def recognise(self, document: Document) -> Sequence[TrainerObject]:
         """The objects of the Trainer's API group; the items of a List are subjects of their own."""
-        return list(_objects(Field.root(document, Dialect.KUBERNETES)))
+        return objects_of(document)
 
     def alternatives(self, subject: TrainerObject, surroundings: Surroundings, release: str) -> Iterable[Views]:
         """One alternative for each definition of the job's runtime, looked up as the cluster would.
@@ -186,8 +197,9 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
         """
         facts = self.facts(release)
         if isinstance(subject, Runtime):
-            runtime = Runtime(subject.field, partial=_is_patch(subject, surroundings))
-            return [[runtime, Manifest(runtime, "TrainingRuntime", facts), *_as_is(runtime, surroundings, facts)]]
+            runtime = Runtime(subject.field, partial=True) if _is_patch(subject, surroundings) else subject
+            manifest = manifest_of(subject, facts, partial=runtime.partial)
+            return [[runtime, manifest, *_as_is(runtime, surroundings, facts)]]
         if not isinstance(subject, TrainJob):
             return [[subject]]
         jobs = (
@@ -195,7 +207,7 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
             if _is_patch(subject, surroundings)
             else _jobs(subject, surroundings, facts)
         )
-        manifest = Manifest(jobs[0], "TrainJob", facts)
+        manifest = manifest_of(subject, facts, partial=jobs[0].partial)
         for job in jobs:
             job.priority_classes = surroundings.cluster.priority_classes
         return ([job, manifest, *_built(job, surroundings, facts), *_namesakes(job, surroundings)] for job in jobs)
@@ -232,9 +244,7 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
         """The releases whose structure has every field of the object that some release's has."""
         if not isinstance(subject, (TrainJob, Runtime)):
             return tuple(RELEASES)
-        kind: Kind = "TrainJob" if isinstance(subject, TrainJob) else "TrainingRuntime"
-        newest = next(reversed(RELEASES))
-        manifest = Manifest(subject, kind, self.facts(newest))
+        manifest = manifest_of(subject, self.facts(next(reversed(RELEASES))))
         fitting = set(RELEASES)
         for defect in manifest.defects(DefectKind.UNKNOWN_FIELD):
             having = manifest.releases_with(defect.field)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from trainlint.findings import shortened
+from trainlint.lazy import regex
 from trainlint.programs.torchtune.omegaconf import Node, split_key
 from trainlint.reading.document import Unparsable, documents
-from trainlint.reading.scalars import Dialect
+from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.reading.text import Text
 from trainlint.reading.values import Absent, Field, Known, Unknown, Value, is_template
 from trainlint.repository.shell import Word
@@ -176,6 +178,10 @@ def _removal(arg: Arg, key: str, left: Node | None) -> Override:
     return Override(arg, key)
 
 
+_PLAIN_WORD = regex(r"[A-Za-z0-9_/][A-Za-z0-9_/.]{0,99}", re.ASCII)
+"""A text that any YAML parser reads as one plain scalar."""
+
+
 def _value(arg: Arg) -> Node | None:
     """The value of an override, which OmegaConf reads as YAML; None where it is not valid YAML."""
     written = arg.text.partition("=")[2]
@@ -184,7 +190,9 @@ def _value(arg: Arg) -> Node | None:
         node.plain = f"{{{{ {written} }}}}"
     elif "max_filename" in arg.key:
         node.plain = written
-    elif written != "None":
+    elif _PLAIN_WORD.fullmatch(written):
+        node.plain = plain_value(written, Dialect.OMEGACONF) if written != "None" else None
+    else:
         try:
             found = list(documents("", Text(written)))
         except Unparsable:

@@ -385,6 +385,7 @@ class TorchtuneFacts:
 
     def __init__(self, release: str) -> None:
         self.release = release
+        self._components: dict[str, Component] = {}
 
     @cached_property
     def recipes(self) -> Mapping[str, RecipeFacts]:
@@ -473,6 +474,11 @@ class TorchtuneFacts:
 
     def component(self, path: str) -> Component:
         """What a dotted path in `_component_` leads to, as torchtune resolves it: attributes, then submodules."""
+        if path not in self._components:
+            self._components[path] = self._component(path)
+        return self._components[path]
+
+    def _component(self, path: str) -> Component:
         parts = path.split(".")
         depth = next((n for n in range(len(parts), 0, -1) if self._is_module(".".join(parts[:n]))), 0)
         if not depth:

@@ -196,7 +196,8 @@ class Node:
 
         Raises Unresolved and NotInFiles.
         """
-        return self._target(frozenset())
+        plain = self.plain
+        return self._target(frozenset()) if type(plain) is str and "${" in plain else self
 
     def get(self, key: str) -> Node:
         """The node of a key; a missing one where there is none."""
@@ -223,9 +224,14 @@ class Node:
 
     def walk(self) -> Iterator[Node]:
         """This node and all below it, as written."""
-        yield self
-        for child in [*(self.mapping or {}).values(), *(self.items or [])]:
-            yield from child.walk()
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            if node.mapping is not None:
+                waiting.extend(reversed(node.mapping.values()))
+            elif node.items is not None:
+                waiting.extend(reversed(node.items))
 
     @property
     def entries(self) -> Mapping[str, Node]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +36,7 @@ from trainlint.reading.document import Mapping as MappingNode
 from trainlint.reading.scalars import Dialect, whole_number
 from trainlint.reading.text import Undecodable
 from trainlint.reading.values import Field, Known, Unknown
+from trainlint.reading.values import Path as YamlPath
 from trainlint.releases import InForce, speaking_for
 from trainlint.repository.invocations import (
     Command,
@@ -200,20 +201,25 @@ class RecipeSettings:
         return [part for part in [node, *node.elements] if part.mapping is not None]
 
     @cached_property
+    def nodes(self) -> list[Node]:
+        """All nodes of the config, as written."""
+        return list(self.root.walk())
+
+    @cached_property
     def referenced(self) -> frozenset[str]:
         """The top-level settings that an interpolation names."""
-        texts = [node.plain for node in self.root.walk() if isinstance(node.plain, str)]
+        texts = [node.plain for node in self.nodes if isinstance(node.plain, str)]
         return frozenset(key for text in (*texts, *self.filled_in) for key in re.findall(r"\$\{\s*([\w-]+)", text))
 
     def names_nothing(self, key: str) -> bool:
         """An interpolation of the user's own names this key, which is not there."""
-        missing = (node.problem for node in self.root.walk() if node.own and isinstance(node.plain, str))
+        missing = (node.problem for node in self.nodes if node.own and isinstance(node.plain, str))
         return any(problem is not None and problem.message.endswith(f"there is no {key}") for problem in missing)
 
     @cached_property
     def components(self) -> list[Node]:
         """All sections with a `_component_`."""
-        return [node for node in self.root.walk() if node.mapping is not None and "_component_" in node.mapping]
+        return [node for node in self.nodes if node.mapping is not None and "_component_" in node.mapping]
 
     @cached_property
     def for_development(self) -> bool:
@@ -240,9 +246,9 @@ class RecipeSettings:
 
 def _jobs(document: Document) -> Iterator[TrainJob]:
     from trainlint.programs.kubeflow.objects import TrainJob
-    from trainlint.programs.kubeflow.program import PROGRAM as KUBEFLOW
+    from trainlint.programs.kubeflow.program import objects_of
 
-    for subject in KUBEFLOW.recognise(document):
+    for subject in objects_of(document):
         if isinstance(subject, TrainJob):
             yield subject
 
@@ -567,10 +573,16 @@ def _is_admitted(job: TrainJob, surroundings: Surroundings, version: str) -> boo
     """Admission accepts the job; for a refused job nothing more is reported here."""
     from trainlint.programs.kubeflow.objects import TrainerObject
 
-    for other in surroundings.subjects("kubeflow-trainer", TrainerObject):
-        if other.field.document is job.field.document and other.field.path == job.field.path:
-            return surroundings.is_admitted("kubeflow-trainer", other, version)
-    return True
+    def found() -> dict[tuple[str, int, YamlPath], TrainerObject]:
+        subjects = surroundings.subjects("kubeflow-trainer", TrainerObject)
+        return {_place(subject.field): subject for subject in reversed(subjects)}
+
+    same = surroundings.repository.once("jobs by place", found).get(_place(job.field))
+    return same is None or surroundings.is_admitted("kubeflow-trainer", same, version)
+
+
+def _place(field: Field) -> tuple[str, int, YamlPath]:
+    return field.document.path, field.document.index, field.path
 
 
 def _possible(job: TrainJob, kubeflow_facts: KubeflowFacts, facts: TorchtuneFacts) -> Iterator[tuple[str, str]]:
@@ -682,12 +694,12 @@ class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts
             found.extend(JobRun(job) for job in _jobs(document))
         return found
 
-    def alternatives(self, subject: TorchtuneSubject, surroundings: Surroundings, release: str) -> Sequence[Views]:
+    def alternatives(self, subject: TorchtuneSubject, surroundings: Surroundings, release: str) -> Iterable[Views]:
         """One alternative for each command, recipe or runtime that the subject may run with."""
         if isinstance(subject, RecipeFile):
             return _of_file(subject, surroundings, release)
         if isinstance(subject, JobRun):
-            return list(_of_job(subject, surroundings, release))
+            return _of_job(subject, surroundings, release)
         if isinstance(subject, Invocation) and not _is_a_jobs(subject):
             run = _of_invocation(subject, surroundings, release)
             return [[]] if run is None else [_views(run, release)]

@@ -427,10 +427,10 @@ class ArgumentFacts:
         return _ACCELERATOR_KEYS | set(names_within(_LATER_ACCELERATOR_KEYS, self.release))
 
     def is_ever(self, name: str) -> bool:
-        """Some release has this argument."""
-        known = ((declarations(program), tables) for program, tables in self.tables.items())
+        """Some release has this argument, of whichever trainer."""
+        known = [declarations(program) for program in self.tables]
         return name in self.fields or any(
-            name in declared.keys_of_any(table) for declared, tables in known for table in tables
+            name in declared.keys_of_any(table) for declared in known for table in declared.tables
         )
 
     def other_releases(self, name: str) -> str | None:

@@ -25,7 +25,7 @@ from trainlint.repository.shell import name_of
 if TYPE_CHECKING:
     from trainlint.reading.document import Document
     from trainlint.repository.files import Repository
-    from trainlint.repository.python_code import Module
+    from trainlint.repository.python_code import Module, PythonCode
     from trainlint.repository.shell import Word
 
 COMMAND = Command("trl", tuple(("trl", word.replace("_", "-")) for word in TRAINERS), r"\btrl\b")
@@ -105,7 +105,7 @@ def _scripts(repository: Repository, document: Document, release: str) -> Iterat
         file = named_file(repository, invocation, name)
         module = python_code(repository).module(file) if file is not None else None
         if module is not None:
-            yield from _own(invocation, module, release, given, processes)
+            yield from _own(invocation, module, python_code(repository), release, given, processes)
 
 
 def _config_of_script(invocation: Invocation) -> list[str]:
@@ -115,14 +115,22 @@ def _config_of_script(invocation: Invocation) -> list[str]:
 
 
 def _own(
-    invocation: Invocation, module: Module, release: str, given: frozenset[str], processes: int | None
+    invocation: Invocation,
+    module: Module,
+    code: PythonCode,
+    release: str,
+    given: frozenset[str],
+    processes: int | None,
 ) -> Iterator[Start]:
-    """A script of the repository that fills a config of TRL from the file."""
+    """A script of the repository that fills a config of TRL from the file.
+
+    A class of the repository, also one of the same name as TRL's, has arguments that no release tells.
+    """
     trainers = [trainer for name in sorted(module.parsed) if (trainer := trainer_of(name))]
     reads = [keywords for name, keywords in module.calls if name == "parse_args_and_config"]
     if len(trainers) != 1 or len(reads) != 1:
         return
-    own = {found.name for found in module.classes} & module.parsed
+    own = any(code.makes(name) for name in module.parsed)
     tables = () if own else known_tables(module.parsed, release)
     strict = not reads[0] & {"fail_with_unknown_args", "return_remaining_strings", ""}
     unknowns = Unknowns.UNSURE if not tables else Unknowns.REFUSED if strict else Unknowns.DROPPED

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from trainlint.programs.kubeflow.facts.paths import Paths
+
 MAX_INT32 = 2**31 - 1
 MAX_PODS = 100_000
 """The most pods of an Indexed Job, which every Job of a JobSet is unless it says otherwise."""
@@ -17,151 +19,177 @@ _PULL = ("Always", "IfNotPresent", "Never")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
 
-JOB_WORDS: Mapping[str, tuple[str, ...]] = {
-    "completionMode": ("Indexed", "NonIndexed"),
-    "podReplacementPolicy": ("Failed", "TerminatingOrFailed"),
-}
+JOB_WORDS = Paths[tuple[str, ...]](
+    {
+        "completionMode": ("Indexed", "NonIndexed"),
+        "podReplacementPolicy": ("Failed", "TerminatingOrFailed"),
+    }
+)
 
-POD_WORDS: Mapping[str, tuple[str, ...]] = {
-    "dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
-    "preemptionPolicy": ("PreemptLowerPriority", "Never"),
-    "os.name": ("linux", "windows"),
-    "securityContext.fsGroupChangePolicy": ("OnRootMismatch", "Always"),
-    "securityContext.supplementalGroupsPolicy": ("Merge", "Strict"),
-    "securityContext.seLinuxChangePolicy": ("Recursive",),
-    "securityContext.seccompProfile.type": _SECCOMP,
-    "securityContext.appArmorProfile.type": _SECCOMP,
-    "topologySpreadConstraints[].whenUnsatisfiable": ("DoNotSchedule", "ScheduleAnyway"),
-    "topologySpreadConstraints[].nodeAffinityPolicy": ("Honor", "Ignore"),
-    "topologySpreadConstraints[].nodeTaintsPolicy": ("Honor", "Ignore"),
-    "tolerations[].operator": ("Equal", "Exists"),
-    "tolerations[].effect": ("NoSchedule", "PreferNoSchedule", "NoExecute"),
-    "volumes[].hostPath.type": (
-        "",
-        "DirectoryOrCreate",
-        "Directory",
-        "FileOrCreate",
-        "File",
-        "Socket",
-        "CharDevice",
-        "BlockDevice",
-    ),
-    "volumes[].image.pullPolicy": _PULL,
-    "volumes[].azureDisk.cachingMode": ("None", "ReadOnly", "ReadWrite"),
-    "volumes[].azureDisk.kind": ("Shared", "Dedicated", "Managed"),
-    "volumes[].ephemeral.volumeClaimTemplate.spec.accessModes[]": _ACCESS_MODES,
-    "volumes[].ephemeral.volumeClaimTemplate.spec.volumeMode": ("Block", "Filesystem"),
-}
+POD_WORDS = Paths[tuple[str, ...]](
+    {
+        "dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
+        "preemptionPolicy": ("PreemptLowerPriority", "Never"),
+        "os.name": ("linux", "windows"),
+        "securityContext.fsGroupChangePolicy": ("OnRootMismatch", "Always"),
+        "securityContext.supplementalGroupsPolicy": ("Merge", "Strict"),
+        "securityContext.seLinuxChangePolicy": ("Recursive",),
+        "securityContext.seccompProfile.type": _SECCOMP,
+        "securityContext.appArmorProfile.type": _SECCOMP,
+        "topologySpreadConstraints[].whenUnsatisfiable": ("DoNotSchedule", "ScheduleAnyway"),
+        "topologySpreadConstraints[].nodeAffinityPolicy": ("Honor", "Ignore"),
+        "topologySpreadConstraints[].nodeTaintsPolicy": ("Honor", "Ignore"),
+        "tolerations[].operator": ("Equal", "Exists"),
+        "tolerations[].effect": ("NoSchedule", "PreferNoSchedule", "NoExecute"),
+        "volumes[].hostPath.type": (
+            "",
+            "DirectoryOrCreate",
+            "Directory",
+            "FileOrCreate",
+            "File",
+            "Socket",
+            "CharDevice",
+            "BlockDevice",
+        ),
+        "volumes[].image.pullPolicy": _PULL,
+        "volumes[].azureDisk.cachingMode": ("None", "ReadOnly", "ReadWrite"),
+        "volumes[].azureDisk.kind": ("Shared", "Dedicated", "Managed"),
+        "volumes[].ephemeral.volumeClaimTemplate.spec.accessModes[]": _ACCESS_MODES,
+        "volumes[].ephemeral.volumeClaimTemplate.spec.volumeMode": ("Block", "Filesystem"),
+    }
+)
 
-CLAIM_WORDS: Mapping[str, tuple[str, ...]] = {
-    "accessModes[]": _ACCESS_MODES,
-    "volumeMode": ("Block", "Filesystem"),
-}
+CLAIM_WORDS = Paths[tuple[str, ...]](
+    {
+        "accessModes[]": _ACCESS_MODES,
+        "volumeMode": ("Block", "Filesystem"),
+    }
+)
 """Words of a volume claim that JobSet creates."""
 
-CONTAINER_WORDS: Mapping[str, tuple[str, ...]] = {
-    "imagePullPolicy": _PULL,
-    "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
-    "ports[].protocol": ("TCP", "UDP", "SCTP"),
-    "restartPolicyRules[].action": ("Restart", "RestartAllContainers"),
-    "restartPolicyRules[].exitCodes.operator": ("In", "NotIn"),
-    "resizePolicy[].resourceName": ("cpu", "memory"),
-    "resizePolicy[].restartPolicy": ("NotRequired", "RestartContainer"),
-    "securityContext.procMount": ("Default", "Unmasked"),
-    "securityContext.seccompProfile.type": _SECCOMP,
-    "securityContext.appArmorProfile.type": _SECCOMP,
-    "volumeMounts[].mountPropagation": ("Bidirectional", "HostToContainer", "None"),
-    "volumeMounts[].recursiveReadOnly": ("Disabled", "IfPossible", "Enabled"),
-    **{f"{probe}.httpGet.scheme": ("HTTP", "HTTPS") for probe in _PROBES},
-    "lifecycle.postStart.httpGet.scheme": ("HTTP", "HTTPS"),
-    "lifecycle.preStop.httpGet.scheme": ("HTTP", "HTTPS"),
-}
+CONTAINER_WORDS = Paths[tuple[str, ...]](
+    {
+        "imagePullPolicy": _PULL,
+        "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
+        "ports[].protocol": ("TCP", "UDP", "SCTP"),
+        "restartPolicyRules[].action": ("Restart", "RestartAllContainers"),
+        "restartPolicyRules[].exitCodes.operator": ("In", "NotIn"),
+        "resizePolicy[].resourceName": ("cpu", "memory"),
+        "resizePolicy[].restartPolicy": ("NotRequired", "RestartContainer"),
+        "securityContext.procMount": ("Default", "Unmasked"),
+        "securityContext.seccompProfile.type": _SECCOMP,
+        "securityContext.appArmorProfile.type": _SECCOMP,
+        "volumeMounts[].mountPropagation": ("Bidirectional", "HostToContainer", "None"),
+        "volumeMounts[].recursiveReadOnly": ("Disabled", "IfPossible", "Enabled"),
+        **{f"{probe}.httpGet.scheme": ("HTTP", "HTTPS") for probe in _PROBES},
+        "lifecycle.postStart.httpGet.scheme": ("HTTP", "HTTPS"),
+        "lifecycle.preStop.httpGet.scheme": ("HTTP", "HTTPS"),
+    }
+)
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 MAX_RESTART_RULES = 20
 
-JOB_RANGES: Mapping[str, tuple[int, int | None]] = {
-    "activeDeadlineSeconds": (0, None),
-    "backoffLimit": (0, None),
-    "backoffLimitPerIndex": (0, None),
-    "maxFailedIndexes": (0, MAX_PODS),
-    "ttlSecondsAfterFinished": (0, None),
-}
+JOB_RANGES = Paths[tuple[int, int | None]](
+    {
+        "activeDeadlineSeconds": (0, None),
+        "backoffLimit": (0, None),
+        "backoffLimitPerIndex": (0, None),
+        "maxFailedIndexes": (0, MAX_PODS),
+        "ttlSecondsAfterFinished": (0, None),
+    }
+)
 
-POD_RANGES: Mapping[str, tuple[int, int | None]] = {
-    "activeDeadlineSeconds": (1, MAX_INT32),
-    "securityContext.fsGroup": (0, MAX_INT32),
-    "securityContext.runAsUser": (0, MAX_INT32),
-    "securityContext.runAsGroup": (0, MAX_INT32),
-    "securityContext.supplementalGroups[]": (0, MAX_INT32),
-    "topologySpreadConstraints[].maxSkew": (1, None),
-    "topologySpreadConstraints[].minDomains": (1, None),
-    "affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[].weight": (1, 100),
-    "affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[].weight": (1, 100),
-    "affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[].weight": (1, 100),
-    "volumes[].secret.defaultMode": (0, 0o777),
-    "volumes[].secret.items[].mode": (0, 0o777),
-    "volumes[].configMap.defaultMode": (0, 0o777),
-    "volumes[].configMap.items[].mode": (0, 0o777),
-    "volumes[].downwardAPI.defaultMode": (0, 0o777),
-    "volumes[].downwardAPI.items[].mode": (0, 0o777),
-    "volumes[].projected.defaultMode": (0, 0o777),
-    "volumes[].projected.sources[].secret.items[].mode": (0, 0o777),
-    "volumes[].projected.sources[].configMap.items[].mode": (0, 0o777),
-    "volumes[].projected.sources[].downwardAPI.items[].mode": (0, 0o777),
-    "volumes[].projected.sources[].serviceAccountToken.expirationSeconds": (600, 2**32),
-    "volumes[].iscsi.lun": (0, 255),
-    "volumes[].gcePersistentDisk.partition": (0, 255),
-    "volumes[].awsElasticBlockStore.partition": (0, 255),
-}
+POD_RANGES = Paths[tuple[int, int | None]](
+    {
+        "activeDeadlineSeconds": (1, MAX_INT32),
+        "securityContext.fsGroup": (0, MAX_INT32),
+        "securityContext.runAsUser": (0, MAX_INT32),
+        "securityContext.runAsGroup": (0, MAX_INT32),
+        "securityContext.supplementalGroups[]": (0, MAX_INT32),
+        "topologySpreadConstraints[].maxSkew": (1, None),
+        "topologySpreadConstraints[].minDomains": (1, None),
+        "affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[].weight": (1, 100),
+        "affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[].weight": (1, 100),
+        "affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[].weight": (1, 100),
+        "volumes[].secret.defaultMode": (0, 0o777),
+        "volumes[].secret.items[].mode": (0, 0o777),
+        "volumes[].configMap.defaultMode": (0, 0o777),
+        "volumes[].configMap.items[].mode": (0, 0o777),
+        "volumes[].downwardAPI.defaultMode": (0, 0o777),
+        "volumes[].downwardAPI.items[].mode": (0, 0o777),
+        "volumes[].projected.defaultMode": (0, 0o777),
+        "volumes[].projected.sources[].secret.items[].mode": (0, 0o777),
+        "volumes[].projected.sources[].configMap.items[].mode": (0, 0o777),
+        "volumes[].projected.sources[].downwardAPI.items[].mode": (0, 0o777),
+        "volumes[].projected.sources[].serviceAccountToken.expirationSeconds": (600, 2**32),
+        "volumes[].iscsi.lun": (0, 255),
+        "volumes[].gcePersistentDisk.partition": (0, 255),
+        "volumes[].awsElasticBlockStore.partition": (0, 255),
+    }
+)
 
-CONTAINER_RANGES: Mapping[str, tuple[int, int | None]] = {
-    "ports[].containerPort": (1, 65535),
-    "ports[].hostPort": (0, 65535),
-    "securityContext.runAsUser": (0, MAX_INT32),
-    "securityContext.runAsGroup": (0, MAX_INT32),
-    **{
-        f"{probe}.{key}": (0, None)
-        for probe in _PROBES
-        for key in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
-    },
-    **{f"{probe}.terminationGracePeriodSeconds": (1, None) for probe in _PROBES},
-}
+CONTAINER_RANGES = Paths[tuple[int, int | None]](
+    {
+        "ports[].containerPort": (1, 65535),
+        "ports[].hostPort": (0, 65535),
+        "securityContext.runAsUser": (0, MAX_INT32),
+        "securityContext.runAsGroup": (0, MAX_INT32),
+        **{
+            f"{probe}.{key}": (0, None)
+            for probe in _PROBES
+            for key in (
+                "initialDelaySeconds",
+                "timeoutSeconds",
+                "periodSeconds",
+                "successThreshold",
+                "failureThreshold",
+            )
+        },
+        **{f"{probe}.terminationGracePeriodSeconds": (1, None) for probe in _PROBES},
+    }
+)
 
-POD_NAMES: Mapping[str, str] = {
-    "serviceAccountName": "subdomain",
-    "nodeName": "subdomain",
-    "hostname": "label",
-    "hostnameOverride": "subdomain",
-    "priorityClassName": "subdomain",
-    "runtimeClassName": "subdomain",
-    "readinessGates[].conditionType": "key",
-    "hostAliases[].ip": "ip",
-    "hostAliases[].hostnames[]": "subdomain",
-    "dnsConfig.nameservers[]": "ip",
-    "dnsConfig.searches[]": "search",
-    "resourceClaims[].name": "label",
-    "resourceClaims[].resourceClaimName": "subdomain",
-    "resourceClaims[].resourceClaimTemplateName": "subdomain",
-    "securityContext.sysctls[].name": "sysctl",
-    "securityContext.windowsOptions.gmsaCredentialSpecName": "subdomain",
-    "securityContext.seccompProfile.localhostProfile": "inner_path",
-    "volumes[].hostPath.path": "no_way_up",
-    "volumes[].gitRepo.directory": "inner_path",
-    "volumes[].csi.driver": "driver",
-    "volumes[].csi.nodePublishSecretRef.name": "subdomain",
-    "volumes[].ephemeral.volumeClaimTemplate.spec.storageClassName": "subdomain",
-    "volumes[].storageos.volumeName": "label",
-    "volumes[].storageos.volumeNamespace": "label",
-}
+POD_NAMES = Paths[str](
+    {
+        "serviceAccountName": "subdomain",
+        "nodeName": "subdomain",
+        "hostname": "label",
+        "hostnameOverride": "subdomain",
+        "priorityClassName": "subdomain",
+        "runtimeClassName": "subdomain",
+        "readinessGates[].conditionType": "key",
+        "hostAliases[].ip": "ip",
+        "hostAliases[].hostnames[]": "subdomain",
+        "dnsConfig.nameservers[]": "ip",
+        "dnsConfig.searches[]": "search",
+        "resourceClaims[].name": "label",
+        "resourceClaims[].resourceClaimName": "subdomain",
+        "resourceClaims[].resourceClaimTemplateName": "subdomain",
+        "securityContext.sysctls[].name": "sysctl",
+        "securityContext.windowsOptions.gmsaCredentialSpecName": "subdomain",
+        "securityContext.seccompProfile.localhostProfile": "inner_path",
+        "volumes[].hostPath.path": "no_way_up",
+        "volumes[].gitRepo.directory": "inner_path",
+        "volumes[].csi.driver": "driver",
+        "volumes[].csi.nodePublishSecretRef.name": "subdomain",
+        "volumes[].ephemeral.volumeClaimTemplate.spec.storageClassName": "subdomain",
+        "volumes[].storageos.volumeName": "label",
+        "volumes[].storageos.volumeNamespace": "label",
+    }
+)
 """Texts with a syntax, by the name of its check in name_syntax.py."""
 
-CONTAINER_NAMES: Mapping[str, str] = {
-    "resources.claims[].request": "label",
-    "ports[].name": "port",
-    "securityContext.windowsOptions.gmsaCredentialSpecName": "subdomain",
-    "securityContext.seccompProfile.localhostProfile": "inner_path",
-}
+CONTAINER_NAMES = Paths[str](
+    {
+        "resources.claims[].request": "label",
+        "ports[].name": "port",
+        "securityContext.windowsOptions.gmsaCredentialSpecName": "subdomain",
+        "securityContext.seccompProfile.localhostProfile": "inner_path",
+    }
+)
+
+JOB_NAMES = Paths[str]()
 
 MAY_BE_EMPTY = frozenset({"serviceAccountName", "storageClassName"})
 """Texts that may be empty where Go keeps an empty one."""

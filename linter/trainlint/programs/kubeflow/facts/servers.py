@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
+from trainlint.programs.kubeflow.facts.paths import Paths
+
 NEWEST = "1.36"
 """The newest server that was asked."""
 
@@ -39,31 +41,37 @@ _TERMS = tuple(
     )
 )
 
-JOB_FIELDS: Mapping[str, Used] = {
-    "successPolicy": Used("1.31"),
-    "managedBy": Used("1.32", "the built-in controller runs the Job"),
-}
-POD_FIELDS: Mapping[str, Used] = {
-    **{f"{term}.{key}": Used("1.31") for term in _TERMS for key in ("matchLabelKeys", "mismatchLabelKeys")},
-    "hostUsers": Used("1.33"),
-    "securityContext.supplementalGroupsPolicy": Used("1.33"),
-    "securityContext.seLinuxChangePolicy": Used("1.33"),
-    "resourceClaims": Used("1.34", "the pod starts without the device"),
-    "resources": Used("1.34"),
-    "volumes[].image": Used("1.35", "the volume is empty or left out, with all its mounts"),
-    "hostnameOverride": Used("1.35"),
-    "schedulingGroup": Used(""),
-    "volumes[].projected.sources[].podCertificate": Used(""),
-    "volumes[].projected.sources[].clusterTrustBundle": Used(""),
-}
-CONTAINER_FIELDS: Mapping[str, Used] = {
-    "volumeMounts[].recursiveReadOnly": Used("1.31"),
-    "securityContext.procMount": Used("1.33", "it is Default"),
-    "resizePolicy": Used("1.33"),
-    "resources.claims": Used("1.34", "the container starts without the device"),
-    "restartPolicyRules": Used("1.35"),
-    "lifecycle.stopSignal": Used(""),
-}
+JOB_FIELDS = Paths[Used](
+    {
+        "successPolicy": Used("1.31"),
+        "managedBy": Used("1.32", "the built-in controller runs the Job"),
+    }
+)
+POD_FIELDS = Paths[Used](
+    {
+        **{f"{term}.{key}": Used("1.31") for term in _TERMS for key in ("matchLabelKeys", "mismatchLabelKeys")},
+        "hostUsers": Used("1.33"),
+        "securityContext.supplementalGroupsPolicy": Used("1.33"),
+        "securityContext.seLinuxChangePolicy": Used("1.33"),
+        "resourceClaims": Used("1.34", "the pod starts without the device"),
+        "resources": Used("1.34"),
+        "volumes[].image": Used("1.35", "the volume is empty or left out, with all its mounts"),
+        "hostnameOverride": Used("1.35"),
+        "schedulingGroup": Used(""),
+        "volumes[].projected.sources[].podCertificate": Used(""),
+        "volumes[].projected.sources[].clusterTrustBundle": Used(""),
+    }
+)
+CONTAINER_FIELDS = Paths[Used](
+    {
+        "volumeMounts[].recursiveReadOnly": Used("1.31"),
+        "securityContext.procMount": Used("1.33", "it is Default"),
+        "resizePolicy": Used("1.33"),
+        "resources.claims": Used("1.34", "the container starts without the device"),
+        "restartPolicyRules": Used("1.35"),
+        "lifecycle.stopSignal": Used(""),
+    }
+)
 """By the path from the Job's spec, the pod's, or a container; `[]` means every item of a list."""
 
 _OWNERS: tuple[tuple[str, Mapping[str, Used]], ...] = (

@@ -335,11 +335,10 @@ def _claim(job: BuiltJob, name: str, template: BuiltValue) -> Iterator[Finding]:
     """What the API server refuses of a claim that JobSet creates before the Jobs."""
     spec = template.get("spec")
     yield from claim_problems(job, f"the claim {name}", spec)
-    for path, words in CLAIM_WORDS.items():
-        for part in spec.find(path):
-            if part.known_and_not_in(words):
-                hint = did_you_mean(str(part), words) or f"write {one_of(words)}"
-                yield job.finding(part, f'{path.removesuffix("[]")} of the claim {name} cannot be "{part}"', help=hint)
+    for path, words, part in spec.rows(CLAIM_WORDS):
+        if part.known_and_not_in(words):
+            hint = did_you_mean(str(part), words) or f"write {one_of(words)}"
+            yield job.finding(part, f'{path.removesuffix("[]")} of the claim {name} cannot be "{part}"', help=hint)
     for path in ("storageClassName", "volumeAttributesClassName"):
         for part in spec.find(path):
             if part.text:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage
 from trainlint.programs.kubeflow.build import Build, BuiltJob
@@ -11,6 +11,7 @@ from trainlint.programs.kubeflow.draft import NODE
 from trainlint.programs.kubeflow.facts import servers
 from trainlint.programs.kubeflow.facts.admission import INITIALIZERS
 from trainlint.programs.kubeflow.facts.jobset import ACCELERATORS, TRAINER_FIELDS
+from trainlint.programs.kubeflow.facts.paths import Paths
 from trainlint.programs.kubeflow.facts.release import KubeflowFacts
 from trainlint.programs.kubeflow.objects import Namesake, Runtime
 from trainlint.programs.kubeflow.quantities import whole
@@ -315,14 +316,13 @@ def field_of_newer_server(job: BuiltJob) -> Iterator[Finding]:
             yield job.finding(restart, f"restartPolicy of {container} is dropped", within="1.34")
 
 
-def _dropped(job: BuiltJob, owner: BuiltValue, fields: Mapping[str, servers.Used]) -> Iterator[Finding]:
-    for path, used in fields.items():
-        for part in owner.find(path):
-            name = path.replace("[]", "")
-            when = f"Kubernetes {used.since} is the first that uses {name}"
-            none = f"no Kubernetes up to {servers.NEWEST} uses {name} unless a feature gate is set"
-            message = f"{when if used.since else none}: {used.otherwise}"
-            yield job.finding(part, message, at_key=True, within=used.dropped)
+def _dropped(job: BuiltJob, owner: BuiltValue, fields: Paths[servers.Used]) -> Iterator[Finding]:
+    for path, used, part in owner.rows(fields):
+        name = path.replace("[]", "")
+        when = f"Kubernetes {used.since} is the first that uses {name}"
+        none = f"no Kubernetes up to {servers.NEWEST} uses {name} unless a feature gate is set"
+        message = f"{when if used.since else none}: {used.otherwise}"
+        yield job.finding(part, message, at_key=True, within=used.dropped)
 
 
 @rule("TJ616", "trainer-needs-newer-server", stage=Stage.CREATE, severity=Severity.WARNING, program="kubernetes")

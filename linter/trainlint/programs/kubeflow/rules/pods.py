@@ -261,11 +261,10 @@ def number_out_of_range(job: Build) -> Iterator[Finding]:
     """
     ranges = {"job": tables.JOB_RANGES, "pod": tables.POD_RANGES, "container": tables.CONTAINER_RANGES}
     for kind, owner, _, name in _owners(job):
-        for path, (low, high) in ranges[kind].items():
-            for part in owner.find(path):
-                if part.number is not None and not (low <= part.number and (high is None or part.number <= high)):
-                    wanted = f"{low} or more" if high is None else f"between {low} and {high}"
-                    yield job.finding(part, f"{_last(path)} of {name} must be {wanted}, not {part.number}")
+        for path, (low, high), part in owner.rows(ranges[kind]):
+            if part.number is not None and not (low <= part.number and (high is None or part.number <= high)):
+                wanted = f"{low} or more" if high is None else f"between {low} and {high}"
+                yield job.finding(part, f"{_last(path)} of {name} must be {wanted}, not {part.number}")
 
 
 @rule("TJ542", "unsupported-word", stage=Stage.CREATE, program="kubernetes")
@@ -278,12 +277,11 @@ def unsupported_word(job: Build) -> Iterator[Finding]:
     """
     vocabulary = {"job": tables.JOB_WORDS, "pod": tables.POD_WORDS, "container": tables.CONTAINER_WORDS}
     for kind, owner, _, name in _owners(job):
-        for path, words in vocabulary[kind].items():
-            for part in owner.find(path):
-                if part.known_and_not_in(words):
-                    wanted = one_of(word for word in words if word)
-                    message = f'{_last(path)} of {name} must be {wanted}, not "{part}"'
-                    yield job.finding(part, message, help=did_you_mean(str(part), words))
+        for path, words, part in owner.rows(vocabulary[kind]):
+            if part.known_and_not_in(words):
+                wanted = one_of(word for word in words if word)
+                message = f'{_last(path)} of {name} must be {wanted}, not "{part}"'
+                yield job.finding(part, message, help=did_you_mean(str(part), words))
 
 
 @rule("TJ543", "malformed-name", stage=Stage.CREATE, program="kubernetes")
@@ -295,18 +293,16 @@ def malformed_name(job: Build) -> Iterator[Finding]:
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
-    syntaxes = {"pod": tables.POD_NAMES, "container": tables.CONTAINER_NAMES, "job": {}}
+    syntaxes = {"pod": tables.POD_NAMES, "container": tables.CONTAINER_NAMES, "job": tables.JOB_NAMES}
+    named = job.jobset.at("network", "enableDNSHostnames").is_(False)
     for kind, owner, pods, name in _owners(job):
-        for path, syntax in syntaxes[kind].items():
-            for part in owner.find(path):
-                empty = not part.text and _last(path) in tables.MAY_BE_EMPTY
-                problem = names.SYNTAX[syntax](part.text) if part.text is not None and not empty else ""
-                if problem:
-                    yield job.finding(part, f'{_last(path)} "{shortened(str(part))}" of {name} {problem}')
-        own = owner.get("subdomain") if kind == "pod" else owner
-        named = job.jobset.at("network", "enableDNSHostnames").is_(False)
-        if kind == "pod" and named and own.text:
-            yield from job.malformed(own, names.label, "subdomain", str(pods))
+        for path, syntax, part in owner.rows(syntaxes[kind]):
+            empty = not part.text and _last(path) in tables.MAY_BE_EMPTY
+            problem = names.SYNTAX[syntax](part.text) if part.text is not None and not empty else ""
+            if problem:
+                yield job.finding(part, f'{_last(path)} "{shortened(str(part))}" of {name} {problem}')
+        if kind == "pod" and named and owner.get("subdomain").text:
+            yield from job.malformed(owner.get("subdomain"), names.label, "subdomain", str(pods))
 
 
 def _last(path: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, nearest, some_of
+from trainlint.lazy import regex
 from trainlint.programs.torchtune import mended
 from trainlint.programs.torchtune.facts import (
     DATASET_PARAMETERS_GONE,
@@ -84,20 +85,27 @@ def unresolved_interpolation(settings: RecipeSettings) -> Iterator[Finding]:
     `${output_dir}` is replaced by the value of that key, counted from the top of the config (`${.key}`: from its own
     section). One that names no key, or itself, raises: `tune run` writes out the whole config with everything resolved
     before it trains. A value of `???` raises where it is read. `${name:…}` needs a resolver; OmegaConf has `oc.env` and
-    a few more, and torchtune's recipes register none.
+    a few more, and torchtune's recipes register none. A name in capitals may be for a program that fills in the file
+    before, as envsubst does: that is a warning where no command of the repository hands the file itself to torchtune.
 
     Source: OmegaConf 2.3 and 2.4; log_config and validate of torchtune 0.4.0 to 0.6.1.
     """
     paths = [node.get("_component_").text().known or "torchtune" for node in settings.components]
     foreign = settings.recipe is None or not all(path.startswith(_PACKAGES) for path in paths)
     found: dict[str, list[Problem]] = {}
-    for node in settings.root.walk():
+    for node in settings.nodes:
         problem = node.problem
         if problem is not None and node.own and not (problem.resolver and foreign):
             found.setdefault(problem.message if problem.named else node.name, []).append(problem)
     for first, *others in found.values():
         related = tuple(part for other in others for part in other.node.field.relate(f"and {other.node.name}"))
-        yield first.node.field.finding(f"{first.node.name}: {first.message}", help=first.help, related=related)
+        template = first.named and not settings.certain and _VARIABLE.search(str(first.node.plain)) is not None
+        severity = Severity.WARNING if template else None
+        message = f"{first.node.name}: {first.message}"
+        yield first.node.field.finding(message, help=first.help, related=related, severity=severity)
+
+
+_VARIABLE = regex(r"\$\{[A-Z][A-Z0-9_]*\}")
 
 
 @rule(

@@ -330,7 +330,7 @@ def text_counts_as_true(settings: RecipeSettings) -> Iterator[Finding]:
     """
     if settings.fork or settings.recipe is None:
         return
-    for node in settings.root.walk():
+    for node in settings.nodes:
         text = node.text().known if node.own and node.key in SWITCHES else None
         if text is not None and text.lower() in FALSE_WORDS:
             yield node.field.finding(

@@ -44,12 +44,7 @@ def _is_float(text: str) -> bool:
     return True
 
 
-@rule(
-    "TT346",
-    "unusable-value",
-    stage=Stage.PREPARE,
-    varies="warning where the value is only compared, and the default runs",
-)
+@rule("TT346", "unusable-value", stage=Stage.PREPARE)
 def unusable_value(settings: RecipeSettings) -> Iterator[Finding]:
     """A value is out of range, null, or of a wrong kind.
 

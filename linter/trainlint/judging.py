@@ -1,0 +1,178 @@
+"""Judges subjects by rules: each rule once for each subject and release, on the views that its program gathers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from trainlint.budget import BUDGET
+from trainlint.catalogue import OWN_RULES
+from trainlint.findings import Finding, Severity, Stage
+from trainlint.rule import Rule, rules_of
+
+if TYPE_CHECKING:
+    from trainlint.own_rules import Excess
+    from trainlint.programs import Subject, Views
+    from trainlint.programs.table import Program
+    from trainlint.reading.document import Document
+
+RECENT = 64
+"""So many judgements are kept: what asks about a subject comes soon after it, and views take memory."""
+
+
+class _Judgement:
+    """What is known of one subject in one release: its views, as far as they were gathered, and findings by rule."""
+
+    def __init__(self, subject: Subject, alternatives: Iterable[Views]) -> None:
+        self.subject = subject
+        self.found: dict[str, list[Finding]] = {}
+        self._gathered: list[Views] = []
+        self._left = iter(alternatives)
+
+    @property
+    def alternatives(self) -> Iterator[Views]:
+        """The alternatives, each gathered once."""
+        yield from self._gathered
+        for views in self._left:
+            self._gathered.append(views)
+            yield views
+
+
+class Judge:
+    """The rules that may be used, and what they find.
+
+    `gather` gives the alternatives of a subject in a release; `blame` keeps an exception in a rule, by document and
+    code.
+    """
+
+    def __init__(
+        self,
+        may_use: Callable[[Rule], bool],
+        gather: Callable[[Program, Subject, str], Iterable[Views]],
+        blame: Callable[[Document, str, Exception], None],
+    ) -> None:
+        self._may_use = may_use
+        self._gather = gather
+        self._blame = blame
+        self._rules: dict[str, list[Rule]] = {}
+        self._admission: dict[str, list[Rule]] = {}
+        self._recent: dict[tuple[int, str], _Judgement] = {}
+
+    def rules(self, program: Program) -> list[Rule]:
+        """The rules of a program that may be used."""
+        if program.name not in self._rules:
+            self._rules[program.name] = [rule for rule in rules_of(program.rules) if self._may_use(rule)]
+        return self._rules[program.name]
+
+    def own(self, view: object, program: str = "trainlint") -> Iterator[Finding]:
+        """The findings of trainlint's own rules on a view of theirs."""
+        return run_rules(filter(self._may_use, rules_of([OWN_RULES])), [view], program)
+
+    def findings(self, program: Program, subject: Subject, release: str, rules: Sequence[Rule]) -> list[Finding]:
+        """The findings of rules in one known release that hold in every alternative of the subject."""
+        judgement = self._judgement(program, subject, release)
+        found = judgement.found
+        new = [rule for rule in rules if rule.code not in found]
+        if new:
+            try:
+                found.update(self._common(program, subject, release, new, judgement.alternatives))
+            except Exception:
+                del self._recent[id(subject), release]
+                raise
+        return [finding for rule in rules for finding in found[rule.code]]
+
+    def admits(self, program: Program, subject: Subject, release: str) -> bool:
+        """The subject's own program admits it: no rule on that finds an error, whatever the settings select."""
+        if program.name not in self._admission:
+            self._admission[program.name] = [
+                rule
+                for rule in rules_of(program.rules)
+                if rule.program in (None, program.name) and rule.stage is Stage.ADMISSION
+            ]
+        found = self.findings(program, subject, release, self._admission[program.name])
+        return not any(one.level is Severity.ERROR and one.program == program.name for one in found)
+
+    def _judgement(self, program: Program, subject: Subject, release: str) -> _Judgement:
+        key = id(subject), release
+        if key not in self._recent:
+            while len(self._recent) >= RECENT:
+                del self._recent[next(iter(self._recent))]
+            self._recent[key] = _Judgement(subject, self._gather(program, subject, release))
+        return self._recent[key]
+
+    def _common(
+        self, program: Program, subject: Subject, release: str, rules: Sequence[Rule], alternatives: Iterable[Views]
+    ) -> dict[str, list[Finding]]:
+        """By rule, its findings in the first alternative that all others have at the same place too."""
+        facts, document = program.load().facts(release), subject.field.document
+        common: dict[str, list[Finding]] = {rule.code: [] for rule in rules}
+        for number, views in enumerate(alternatives):
+            for code, found in self._by_rule(rules, views, program.name, release, facts, document):
+                common[code] = common_to_all([common[code], found]) if number else found
+            # The next alternative can only confirm what is left.
+            rules = [rule for rule in rules if common[rule.code]]
+            if not rules:
+                break
+        return common
+
+    def _by_rule(
+        self, rules: Iterable[Rule], views: Views, program: str, release: str, facts: object, document: Document
+    ) -> Iterator[tuple[str, list[Finding]]]:
+        """The findings of each rule, as many as the budget allows; an exception in one leaves the others alone."""
+        of_type: dict[type, list[object]] = {}
+        for rule in rules:
+            ours = of_type.get(rule.subject)
+            if ours is None:
+                ours = of_type[rule.subject] = [view for view in views if isinstance(view, rule.subject)]
+            found: list[Finding] = []
+            try:
+                for finding in _found(rule, ours, program, release, facts):
+                    if len(found) == BUDGET.findings:
+                        found.extend(self.own(_further(finding)))
+                        break
+                    found.append(finding)
+            except Exception as error:
+                self._blame(document, rule.code, error)
+            yield rule.code, found
+
+
+def run_rules(rules: Iterable[Rule], views: Views, program: str) -> Iterator[Finding]:
+    """The findings of rules on the views that they look at, completed with rule and program."""
+    for rule in rules:
+        yield from _found(rule, [view for view in views if isinstance(view, rule.subject)], program, None, None)
+
+
+def _found(rule: Rule, views: Iterable[object], program: str, release: str | None, facts: object) -> Iterator[Finding]:
+    for view in views:
+        for finding in rule.run(view, facts):
+            yield finding.stamped(
+                rule=rule.code,
+                name=rule.name,
+                severity=rule.severity,
+                stage=rule.stage,
+                program=rule.program or program,
+                version=release,
+            )
+
+
+def _further(finding: Finding) -> Excess:
+    """The place of the first finding of a rule that the budget leaves out."""
+    from trainlint.own_rules import Excess
+
+    message = f"further findings of {finding.rule} are not shown: there are more than {BUDGET.findings}"
+    return Excess(finding.span, finding.document, message, "fix those that are shown, and run trainlint again")
+
+
+def common_to_all(alternatives: Sequence[list[Finding]]) -> list[Finding]:
+    """The findings of the first alternative that all others have at the same place too, with the fix of all."""
+    if len(alternatives) < 2:
+        return list(alternatives[0]) if alternatives else []
+    others = [{(f.rule, f.span, f.level): f for f in findings} for findings in alternatives[1:]]
+    common: list[Finding] = []
+    for finding in alternatives[0]:
+        alike = [other.get((finding.rule, finding.span, finding.level)) for other in others]
+        if all(alike):
+            same = all(other is None or other.fix == finding.fix for other in alike)
+            common.append(finding if same else replace(finding, fix=None))
+    return common
