@@ -303,6 +303,10 @@ def advised(place: Place[T], advice: str) -> Fix | None:
     return instead(field, match["key"], match["value"].replace("…", own))
 
 
+_MOST_EARLIER = 20
+"""How often a key may be given again; what is repeated more often was not written by a slip."""
+
+
 def without_earlier(place: Place[T]) -> Fix | None:
     """The earlier ones of equal keys go, which the last one replaces; not sure where the values differ.
 
@@ -312,8 +316,11 @@ def without_earlier(place: Place[T]) -> Fix | None:
     target = field.parent.target if field.parent is not None else None
     if field.entry is None or not isinstance(target, Mapping) or field.use is not None or not field.entry.duplicates:
         return None
+    if len(field.entry.duplicates) > _MOST_EARLIER:
+        return None
     content = field.document.text.content
-    pairs = [pair for pair in target.pairs if any(pair[0] is key for key in field.entry.duplicates)]
+    earlier = {id(key) for key in field.entry.duplicates}
+    pairs = [pair for pair in target.pairs if id(pair[0]) in earlier]
     edits = [_pair_removal(field, target, pair) for pair in pairs]
     if not all(edits) or _is_shared(field) or len(edits) != len(field.entry.duplicates):
         return None
