@@ -1,8 +1,12 @@
 # make lint PATHS=…   lint a repository (the demo, when nothing is named)
 # make test           everything that CI runs
+# make readers        fetch programs that read reports, for their tests
 # make hostile        only the tests with harmful repositories
 # make fuzz SECONDS=… [SEED=…]
 #                     look for files that trainlint fails on; the repositories on which it does are kept
+# make oracle PROGRAM=axolotl RELEASE=0.21.0 CASES=1000 [SEED=…]
+#                     ask the real program and trainlint about drawn documents, and list where they differ (see
+#                     tests/oracle/README.md; makes the program's environment, some gigabytes)
 # make dist           build source distribution and wheel with the tools that .ci/build.txt pins
 # make audit          zizmor and actionlint on workflows and Action, pip-audit on the dependencies (needs a network)
 # make locks          update .ci/build.txt and .ci/audit.txt
@@ -15,7 +19,9 @@
 #                     update the generated cases of the limits, and list the limits that need one by hand
 # make docs           update the snapshots, the rule pages and the outputs in README.md
 # make whats-new [PROGRAM=axolotl]
-#                     list the releases of the trainers that are newer than those known
+#                     list the releases of all programs that are newer than those known
+# make keep-up [CASES=1000]
+#                     add these releases, ask the real programs, and write what to look at into .cache/keep-up.md
 # make facts PROGRAM=axolotl RELEASE=0.22.0 [FROM=FILE DATE=2026-12-24]
 #                     add a release from the registry or a file; without RELEASE, read all known ones again
 # make changes PROGRAM=axolotl [FROM=FILE]
@@ -28,6 +34,7 @@ PATHS ?= fixtures/demo
 PYTEST_ARGS ?=
 SEED ?= 1
 SECONDS ?= 60
+CASES ?= 500
 
 VENV := .venv
 ifeq ($(OS),Windows_NT)
@@ -40,6 +47,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALLED := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
+ORACLE := $(VENV)/.installed-oracle
 WHEELHOUSE := $(VENV)/wheelhouse/.filled
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 MULTITOOL_VERSION := 5.7.0
@@ -52,7 +60,7 @@ REVIEWDOG := .cache/bin/.reviewdog-$(REVIEWDOG_VERSION)
 NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export NODE_EXTRA_CA_CERTS
 
-.PHONY: help lint format test test-sdist test-minimum-versions hostile bench snapshots limit-cases docs facts confirm changes whats-new readers mutate fuzz dist audit locks clean
+.PHONY: help lint format test test-sdist test-minimum-versions hostile bench snapshots limit-cases docs facts confirm changes whats-new keep-up readers mutate fuzz oracle dist audit locks clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -70,6 +78,10 @@ $(DEV): pyproject.toml | $(BIN)/python
 
 $(BENCH): pyproject.toml | $(BIN)/python
 	$(PIP) install --editable '.[bench]'
+	@touch $(INSTALLED) $@
+
+$(ORACLE): pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[oracle]'
 	@touch $(INSTALLED) $@
 
 # What the hook and the Action install, so that their tests need no network.
@@ -127,7 +139,7 @@ test-minimum-versions:
 	.cache/minimum/$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 hostile: $(DEV) $(WHEELHOUSE)
-	$(BIN)/python -m pytest tests/hostile $(PYTEST_ARGS)
+	$(BIN)/python tests/hostile/all.py $(PYTEST_ARGS)
 
 dist:
 	rm -rf dist .cache/build
@@ -159,6 +171,9 @@ mutate: $(DEV)
 fuzz: $(DEV)
 	$(BIN)/python tools/fuzz.py --seconds $(SECONDS) --seed $(SEED)
 
+oracle: $(ORACLE)
+	@PYTHONPATH=tools:tests $(BIN)/python -m oracle $(PROGRAM) $(RELEASE) --cases $(CASES) --seed $(SEED)
+
 snapshots: $(DEV)
 	$(BIN)/python tools/snapshots.py $(RULE)
 
@@ -171,7 +186,11 @@ docs: snapshots
 	$(BIN)/python tools/readme.py
 
 whats-new: $(DEV)
-	@PYTHONPATH=tools $(BIN)/python -m wheel_facts --newer $(PROGRAM)
+	@PYTHONPATH=tools $(BIN)/python tools/whats_new.py $(PROGRAM)
+
+keep-up: $(DEV) $(ORACLE)
+	@mkdir -p .cache
+	PYTHONPATH=tools:tests $(BIN)/python tools/keep_up.py .cache/keep-up.md --cases $(CASES)
 
 facts: $(DEV)
 	PYTHONPATH=tools $(BIN)/python -m wheel_facts $(PROGRAM) $(if $(RELEASE),--release $(RELEASE)) $(if $(FROM),--from $(FROM)) $(if $(DATE),--date $(DATE))

@@ -176,7 +176,7 @@ def test_the_key_of_the_cache(tmp_path: Path) -> None:
     assert key("0.1.0") == keys[1]
 
 
-def pull_request(repository: Path, env: dict[str, str]) -> tuple[dict[str, str], str]:
+def pull_request(repository: Path, env: dict[str, str]) -> dict[str, str]:
     """A branch that changes two jobs, adds and deletes others, merged into main as GitHub does for a pull request."""
 
     def git(*arguments: str) -> str:
@@ -202,7 +202,7 @@ def pull_request(repository: Path, env: dict[str, str]) -> tuple[dict[str, str],
     git("merge", "--quiet", "--no-ff", "-m", "merge", "feature")
     event = repository.with_name("event.json")
     event.write_text(json.dumps({"pull_request": {"base": {"sha": base}}}), encoding="utf-8")
-    return {"GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": str(event)}, base
+    return {"GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": str(event)}
 
 
 def files_of(document: Path) -> set[str]:
@@ -215,7 +215,7 @@ def test_only_what_a_pull_request_changes(runner: Runner, tmp_path: Path) -> Non
     repository = tmp_path / "repository"
     shutil.copytree(DEMO, repository)
     (repository / "trainlint.toml").write_text('exclude = ["vendor/"]\n', encoding="utf-8")
-    env, _ = pull_request(repository, runner.env)
+    env = pull_request(repository, runner.env)
     changed = {BAD, "jobs/llama-70b.yaml", "jobs/moved.yaml"}
     document = repository / "trainlint.sarif"
 
@@ -247,7 +247,7 @@ def test_only_what_a_pull_request_changes(runner: Runner, tmp_path: Path) -> Non
 def test_a_checkout_without_the_commits_that_only_changed_needs(runner: Runner, tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     shutil.copytree(DEMO, repository)
-    env, base = pull_request(repository, runner.env)
+    env = pull_request(repository, runner.env)
     for depth, code in (("1", 2), ("2", 1)):
         shallow = tmp_path / f"shallow{depth}"
         command = ["git", "clone", "--quiet", "--depth", depth, repository.as_uri(), str(shallow)]
@@ -256,10 +256,12 @@ def test_a_checkout_without_the_commits_that_only_changed_needs(runner: Runner, 
         assert ran.code == code, ran.log
     ran = runner.at(tmp_path / "shallow1", **env).run(only_changed="true")
     assert "the commits of the pull request are not here: give actions/checkout fetch-depth: 2" in ran.log
+    ran = runner.at(repository, **env, GIT_TEST_ASSUME_DIFFERENT_OWNER="1").run(only_changed="true")
+    assert ran.code == 2
+    assert f"git config --global --add safe.directory {repository}" in ran.log
     event = tmp_path / "event.json"
     for content in ("", "[]", '{"pull_request": {"base": {"sha": "--output=x"}}}', '{"pull_request": null}'):
         event.write_text(content, encoding="utf-8")
         ran = runner.at(tmp_path / "shallow1", **env).run(only_changed="true")
         assert ran.code == 2
     assert runner.at(repository, **env).run(only_changed="perhaps").code == 2
-    assert base

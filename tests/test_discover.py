@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from trainlint.engine import lint
 from trainlint.repository.discover import Excluder, MissingPath, discover
 
 
@@ -161,3 +162,23 @@ def test_without_git_all_files_are_walked(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / ".gitignore").write_text("ignored.yaml\n", encoding="utf-8")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert names(tmp_path, base=tmp_path) == ["a.yaml", "ignored.yaml"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="paths of Windows are shorter")
+def test_very_many_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path may have more parts than Python may nest calls."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trainlint.toml").touch()
+    folders = [Path(*["a"] * depth) for depth in range(1, 1_500)]
+    for folder in folders:
+        folder.mkdir()
+    (folders[-1] / "job.yaml").write_text("a: 1\n", encoding="utf-8")
+    found = [(candidate.file, candidate.workspace) for candidate in discover([Path()])]
+    report = lint([Path()])
+    (folders[-1] / "job.yaml").unlink()
+    for folder in reversed(folders):
+        folder.rmdir()
+    assert found == [(folders[-1] / "job.yaml", tmp_path)]
+    assert report.notices == ("1 file is not checked: it lies more than 100 folders deep",)
+    with pytest.raises(MissingPath):
+        list(discover([Path(*["b"] * 5_000)]))

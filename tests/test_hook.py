@@ -128,8 +128,10 @@ def test_only_staged_files_are_linted(consumer: Path, hooked: Hooked) -> None:
     assert code == 0, report
 
 
-def configured(consumer: Path, hooked: Hooked, *hooks: str) -> None:
-    config = {"repos": [{"repo": str(hooked.repository), "rev": hooked.revision, "hooks": [{"id": h} for h in hooks]}]}
+def configured(consumer: Path, hooked: Hooked, hook: str, *args: str) -> None:
+    """A configuration with one hook, and its args if there are some."""
+    used = {"id": hook, **({"args": list(args)} if args else {})}
+    config = {"repos": [{"repo": str(hooked.repository), "rev": hooked.revision, "hooks": [used]}]}
     (consumer / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
 
 
@@ -185,3 +187,20 @@ def test_the_hook_that_fixes(consumer: Path, hooked: Hooked) -> None:
     assert other.read_text(encoding="utf-8").endswith(comment)
     code, report = stage_and_run(consumer, hooked)
     assert code == 0, report
+
+
+def test_a_baseline_in_a_hook(consumer: Path, hooked: Hooked) -> None:
+    """What it holds does not count, and what a run on staged files does not look at is not gone."""
+    write = [sys.executable, "-m", "trainlint", "--baseline", "known.json", "--write-baseline"]
+    assert run(write, cwd=consumer, env=hooked.env).returncode == 0
+    configured(consumer, hooked, "trainlint", "--baseline", "known.json")
+    job = consumer / BAD
+    text = job.read_text(encoding="utf-8")
+    job.write_text(f"{text}# changed\n", encoding="utf-8")
+    code, report = stage_and_run(consumer, hooked)
+    assert code == 0, report
+    job.write_text(text.replace("numNodes: 2", "numNodes: 3"), encoding="utf-8")
+    code, report = stage_and_run(consumer, hooked)
+    assert code == 1, report
+    assert "1 finding of known.json is gone" in report
+    assert report.count(": error ") == 1

@@ -11,7 +11,7 @@ import trainlint
 
 PACKAGE = Path(trainlint.__file__).parent
 FLOORS = (
-    ("budget", "faults", "findings", "lazy", "releases"),
+    ("budget", "faults", "findings", "lazy", "records", "releases"),
     ("rule", "selection", "targets"),
     ("reading",),
     ("repository",),

@@ -18,6 +18,7 @@ from external import DEMO, ROOT, commit_all, copy_of_project, need, need_wheelho
 from github_runner import DEFAULTS
 from trainlint import __version__
 from trainlint.cli import main
+from trainlint.repository.discover import FILE_NAMES
 
 PAGE = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```\n", PAGE, re.DOTALL))
@@ -308,3 +309,12 @@ def test_the_recipe() -> None:
     backend = re.search(r'requires = \["(hatchling>=[\d.]+)"\]', project)
     assert backend
     assert backend[1].replace(">=", " >=") in recipe["requirements"]["host"]
+
+
+def test_the_entry_for_schemastore() -> None:
+    page = (ROOT / "docs" / "packaging.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    entry = json.loads(text)
+    schema = json.loads((ROOT / "docs" / "settings.schema.json").read_text(encoding="utf-8"))
+    assert entry["url"] == schema["$id"]
+    assert entry["fileMatch"] == [FILE_NAMES[0]]

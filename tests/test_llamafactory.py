@@ -43,10 +43,15 @@ def config(text: str = "", release: str = RELEASES[-1]) -> LlamaFactoryConfig:
 
 
 def found(
-    tmp_path: Path, text: str, *targets: str, files: dict[str, str] | None = None, method: str = "lora"
+    tmp_path: Path,
+    text: str,
+    *targets: str,
+    files: dict[str, str] | None = None,
+    method: str = "lora",
+    stage: str = "sft",
 ) -> list[Finding]:
     """The findings on a configuration."""
-    base = BASE.replace("finetuning_type: lora", f"finetuning_type: {method}")
+    base = BASE.replace("finetuning_type: lora", f"finetuning_type: {method}").replace("stage: sft", f"stage: {stage}")
     (tmp_path / "train.yaml").write_text(base + text, encoding="utf-8")
     for name, content in (files or {}).items():
         (tmp_path / name).write_text(content, encoding="utf-8")
@@ -125,6 +130,26 @@ def test_a_copy_may_have_methods_of_its_own(tmp_path: Path, source: str, rules: 
     (tmp_path / "src/llamafactory/extras/env.py").write_text('VERSION = "0.9.4.dev0"\n', encoding="utf-8")
     files = {"src/llamafactory/extras/constants.py": source}
     assert [f.rule for f in found(tmp_path, "", files=files, method="own-method")] == rules
+
+
+OWN_DATA = '{"identity": {"file_name": "a.json", "formatting": "mine", "columns": {"own_column": "x"}}}'
+
+
+@pytest.mark.parametrize(
+    ("code", "rules"),
+    [
+        ("", ["FS508", *["FS511"] * 4]),
+        ("STAGES = ['mine']\nCOLUMNS = ['own_column']\n", []),
+    ],
+)
+def test_words_of_a_copy_have_rules_of_their_own(tmp_path: Path, code: str, rules: list[str]) -> None:
+    """What a release says of a stage or a dataset is not known of the words that a copy added."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/dataset_info.json").write_text(OWN_DATA, encoding="utf-8")
+    text = "predict_with_generate: true\ndo_predict: true\neval_dataset: identity\n"
+    files = {"args.py": f"class FinetuningArguments: pass\n{code}"}
+    result = found(tmp_path, text, "llamafactory=0.9.3", files=files, stage="mine")
+    assert sorted(f.rule for f in result) == rules
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,8 @@ def test_nothing_is_stated(tmp_path: Path, text: str) -> None:
         ("axolotl", ["base_model", "dp_replicate_size"], "0.12.2"),
         ("transformers", ["evaluation_strategy", "fsdp"], "4.31.0"),
         ("trl", ["no_such_setting"], "0.8.6"),
+        ("trl", ["lr_scheduler_type", "gradient_checkpointing"], "0.8.6"),
+        ("llamafactory", ["finetuning_type", "overwrite_output_dir"], "0.9.0"),
     ],
 )
 def test_a_setting_that_older_releases_lack(program: str, settings: list[str], first: str) -> None:
@@ -74,6 +76,13 @@ def test_a_setting_that_older_releases_lack(program: str, settings: list[str], f
     names = tuple(known_releases(program).names)
     found = with_settings(Target(names, how=How.NOT_STATED), program, settings)
     assert found.versions == names[names.index(first) :]
+
+
+def test_settings_of_the_repository_itself() -> None:
+    """A setting that the repository defines says nothing of a release that has one of the same name."""
+    meant = Target(("1.0.1", "1.15.0"), how=How.NOT_STATED)
+    assert with_settings(meant, "accelerate", ["parallelism_config"]).versions == ("1.15.0",)
+    assert with_settings(meant, "accelerate", ["parallelism_config"], lambda name: True) == meant
 
 
 def test_settings_that_no_meant_release_has() -> None:

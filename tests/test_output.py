@@ -66,6 +66,12 @@ def test_several_outputs(place: Path) -> None:
     assert json.loads((place / "a.jsonl").read_text(encoding="utf-8"))["rule"] == "TT102"
 
 
+def test_each_file_is_told_once_with_a_page(place: Path) -> None:
+    """What jobs start is found by the same run, which is silent by then."""
+    told = run("--verbose", "--output", "html=a.html").stderr
+    assert told == run("--verbose").stderr
+
+
 def test_what_standard_output_shows() -> None:
     concise = run("--format", "concise").stdout
     assert run("--format", "concise", "--output", "sarif=a").stdout == concise
@@ -98,6 +104,13 @@ def test_statistics() -> None:
         "1  error    TT102  single-node-model\n\nFound 1 error in 1 of 3 files, 1 of them a training file.\n"
     )
     assert json.loads(run("--statistics", "--format", "json").stdout)[0]["count"] == 1
+
+
+def test_statistics_in_place_of_the_format_of_the_settings(place: Path) -> None:
+    (place / "trainlint.toml").write_text('exclude = ["left/"]\nformat = "concise"\n', encoding="utf-8")
+    assert run("--statistics").stdout.startswith("1  error    TT102  ")
+    (place / "trainlint.toml").write_text('exclude = ["left/"]\nformat = "json"\n', encoding="utf-8")
+    assert json.loads(run("--statistics").stdout)[0]["rule"] == "TT102"
 
 
 @pytest.mark.parametrize(

@@ -87,5 +87,6 @@ def test_what_is_no_pattern(pattern: str) -> None:
 
 
 def test_there_is_an_end_of_patterns() -> None:
-    with pytest.raises(PatternError):
-        Patterns(["a"] * (BUDGET.patterns + 1))
+    for written in (["a"] * (BUDGET.patterns + 1), ["*a*"] * (BUDGET.patterns // 2 + 1)):
+        with pytest.raises(PatternError):
+            Patterns(written)

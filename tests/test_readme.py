@@ -9,16 +9,19 @@ import sys
 from pathlib import Path
 
 import click
+import yaml
 
 from external import DEMO, ROOT, run
 from readme import filled
 from trainlint.catalogue import VOCABULARY, all_rules
 from trainlint.cli import check
-from trainlint.programs.table import PROGRAMS
+from trainlint.findings import Stage
+from trainlint.programs.table import PROGRAMS, VERDICTS
 from trainlint.reports import FORMATS
 from trainlint.settings import Settings
 from trainlint.settings.reader import read_settings
 from trainlint.settings.table import IN_OVERRIDES, TOP
+from trainlint.training.declarations import declarations
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -95,3 +98,32 @@ def test_json_keys() -> None:
             for name in re.findall(r"`(\w+)(?:\[\])?`", cell)
         ]
         assert listed == list(keys)
+
+
+def test_kubernetes() -> None:
+    """The servers that are known, and those that count where nothing says which one runs."""
+    words = " ".join(TEXT.split())
+    known = VERDICTS["kubernetes"]
+    assert f"Known are Kubernetes {known.releases[0]} to {known.releases[-1]};" in words
+    assert f"an error is what all of {known.usual[0]} to {known.usual[-1]} refuse" in words
+
+
+def test_the_example_of_releases_that_limit_each_other() -> None:
+    required = declarations("llamafactory").bounds("0.9.5")["transformers"]
+    assert "<=5.6.0" in required
+    assert "LLaMA-Factory 0.9.5 needs transformers 5.6 or older" in " ".join(TEXT.split())
+
+
+def test_stages() -> None:
+    assert re.findall(r"^\| `(\w+)` \|", section("## Stages"), re.MULTILINE)[: len(Stage)] == [
+        one.value for one in Stage
+    ]
+
+
+def test_inputs_and_outputs_of_the_action() -> None:
+    """The tables name those of action.yml, with their defaults."""
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    inputs, outputs = section("### As a GitHub Action").split("| output |")
+    told = dict(re.findall(r"^\| `([\w-]+)` \| (?:`([^`]*)` )?\|", inputs, re.MULTILINE))
+    assert told == {name: str(given.get("default", "")) for name, given in action["inputs"].items()}
+    assert re.findall(r"^\| `([\w-]+)` \|", outputs, re.MULTILINE) == list(action["outputs"])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from trainlint.programs.table import PROGRAMS
+from trainlint.records import dataclass
 from trainlint.releases import (
     ReleaseSpan,
     behaviour,
@@ -74,7 +73,7 @@ def test_tables() -> None:
 
 
 def test_behaviour() -> None:
-    @dataclasses.dataclass(frozen=True, kw_only=True)
+    @dataclass(frozen=True, kw_only=True)
     class Facts:
         release: str
         new: bool = during("2.0..")

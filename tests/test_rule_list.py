@@ -197,6 +197,14 @@ def test_explain_is_coloured() -> None:
     assert "does not work with \x1b[36m--fsdp\x1b[0m." in told
 
 
+def test_paragraphs_are_laid_into_lines_of_the_terminal() -> None:
+    told = rule_list.explained(known("FS304"), width=60)
+    prose, example = told.split("\nExample\n")
+    assert all(len(line) <= 60 for line in prose.splitlines())
+    assert " ".join(prose.split()) == " ".join(rule_list.explained(known("FS304")).split("\nExample\n")[0].split())
+    assert example == rule_list.explained(known("FS304")).split("\nExample\n")[1]
+
+
 def test_explain_without_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule_list, "_PAGES", ())
     assert "Backend unsloth is refused with a preset." in rule_list.explained(known("FS304"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -203,6 +204,10 @@ def test_a_severity_is_that_of_every_report(folder: Path) -> None:
     assert "^ Kubeflow Trainer 2.3 refuses this job (spec.trainer.numNodes)" in text
     assert " torchrun stops on what Kubeflow Trainer 2.3 makes of this job at the start" in text
     assert text.endswith("Found 1 warning and 1 note in 1 of 1 file.\n")
+    assert [f["severity"] for f in json.loads(render("json", report))["findings"]] == ["warning", "note"]
+    (sarif,) = json.loads(render("sarif", report))["runs"]
+    assert [result["level"] for result in sarif["results"]] == ["warning", "note"]
+    assert [line.partition(" ")[0] for line in render("github", report).splitlines()] == ["::warning", "::notice"]
     assert run("jobs/a.yaml").exit_code == 0
     assert run("jobs/a.yaml", "--fail-on", "warning").exit_code == 1
     write("trainlint.toml", '[[overrides]]\npaths = ["old/"]\nseverity = {TJ503 = "error", TT102 = "note"}')

@@ -142,6 +142,9 @@ def test_wrong_use() -> None:
     done = run("--format", "sarif")
     assert done.exit_code == 2
     assert "--show-settings is shown as text or json." in done.stderr
+    missing = run("nosuch.yaml")
+    assert (missing.exit_code, missing.stdout) == (2, "")
+    assert missing.stderr == "trainlint: nosuch.yaml: no such file or folder\n"
     write("trainlint.toml", "zzz = 1")
     assert run().stderr.endswith("trainlint.toml:1: unknown setting 'zzz'\n")
     assert run().exit_code == 2

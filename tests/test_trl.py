@@ -162,3 +162,11 @@ def test_a_config_that_a_script_takes_from_elsewhere(tmp_path: Path, config: str
     files = {"sft.yaml": SFT + "own_key: 1\n", "train.py": script, "run.sh": "python train.py --config sft.yaml\n"}
     found = _findings(tmp_path, {**files, "mine.py": config}, "trl=0.16.0")
     assert [f.level.value for f in found if f.rule == "FS215"] == said
+
+
+@pytest.mark.parametrize(("made", "said"), [("SDPOConfig", False), ("GRPOConfig", True)])
+def test_a_class_that_hydra_makes(tmp_path: Path, made: str, said: bool) -> None:
+    """`_target_` says which config the keys are for."""
+    text = f"_target_: trl.{made}\n{BASE}max_prompt_length: 8\nmax_completion_length: 256\nnum_generations: 8\n"
+    found = _findings(tmp_path, {"args.yaml": text}, "trl=1.10.0")
+    assert ("max_prompt_length" in "".join(f.message for f in found)) is said

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import subprocess
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
+import whats_new
 import wheel_facts.__main__ as tool
 from trainlint.programs import WheelProgram, table
 from trainlint.releases import ReleaseSpan
@@ -260,8 +262,33 @@ def test_what_is_newer_is_listed(
         Session(*((name, b"") for name in [*names, "transformers-99.11rc1.tar.gz", "any.zip"])), "there"
     )
     monkeypatch.setattr(Registry, "of_pip", lambda: registry)
-    run(monkeypatch, "transformers", "--newer")
+    monkeypatch.setattr("sys.argv", ["whats_new", "transformers"])
+    whats_new.main()
     assert capsys.readouterr().out == f"transformers {declarations('transformers').newest}: 99.2.0 99.10.0\n"
+
+
+def test_what_go_lists_of_kubeflow_trainer(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = "github.com/kubeflow/trainer/v2 v2.3.0 v2.10.0 v2.9.1 v2.11.0-rc.0\n"
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, told))
+    assert whats_new.newer("kubeflow-trainer") == ["2.9.1", "2.10.0"]
+
+
+def test_no_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object, **__: object) -> None:
+        raise FileNotFoundError("go")
+
+    monkeypatch.setattr(subprocess, "run", none)
+    with pytest.raises(Missing, match="go cannot list"):
+        whats_new.newer("kubeflow-trainer")
+
+
+def test_a_release_that_was_also_run(facts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = decode(json.loads((facts / "transformers.json").read_bytes())).run
+    run(monkeypatch, "transformers", "--ran", "4.44.2")
+    after = decode(json.loads((facts / "transformers.json").read_bytes())).run
+    assert after == [*before[:4], "4.44.2", *before[4:]]
+    with pytest.raises(SystemExit, match=r"9\.9\.9 is not known"):
+        run(monkeypatch, "transformers", "--ran", "9.9.9")
 
 
 def test_the_registry_gives_the_wheel_and_what_it_promised(tmp_path: Path) -> None:

@@ -52,6 +52,8 @@ LARGEST = 40_000
 """Bytes of a repository that is worth keeping."""
 STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]|##\[|##vso\[|(?m:^\s*::)")
 """What would steer a terminal or a CI system, in a report for people."""
+ANNOTATIONS = {"github": r"::(?:error|warning|notice) file=", "azure": r"##vso\[task\.logissue type="}
+"""How each line begins that is meant for a CI system."""
 
 Feature = tuple[object, ...]
 
@@ -148,9 +150,9 @@ def _formats(report: Report, schema: jsonschema.protocols.Validator | None) -> N
                 int(suite.get("tests", "-1")) != len(suite.findall("testcase")) for suite in suites.iter("testsuite")
             ):
                 raise Failure("JUnit counts other tests than it has")
-        elif name == "github":
-            if any(not re.match(r"::(?:error|warning|notice) file=", line) for line in text.splitlines()):
-                raise Failure("a line for GitHub is no annotation")
+        elif name in ANNOTATIONS:
+            if any(not re.match(ANNOTATIONS[name], line) for line in text.splitlines()):
+                raise Failure(f"a line for {name} is no annotation")
         elif found := STEERING.search(text):
             raise Failure(f"{name} steers: {text[max(0, found.start() - 40) : found.end() + 40]!r}")
 
@@ -238,24 +240,26 @@ def run(seconds: float, seed: int, say: Callable[[str], None] = print) -> int:
     os.environ["TRAINLINT_DEBUG"] = "1"
     all_rules()
     corpus, schema, seen = saved(), sarif_schema(), Seen()
+    again = random.Random(seed).sample(corpus, len(corpus))
     if schema is None:
         say("SARIF is not compared to its schema: `make sarif-validator` fetches it")
-    end, number = time.monotonic() + seconds, 0
+    start, number = time.monotonic(), 0
     failures: dict[str, Path] = {}
-    while time.monotonic() < end:
+    while time.monotonic() < start + seconds:
         chance = random.Random(f"{seed} {number}")
         folder = Path(tempfile.mkdtemp(prefix="trainlint-fuzz-"))
         state = chance.choice(sorted(STATES)) if chance.random() < 0.1 else "a folder"
-        # The corpus is run first, so that what is new is new.
-        if number < len(corpus):
-            files = corpus[number]
+        # The corpus comes first, for a quarter of the time, so that what is new is new.
+        is_known = bool(again) and time.monotonic() < start + seconds / 4
+        if is_known:
+            files = again.pop()
         else:
             files = repository(chance, corpus if corpus and chance.random() < 0.4 else fixtures())
         number += 1
         try:
             with suppress(OSError):
                 build(folder, files, state)
-            if check(folder, seen, schema) and number > len(corpus):
+            if check(folder, seen, schema) and not is_known:
                 save(files)
                 corpus.append(files)
         except Exception as error:

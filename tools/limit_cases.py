@@ -99,9 +99,15 @@ ORIGINS: Mapping[str, Origin] = {
                 "plugins": ["axolotl.integrations.mixlora.MixLoraPlugin"],
             },
             "adapter=multilora": {"plugins": ["acme.adapters.Plugin"]},
-            "expert_parallel_size": {"fsdp_config.state_dict_type": "FULL_STATE_DICT", "fsdp_version": 2},
+            "expert_parallel_size": {
+                "fsdp_config.state_dict_type": "FULL_STATE_DICT",
+                "fsdp_version": 2,
+                "plugins": ["axolotl.integrations.expert_parallel.ExpertParallelPlugin"],
+            },
             "nvfp4_merge_aware": {"use_sonicmoe": True, "adapter": "lora"},
             "coreweave": {"coreweave": {}},
+            "use_glm_dsa_kernels": {"plugins": ["axolotl.integrations.kernels.KernelsPlugin"]},
+            "context_parallel.ring_size": {"context_parallel.size": 2},
             "optimizer=polora": {"adapter": "lora"},
             "optimizer=q_galore_adamw8bit": {"fsdp_config.use_orig_params": True, "fsdp_version": 2},
             "ple_cpu_offload": {"adapter": "lora", "load_in_8bit": True},
@@ -154,6 +160,10 @@ ORIGINS: Mapping[str, Origin] = {
             "attn_implementation": ["eager"],
             "expert_backend": ["scattermoe", "sonicmoe"],
             "torch_compile_options": [{"shape_padding": True}],
+            "export.quantize": [["Q4_K_M"]],
+            "export.outfile": ["model.gguf"],
+            "max_memory": [{"0": "20GiB"}],
+            "context_parallel.ring_size": [2],
         },
         makes={
             "staged_nf4": [

@@ -14,12 +14,12 @@ import os
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from trainlint.engine import Run
 from trainlint.faults import fault
 from trainlint.findings import Severity
+from trainlint.records import dataclass
 from trainlint.reports import FORMATS, RenderOptions, render, without_secrets
 from trainlint.reports.escape import visible
 from trainlint.repository.bounds import PathError, leads_out

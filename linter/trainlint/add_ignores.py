@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from trainlint.findings import Edit
 from trainlint.fixes import replace_content
@@ -17,6 +16,7 @@ from trainlint.reading.document import Alias, Document, Node, Scalar, Unparsable
 from trainlint.reading.document import Mapping as Map
 from trainlint.reading.document import Sequence as List
 from trainlint.reading.text import Text
+from trainlint.records import NamedTuple
 from trainlint.report import Report
 from trainlint.repository.discover import SUFFIXES
 from trainlint.suppressions import Suppressed

@@ -6,11 +6,10 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from trainlint.findings import Finding
+from trainlint.records import NamedTuple, dataclass, replace
 from trainlint.report import Report
 from trainlint.repository.bounds import Bounds
 from trainlint.settings import SettingsError

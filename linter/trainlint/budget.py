@@ -6,9 +6,8 @@ Everything that is read, matched or compared has its bound here. A file that goe
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from trainlint.lazy import regex
+from trainlint.records import NamedTuple
 
 _DIGITS = regex(r"[0-9]+")
 
@@ -23,7 +22,7 @@ class Budget(NamedTuple):
     expanded: int = 50_000
     """Keys and values of one document, with every alias written out."""
     depth: int = 100
-    """Levels of nesting, those behind aliases included."""
+    """Levels of nesting, those behind aliases included, and folders from the workspace to a file."""
     scalar: int = 1_000_000
     """Characters of one value."""
     key: int = 1_000
@@ -34,6 +33,8 @@ class Budget(NamedTuple):
     """Characters of a message, in which a value may stand."""
     findings: int = 500
     """Findings of one rule in one object or config."""
+    comments: int = 2_000
+    """Suppression comments in one file."""
     path: int = 1_000
     """Characters of a folder that commands enter one after another."""
     code: int = 300_000
@@ -45,7 +46,7 @@ class Budget(NamedTuple):
     settings: int = 500_000
     """Bytes of a file with settings."""
     patterns: int = 1_000
-    """Patterns of paths in one setting."""
+    """Patterns of paths in one setting, and their stars; releases of one program."""
     selectors: int = 5_000
     """Codes, prefixes and names of rules in one file with settings."""
     pattern: int = 1_000
@@ -54,6 +55,10 @@ class Budget(NamedTuple):
     """Stars of a pattern of paths."""
     likened: int = 100
     """Characters of a word for which a similar one is looked for."""
+    candidates: int = 2_500
+    """Words among which it is looked for."""
+    included: int = 250
+    """Files or groups that one names, and that these name, for the releases in them."""
 
 
 BUDGET = Budget()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from trainlint.findings import nearest, shortened
 from trainlint.programs.table import PROGRAMS, TARGETS, VERDICT_ONLY, VERDICTS
+from trainlint.records import NamedTuple
 from trainlint.releases import spans, version_tuple
 from trainlint.rule import Rule, rules_of
 from trainlint.selection import ALL, reach

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from trainlint.records import NamedTuple
 from trainlint.settings import Overrides, SettingsError
 
 if TYPE_CHECKING:
@@ -176,6 +177,7 @@ def _written(file: Path, rows: Iterable[Row]) -> int:
 
 def _with_baseline(report: Report, run: Run, named: Sequence[Path], file: Path, *, update: bool) -> Report:
     """The report with the known findings marked; a notice counts those that are gone, unless they are dropped."""
+    from collections import Counter
     from dataclasses import replace
 
     from trainlint import baseline
@@ -187,13 +189,13 @@ def _with_baseline(report: Report, run: Run, named: Sequence[Path], file: Path, 
         return covered is not None and run.looks_for(covered, row.rule)
 
     report, found, left = baseline.apply(report, baseline.read(file), places.exists)
-    gone = [] if report.crashed else [row for row in left if is_gone(row)]
+    gone = Counter(() if report.crashed else filter(is_gone, left))
     if update and not report.crashed:
         count = _written(file, (*found, *(row for row in left if row not in gone)))
-        _say(f"{file} holds {_counted(count)}, {len(gone)} dropped")
+        _say(f"{file} holds {_counted(count)}, {gone.total()} dropped")
     elif gone:
-        are, them = ("is", "it") if len(gone) == 1 else ("are", "them")
-        notice = f"{_counted(len(gone))} of {file} {are} gone: --update-baseline drops {them}"
+        are, them = ("is", "it") if gone.total() == 1 else ("are", "them")
+        notice = f"{_counted(gone.total())} of {file} {are} gone: --update-baseline drops {them}"
         report = replace(report, notices=(*report.notices, notice))
     return report
 
@@ -267,11 +269,12 @@ def _fix(report: Report, failed: dict[str, str], *, unsafe: bool) -> int:
 
 def _told(run: Run, options: Options, paths: list[Path], stdin: tuple[Path, bytes] | None) -> Report:
     """The report; on standard error what is asked for besides, and on a terminal how far a long run is."""
-    if not (options.verbose or options.timings or (sys.stderr is not None and sys.stderr.isatty())):
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    if not (options.verbose or options.timings or terminal):
         return run.lint(paths, stdin)
     from trainlint.progress import Progress
 
-    progress = Progress(shown=sys.stderr.isatty() and not options.quiet)
+    progress = Progress(shown=terminal and not options.quiet)
     run.progress = progress
     if options.verbose:
         run.tell = progress.above(lambda path, what: _say(f"{path}: {what}"))
@@ -283,6 +286,7 @@ def _told(run: Run, options: Options, paths: list[Path], stdin: tuple[Path, byte
         timings = Timings(progress)
         report = timings.of(lambda: run.lint(paths, stdin))
     finally:
+        run.progress = run.tell = None
         progress.clear()
     for line in timings.lines():
         _say(line)
@@ -291,10 +295,10 @@ def _told(run: Run, options: Options, paths: list[Path], stdin: tuple[Path, byte
 
 def _write(report: Report, settings: Settings, options: Options, run: Run, paths: list[Path]) -> None:
     from trainlint.output import OutputError, Screen, write
-    from trainlint.reports import RenderOptions
+    from trainlint.reports import STATISTICS, RenderOptions
     from trainlint.repository.discover import repository_root
 
-    chosen = settings.format
+    chosen = settings.format if not options.statistics or settings.format in STATISTICS else "text"
     rendering = RenderOptions(
         show_suppressed=options.show_suppressed,
         show_values=options.show_values,
@@ -307,7 +311,9 @@ def _write(report: Report, settings: Settings, options: Options, run: Run, paths
     if "html" in {chosen, *(output.format for output in options.outputs)}:
         from trainlint.resolve import by_document, resolve
 
-        jobs = by_document(resolve(paths, options.overrides, run), show_values=options.show_values)
+        # After fixes the files are others than those that the run has read.
+        found = resolve(paths, options.overrides, None if options.fix else run)
+        jobs = by_document(found, show_values=options.show_values)
         rendering = rendering._replace(jobs=jobs)
     try:
         show(write(report, options.outputs, chosen, rendering, Screen.of(options.color)))

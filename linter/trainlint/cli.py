@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -22,6 +22,8 @@ from trainlint.targets import Target, TargetError
 
 if TYPE_CHECKING:
     from trainlint.output import Output
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 _STAGES = [stage.value for stage in Stage]
 _SEVERITIES = [severity.value for severity in Severity]
@@ -106,6 +108,13 @@ def _selectors(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
     return words
 
 
+def _rules_option(name: str, help: str) -> Callable[[Command], Command]:
+    """An option that names rules."""
+    return click.option(
+        name, multiple=True, callback=_selectors, metavar="RULES", shell_complete=_complete_rules, help=help
+    )
+
+
 def _patterns(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     words = _words(ctx, param, values)
     if not words:
@@ -183,38 +192,10 @@ def _outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     shell_complete=_complete_targets,
     help="The release of a program that the files are for.",
 )
-@click.option(
-    "--select",
-    multiple=True,
-    callback=_selectors,
-    metavar="RULES",
-    shell_complete=_complete_rules,
-    help="Use only these rules.",
-)
-@click.option(
-    "--ignore",
-    multiple=True,
-    callback=_selectors,
-    metavar="RULES",
-    shell_complete=_complete_rules,
-    help="Do not use these rules.",
-)
-@click.option(
-    "--extend-select",
-    multiple=True,
-    callback=_selectors,
-    metavar="RULES",
-    shell_complete=_complete_rules,
-    help="Use these rules, too.",
-)
-@click.option(
-    "--extend-ignore",
-    multiple=True,
-    callback=_selectors,
-    metavar="RULES",
-    shell_complete=_complete_rules,
-    help="Do not use these rules either.",
-)
+@_rules_option("--select", "Use only these rules.")
+@_rules_option("--ignore", "Do not use these rules.")
+@_rules_option("--extend-select", "Use these rules, too.")
+@_rules_option("--extend-ignore", "Do not use these rules either.")
 @click.option(
     "--per-file-ignores",
     multiple=True,
@@ -451,7 +432,11 @@ def explain(rule: str) -> None:
         near = nearest_rule(rule)
         stop(f"unknown rule {rule!r}" + (f', did you mean "{near}"?' if near else ""))
     screen = Screen.of("auto")
-    told = rule_list.as_text(listed) if found is None else rule_list.explained(found, color=screen.color)
+    told = (
+        rule_list.as_text(listed)
+        if found is None
+        else rule_list.explained(found, color=screen.color, width=screen.width)
+    )
     if screen.width is not None and told.count("\n") >= terminal_height():
         click.echo_via_pager(told, color=screen.color)
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,13 +17,16 @@ from trainlint.programs import Subject, Surroundings, Views
 from trainlint.programs.table import PROGRAMS, VERDICTS, Program
 from trainlint.reading.text import Text
 from trainlint.recognise import Recogniser, is_templated, marks, owner_of_broken, programs_of
+from trainlint.records import replace
 from trainlint.releases import minor, speaking_for
 from trainlint.report import FileCounts, Near, Report
 from trainlint.repository.bounds import PathError
 from trainlint.repository.discover import (
     Candidate,
     Excluder,
+    MissingPath,
     discover,
+    is_too_deep,
     is_workspace,
     repository_root,
     settings_file,
@@ -40,11 +42,12 @@ from trainlint.targets import How, Target
 from trainlint.weighing import chosen, differing, meant, within, without_consequences
 
 if TYPE_CHECKING:
-    from trainlint.own_rules import Fault
+    from trainlint.own_rules import Excess, Fault
     from trainlint.reading.document import Document
     from trainlint.releases import InForce
     from trainlint.settings.show import Shown
     from trainlint.show_files import ShownFile
+    from trainlint.suppressions import Suppression
 
 
 MAX_NAMED_JSON = 64_000
@@ -296,11 +299,16 @@ class Run:
                 return
 
     def show_settings(self, paths: Sequence[Path]) -> Iterator[Shown]:
-        """The settings that count for each of these files or folders, and where they come from."""
+        """The settings that count for each of these files or folders, and where they come from.
+
+        Raises MissingPath.
+        """
         from trainlint.settings.reader import written
         from trainlint.settings.show import Shown, abridged, shown_path, values_of
 
         for path in paths:
+            if not os.path.exists(path):
+                raise MissingPath(f"{path}: no such file or folder")
             folder = Path(os.path.abspath(path if os.path.isdir(path) else path.parent))
             workspace = workspace_of(folder, folder)
             selection = self.settings_of(workspace).selection_of(str(path))
@@ -325,6 +333,12 @@ class Run:
                 candidates.append(candidate)
             elif self.tell is not None:
                 self.tell(display_path(candidate.file), "not read: the settings exclude it")
+        near = [candidate for candidate in candidates if not is_too_deep(candidate.file, candidate.workspace)]
+        if len(near) < len(candidates):
+            count = len(candidates) - len(near)
+            files, them = ("file is", "it lies") if count == 1 else ("files are", "they lie")
+            self._notice(f"{count} {files} not checked: {them} more than {BUDGET.depth} folders deep")
+            candidates = near
         if stdin is not None:
             file, data = stdin
             folder = file.parent if file.is_absolute() else Path.cwd()
@@ -419,16 +433,19 @@ class Run:
     def _unused(self, candidate: Candidate, path: str, comments: Suppressed) -> Iterator[Finding]:
         """Findings on comments that suppress nothing, except those that name rules which this run leaves out."""
         workspace = self._workspace(candidate.workspace)
-        found = list(comments.unused())
+        found = list(islice(comments.unused(), BUDGET.findings))
+        if comments.beyond is not None:
+            yield from workspace.judge.own(_many_comments(path, comments.beyond))
         if not found or workspace.settings.stages:
             return
         from trainlint.own_rules import UnusedSuppression
 
         selection = workspace.selection(path)
-        codes = {word: code_of(word) for idle in found for word in idle.words}
-        for idle in islice(found, BUDGET.findings):
-            named = ((word, codes[word]) for word in idle.words[: BUDGET.findings])
-            kept = tuple(word for word, code in named if code is None or selection.uses(code, rule_names()[code]))
+        room = BUDGET.findings
+        for idle in found:
+            codes = {word: code_of(word) for word in idle.words[:room]}
+            room -= len(codes)
+            kept = tuple(w for w, code in codes.items() if code is None or selection.uses(code, rule_names()[code]))
             if idle.words and not kept:
                 continue
             unknown = {word: nearest_rule(word) for word in kept if codes[word] is None}
@@ -617,3 +634,12 @@ def _trouble(workspace: Workspace, source: Source) -> Iterator[Finding]:
     elif owner is not None:
         templated = trouble.cause == "syntax" and is_templated(source)
         yield from workspace.judge.own(BrokenFile(span, trouble, templated), "trainlint" if templated else owner.name)
+
+
+def _many_comments(path: str, first: Suppression) -> Excess:
+    """The place of the first suppression comment that the budget leaves out."""
+    from trainlint.own_rules import Excess
+
+    span = Span(path, first.line, first.column, first.line, first.end_column)
+    message = f"further suppression comments are not read: there are more than {BUDGET.comments:,}"
+    return Excess(span, 0, message, "use per-file-ignores in the settings")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable
 from functools import lru_cache
-from typing import NamedTuple, TypedDict
+from itertools import islice
+from typing import TYPE_CHECKING
 
+from trainlint import records
 from trainlint.budget import BUDGET
+from trainlint.records import NamedTuple, dataclass, replace
 
 
 class Severity(enum.Enum):
@@ -127,16 +128,16 @@ class Finding:
     rule: str = ""
     name: str = ""
     related: tuple[Related, ...] = ()
-    fix: Fix | None = dataclasses.field(default=None, compare=False)
+    fix: Fix | None = records.field(default=None, compare=False)
     verdict: Severity | None = None
     """The severity before the settings set another one; None if they did not."""
-    suppressed: str | None = dataclasses.field(default=None, compare=False)
-    baselined: bool = dataclasses.field(default=False, compare=False)
-    fingerprint: str = dataclasses.field(default="", compare=False)
+    suppressed: str | None = records.field(default=None, compare=False)
+    baselined: bool = records.field(default=False, compare=False)
+    fingerprint: str = records.field(default="", compare=False)
     """Identifies the finding in later runs; fingerprints.py says what it is made of."""
-    content: str = dataclasses.field(default="", compare=False)
+    content: str = records.field(default="", compare=False)
     """The fingerprint without the path: the same when the file is moved."""
-    home_path: str = dataclasses.field(default="", compare=False)
+    home_path: str = records.field(default="", compare=False)
     """The path from the root of the repository, or of the workspace outside git: the same wherever a run starts."""
 
     @property
@@ -179,21 +180,24 @@ class Finding:
         )
 
 
-class Details(TypedDict, total=False):
-    """What a finding says besides its message; the place, the rule and the engine settle what is left out.
+if TYPE_CHECKING:
+    from typing import TypedDict
 
-    `field` where the program spells the place otherwise; `at_key` when the key is wrong, not the value.
-    """
+    class Details(TypedDict, total=False):
+        """What a finding says besides its message; the place, the rule and the engine settle what is left out.
 
-    help: str
-    severity: Severity | None
-    stage: Stage | None
-    within: str | None
-    field: str | None
-    program: str
-    related: tuple[Related, ...]
-    fix: Fix | None
-    at_key: bool
+        `field` where the program spells the place otherwise; `at_key` when the key is wrong, not the value.
+        """
+
+        help: str
+        severity: Severity | None
+        stage: Stage | None
+        within: str | None
+        field: str | None
+        program: str
+        related: tuple[Related, ...]
+        fix: Fix | None
+        at_key: bool
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -213,7 +217,9 @@ def _may_be_meant(word: str, match: str) -> bool:
 
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:
-    """The known word most like this one, or None when none is near; case does not count."""
+    """The known word most like this one, or None when none is near, or too many are known; case does not count."""
+    if isinstance(known, Collection) and len(known) > BUDGET.candidates:
+        return None
     return _nearest(word.lower(), known if isinstance(known, frozenset) else frozenset(map(str, known)), cutoff)
 
 
@@ -244,10 +250,24 @@ def _by_length(known: frozenset[str]) -> dict[int, list[tuple[str, str]]]:
     return found
 
 
-@lru_cache(maxsize=2**16)
 def common_letters(word: str, other: str) -> int:
-    """How many letters two words have in common, in any order."""
-    return sum(min(word.count(letter), other.count(letter)) for letter in set(word))
+    """How many letters two words have in common, in any order; it may be more than there are beyond ASCII letters."""
+    return (_letters(word) & _letters(other)).bit_count()
+
+
+@lru_cache(maxsize=2**12)
+def _letters(word: str) -> int:
+    """The letters of a word as a set of bits: one for each time that a letter occurs."""
+    times: dict[int, int] = {}
+    bits = 0
+    for letter in word:
+        place = ord(letter) % _PLACES
+        bits |= 1 << (place + _PLACES * times.setdefault(place, 0))
+        times[place] += 1
+    return bits
+
+
+_PLACES = 64
 
 
 def _beginning(word: str, other: str) -> int:
@@ -265,10 +285,9 @@ def _likeness(word: str, other: str) -> float:
 
 def some_of(words: Iterable[object], limit: int = 5) -> str:
     """A list of values for a message, capped: `a, b, c, … (12 in all)`."""
-    listed = [str(word) for word in words]
-    if len(listed) <= limit:
-        return ", ".join(listed)
-    return f"{', '.join(listed[:limit])}, … ({len(listed)} in all)"
+    known = words if isinstance(words, Collection) else list(words)
+    listed = ", ".join(map(str, islice(known, limit)))
+    return listed if len(known) <= limit else f"{listed}, … ({len(known)} in all)"
 
 
 def one_of(words: Iterable[object], limit: int = 5) -> str:

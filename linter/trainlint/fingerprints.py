@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from trainlint.findings import Finding
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.text import Text
 from trainlint.reading.values import Field
+from trainlint.records import replace
 
 
 def document_name(document: Document) -> str:

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from trainlint.findings import Edit, Finding, Fix
 from trainlint.reading.text import Text
+from trainlint.records import NamedTuple
 from trainlint.report import Report
 from trainlint.repository.bounds import inside, read
 from trainlint.repository.discover import workspace_of

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
 from trainlint.catalogue import OWN_RULES
 from trainlint.findings import Finding, Severity, Stage
+from trainlint.records import replace
 from trainlint.rule import Rule, rules_of
 
 if TYPE_CHECKING:
@@ -126,6 +126,9 @@ class Judge:
             if ours is None:
                 ours = of_type[rule.subject] = [view for view in views if isinstance(view, rule.subject)]
             found: list[Finding] = []
+            if not ours:
+                yield rule.code, found
+                continue
             try:
                 for finding in _found(rule, ours, program, release, facts):
                     if len(found) == BUDGET.findings:

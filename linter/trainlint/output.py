@@ -6,9 +6,9 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from trainlint.progress import terminal_width
+from trainlint.records import NamedTuple
 from trainlint.report import Report
 from trainlint.reports import FOR_TERMINALS, FORMATS, RenderOptions, render
 from trainlint.repository.bounds import leads_out

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from trainlint.findings import Finding, Fix, Severity, Span, Stage
+from trainlint.records import dataclass
 from trainlint.repository.files import Trouble
 from trainlint.rule import rule
 from trainlint.suppressions import Idle
@@ -60,7 +60,8 @@ def beyond_budget(excess: Excess) -> Iterator[Finding]:
     No file may take the check from the others, so each has a budget. It is counted in steps and not in seconds, and is
     the same on every machine. A file is checked up to 10 MB, 500,000 lines and 250,000 keys and values; a document up
     to 50,000 of them, with its aliases written out, and 100 levels; a value up to 1,000,000 characters, a key up to
-    1,000, a number up to 250 digits. Of one rule 500 findings are shown for each object or config.
+    1,000, a number up to 250 digits. Of one rule 500 findings are shown for each object or config, and of a file 2,000
+    suppression comments are read.
 
     The documents before the place are checked. What the program makes of the file is not known.
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.lazy import regex
 from trainlint.programs.table import PROGRAMS, Program, marked
 from trainlint.reading.values import Field
+from trainlint.records import NamedTuple
 
 if TYPE_CHECKING:
     from trainlint.programs import Subject

@@ -6,11 +6,12 @@ one end, `..` for all releases, `0.76.1` for one release, and several spans join
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
+
+from trainlint.records import NamedTuple, field, members
 
 T = TypeVar("T")
 
@@ -79,7 +80,7 @@ def names_within(table: Mapping[str, str], release: str) -> tuple[str, ...]:
 
 def during(text: str) -> Any:
     """A member of a facts dataclass that is true in the releases of these spans; `behaviour` fills it in."""
-    return dataclasses.field(metadata={"during": text}, kw_only=True)
+    return field(metadata={"during": text}, kw_only=True)
 
 
 def behaviour(facts: type[Any], release: str) -> dict[str, Any]:
@@ -89,7 +90,7 @@ def behaviour(facts: type[Any], release: str) -> dict[str, Any]:
 
 def behaviour_spans(facts: type[Any]) -> dict[str, str]:
     """The members declared with `during`, with their spans."""
-    return {one.name: one.metadata["during"] for one in dataclasses.fields(facts) if "during" in one.metadata}
+    return {name: one.metadata["during"] for name, one in members(facts).items() if "during" in one.metadata}
 
 
 @cache

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from trainlint.findings import Finding, Severity
 from trainlint.reading.text import Text
+from trainlint.records import NamedTuple, dataclass, field
 from trainlint.targets import Target
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -16,6 +15,7 @@ from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
 from trainlint.programs.kubeflow.objects import TrainJob
 from trainlint.programs.kubeflow.program import PROGRAM
 from trainlint.programs.kubeflow.quantities import parse_quantity
+from trainlint.records import dataclass
 from trainlint.reports import Jobs, escape
 from trainlint.reports.escape import visible_line, visible_path
 from trainlint.reports.masking import shown, shown_value, shown_words
@@ -265,9 +265,10 @@ def canonical(text: str) -> str | None:
 
     Source: Quantity.CanonicalizeBytes of k8s.io/apimachinery.
     """
-    amount = parse_quantity(text)
-    if amount is None:
+    parsed = parse_quantity(text)
+    if parsed is None:
         return None
+    amount = Fraction(parsed)
     if text.endswith("i") and abs(amount) >= 1024:
         return _scaled(Fraction(-(-amount.numerator // amount.denominator)), 1024, _BINARY)
     exponent = 0

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import TypeVar
 
 from trainlint.findings import Finding, Severity, Stage
+from trainlint.records import dataclass
 
 Check = TypeVar("Check", bound=Callable[..., Iterable[Finding]])
 
 _REGISTRY: dict[str, Rule] = {}
+_NAMES: dict[str, str] = {}
+"""The code of each name."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +105,10 @@ def rule(
     """
 
     def register(check: Check) -> Check:
-        taken = [other.code for other in _REGISTRY.values() if code == other.code or name == other.name]
-        if taken:
-            raise ValueError(f"{code} {name}: code or name is taken by {taken[0]}")
+        taken = code if code in _REGISTRY else _NAMES.get(name)
+        if taken is not None:
+            raise ValueError(f"{code} {name}: code or name is taken by {taken}")
+        _NAMES[name] = code
         _REGISTRY[code] = Rule(code, name, check, severity, stage, program, ordinary_elsewhere, varies, covers, follows)
         return check
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from trainlint.catalogue import programs_of_rule, rule_facts
@@ -68,13 +68,16 @@ def as_markdown(rules: Sequence[Rule], address: str = "") -> str:
     return "\n".join([*lines, ""])
 
 
-def explained(rule: Rule, *, color: bool = False) -> str:
-    """The page of a rule for a terminal: what it finds, why, its releases, and examples, without Markdown's fences."""
+def explained(rule: Rule, *, color: bool = False, width: int | None = None) -> str:
+    """The page of a rule for a terminal: what it finds, why, its releases, and examples, without Markdown's fences.
+
+    Paragraphs are laid into lines of `width` columns; None leaves them as they are.
+    """
     page = next((file for folder in _PAGES if (file := folder / f"{rule.code}.md").is_file()), None)
     written = page.read_text(encoding="utf-8") if page else f"# {rule.code} {rule.name}\n\n{rule.documentation}\n"
     lines: list[str] = []
     fence = ""
-    for line in written.splitlines():
+    for line in _paragraphs(written.splitlines(), width):
         if line.startswith("```"):
             fence = "" if fence else line.removeprefix("```") or "output"
             continue
@@ -87,6 +90,26 @@ def explained(rule: Rule, *, color: bool = False) -> str:
         else:
             lines.append(_with_code(shown) if color else shown)
     return "\n".join([*lines, "", f"{rule_page(rule.code)}", ""])
+
+
+def _paragraphs(lines: Sequence[str], width: int | None) -> Iterator[str]:
+    """The lines of a page, those of a paragraph laid anew."""
+    if width is None:
+        yield from lines
+        return
+    from textwrap import wrap
+
+    paragraph: list[str] = []
+    fenced = False
+    for line in lines:
+        fenced ^= line.startswith("```")
+        if line and not fenced and not line.startswith(("#", "```")):
+            paragraph.append(line)
+            continue
+        yield from wrap(" ".join(paragraph), width, break_long_words=False, break_on_hyphens=False)
+        paragraph = []
+        yield line
+    yield from wrap(" ".join(paragraph), width, break_long_words=False, break_on_hyphens=False)
 
 
 def _painted(text: str, paint: str, color: bool) -> str:

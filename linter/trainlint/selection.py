@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from trainlint.findings import Severity
+from trainlint.records import NamedTuple
 
 ALL = "ALL"
 """The selector that names every rule."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trainlint.records import dataclass
 from trainlint.targets import How, Target
 
 if TYPE_CHECKING:

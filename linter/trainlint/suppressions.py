@@ -5,12 +5,14 @@ from __future__ import annotations
 import enum
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING
 
+from trainlint.budget import BUDGET
 from trainlint.findings import Edit, Finding, Fix
 from trainlint.lazy import regex
 from trainlint.reading.text import Text
+from trainlint.records import NamedTuple, replace
 
 if TYPE_CHECKING:
     from trainlint.reading.document import Document, Node
@@ -102,7 +104,10 @@ class Suppressed:
 
     def __init__(self, text: Text, documents: Iterable[Document] = (), *, require_reason: bool = False) -> None:
         self._text = text
-        self._comments = list(suppressions(text, documents))
+        read = suppressions(text, documents)
+        self._comments = list(islice(read, BUDGET.comments))
+        self.beyond = next(read, None)
+        """The first comment that the budget leaves out."""
         self._require_reason = require_reason
         self._used: set[tuple[int, str]] = set()
         self._by_line = {comment.line: comment for comment in self._counting(Reach.LINE)}
@@ -110,7 +115,7 @@ class Suppressed:
         self._for_file = [comment for comment in self._counting(Reach.FILE) if comment.line < self._head]
         self._ends: dict[int, Suppression] = {}
         self._ranges: list[tuple[int, int, Suppression]] = []
-        self._lone_ends: list[Suppression] = []
+        self._lone_ends: set[int] = set()
         self._pair()
 
     def apply(self, findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -125,13 +130,13 @@ class Suppressed:
                 known = ", ".join(reach.value for reach in Reach)
                 yield Idle(comment, (), f"{comment.word} is no comment of trainlint", f"write one of {known}")
             elif comment.reach is Reach.END:
-                if comment in self._lone_ends:
+                if comment.line in self._lone_ends:
                     help = "remove it, or name the rules of the ignore-start"
                     yield Idle(comment, (), "there is no ignore-start before this ignore-end", help, True)
             elif self._lacks_reason(comment):
                 problem = "the comment gives no reason and suppresses nothing"
                 yield Idle(comment, (), problem, "write the reason behind the bracket, as the settings require")
-            elif comment.reach is Reach.FILE and comment not in self._for_file:
+            elif comment.reach is Reach.FILE and comment.line >= self._head:
                 problem = "ignore-file suppresses nothing below the first line with content"
                 yield Idle(comment, (), problem, "move it to the beginning of the file")
             else:
@@ -181,16 +186,20 @@ class Suppressed:
     def _pair(self) -> None:
         """Each end belongs to the last open start: that of the same rules if the end names some."""
         opened: list[Suppression] = []
+        of_rules: dict[frozenset[str], list[Suppression]] = {}
         for comment in self._comments:
+            rules = frozenset(comment.rules)
             if comment.reach is Reach.START:
                 opened.append(comment)
+                of_rules.setdefault(rules, []).append(comment)
             elif comment.reach is Reach.END:
-                fitting = [s for s in opened if not comment.rules or set(s.rules) == set(comment.rules)]
-                if not fitting:
-                    self._lone_ends.append(comment)
-                    continue
-                opened.remove(fitting[-1])
-                self._ends[fitting[-1].line] = comment
+                fitting = of_rules.get(rules, []) if rules else opened
+                while fitting and fitting[-1].line in self._ends:
+                    fitting.pop()
+                if fitting:
+                    self._ends[fitting.pop().line] = comment
+                else:
+                    self._lone_ends.add(comment.line)
         for start in self._counting(Reach.START):
             end = self._ends[start.line].line if start.line in self._ends else self._text.line_count
             self._ranges.append((start.line, end, start))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from trainlint.findings import did_you_mean, shortened
+from trainlint.records import NamedTuple, dataclass
 
 
 class TargetError(ValueError):

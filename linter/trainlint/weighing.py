@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trainlint.findings import Finding, Severity, Span, Stage
+from trainlint.records import replace
 from trainlint.releases import within as in_span
 from trainlint.targets import How
 

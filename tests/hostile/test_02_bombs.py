@@ -33,6 +33,9 @@ PROGRAMS = {
 }
 
 
+LLAMA = "model_name_or_path: x\nfinetuning_type: lora\nstage: sft\ntemplate: x\noutput_dir: b\n"
+
+
 def each(n: int, line: str) -> str:
     """A line for each number."""
     return "".join(line.replace("#", str(number)) for number in range(n))
@@ -105,6 +108,11 @@ def companion(name: str, line: str, start: str = "", end: str = "") -> Made:
     return lambda n: {"f.yaml": ACCELERATE, name: start + each(n, line) + end}
 
 
+def comments(*words: str) -> Made:
+    """A job, and comments with the number of each line."""
+    return lambda n: {"f.yaml": CLEAN + "".join(f"# trainlint: {w.format(i)}\n" for i in range(n) for w in words)}
+
+
 TRAINER = CLEAN.replace("{numNodes: 1}", "")
 TUNED = TRAINER.replace("torch-distributed", "torchtune-llama3.2-1b")
 LAUNCH = "accelerate launch --config_file {} t.py\n"
@@ -126,7 +134,17 @@ BOMBS: dict[str, tuple[int, Made]] = {
     "runtimes": (8, config("", f"---\n{RUNTIME.replace('NAME', 'r#')}")),
     "documents of others": (100, config(CLEAN, "---\na: 1\n")),
     "suppressions of nothing": (25, config(f"{CLEAN}# trainlint: ignore[", "TT1#x,", "] x\n")),
-    "lines of suppressions": (25, config(CLEAN, "# trainlint: ignore[TT1#x] x\n")),
+    "lines of suppressions": (25, comments("ignore[TT1{0}x] x")),
+    "ranges of suppressions": (25, comments("ignore-start[TT1{0}x] x")),
+    "ends of ranges": (25, comments("ignore-start[TT102] x", "ignore-end[TT10{0}]")),
+    "overrides": (
+        25,
+        lambda n: {"j.yaml": JOB, "trainlint.toml": each(n, "[[overrides]]\npaths = ['p#']\nselect = ['TT']\n")},
+    ),
+    "files with rules": (
+        25,
+        lambda n: {"j.yaml": JOB, "trainlint.toml": "[per-file-ignores]\n" + each(n, "p# = ['TT']\n")},
+    ),
     "launches of one config": (15, script(LAUNCH.format("f.yaml"))),
     "launches of a config that is not there": (15, lambda n: {"f.yaml": ACCELERATE, "run.sh": each(n, FAR)}),
     "launches of many configs": (8, folders(f__yaml=ACCELERATE, run__sh=LAUNCH.format("f.yaml"))),
@@ -191,6 +209,40 @@ def test_a_script_of_any_text(part: str, tmp_path: Path) -> None:
     assert many < 4.5 * few
 
 
+LARGE: dict[str, Made] = {
+    "misspelt arguments": lambda n: {"t.yaml": ARGUMENTS + each(n // 20, "learning_rat#: 1\n")},
+    "misspelt keys of axolotl": lambda n: {"a.yaml": AXOLOTL + each(n // 24, "sample_packin#: true\n")},
+    "datasets that are not there": lambda n: {
+        "l.yaml": f"{LLAMA}dataset: {each(n // 24, 'datase#,')}\n",
+        "data/dataset_info.json": f'{{{each(n // 36, chr(34) + "dataset#" + chr(34) + ": {}, ")}"a": {{}}}}',
+    },
+    "keys of DeepSpeed": lambda n: {
+        "t.yaml": f"{ARGUMENTS}deepspeed: d.json\n",
+        "d.json": f'{{{each(n // 18, chr(34) + "k#" + chr(34) + ": {}, ")}"a": 1}}',
+    },
+    "keys of DeepSpeed in a text": lambda n: {
+        "t.yaml": f"{ARGUMENTS}deepspeed: '{{{each(n // 18, chr(34) + 'k#' + chr(34) + ': {}, ')}\"a\": 1}}'\n"
+    },
+    "groups that include groups": lambda n: {
+        "f.yaml": ACCELERATE,
+        "pyproject.toml": "[dependency-groups]\n"
+        + "".join(f"g{i}=['accelerate>=1.0',{{include-group='g{i + 1}'}}]\n" for i in range(n // 54)),
+    },
+    "requirements that name requirements": lambda n: {
+        "f.yaml": ACCELERATE,
+        "requirements.txt": "-r r0.txt\n",
+        **{f"r{i}.txt": f"-r r{i + 1}.txt\n-r r{i + 2}.txt\naccelerate>=1.0\n" for i in range(n // 800)},
+    },
+}
+
+
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("name", LARGE)
+def test_a_large_file_is_no_bomb(name: str, tmp_path: Path) -> None:
+    """150 kB of one kind take less than two seconds: so many calls, whatever the machine."""
+    assert count(tmp_path, LARGE[name](150_000)) < 12_000_000
+
+
 def test_a_long_script_is_cut(tmp_path: Path) -> None:
     words = "accelerate launch --config_file f.yaml t.py\n"
     build(tmp_path, {"f.yaml": ACCELERATE, "run.sh": words + "a" * BUDGET.script})
@@ -211,6 +263,13 @@ def test_findings_of_one_rule(tmp_path: Path) -> None:
     report = lint([tmp_path], Overrides(select=("FS001", "TL003")))
     assert [f.rule for f in report.findings] == ["FS001"] * BUDGET.findings + ["TL003"]
     assert report.findings[-1].span.line == report.findings[-2].span.line + 1
+
+
+def test_suppression_comments_of_one_file(tmp_path: Path) -> None:
+    build(tmp_path, comments("ignore[TT102] {0}")(BUDGET.comments + 1))
+    (beyond,) = (finding for finding in lint([tmp_path]).findings if finding.rule == "TL003")
+    assert beyond.message == f"further suppression comments are not read: there are more than {BUDGET.comments:,}"
+    assert beyond.span.line == CLEAN.count("\n") + BUDGET.comments + 1
 
 
 def test_few_words_are_compared() -> None:

@@ -247,11 +247,13 @@ def test_what_git_cannot_read_is_one_clear_error(repository: Repository, setting
     assert "git cannot list the files" in said
 
 
-def test_a_pipe_for_what_to_ignore(repository: Repository) -> None:
-    os.mkfifo(repository.root / "sub" / ".gitignore")
+@pytest.mark.parametrize("file", ["sub/.gitignore", ".git/info/exclude", ".git/index", ".git/config", ".git/HEAD"])
+def test_a_pipe_that_git_would_read(repository: Repository, file: str) -> None:
+    (repository.root / file).unlink(missing_ok=True)
+    os.mkfifo(repository.root / file)
     code, found, said = repository.check(".")
     assert (code, found) == (2, [])
-    assert said == f"trainlint: {repository.root}/sub/.gitignore is not a regular file, and git waits for its content\n"
+    assert said == f"trainlint: {repository.root}/{file} is not a regular file, and git waits for its content\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit that is set from outside")

@@ -42,6 +42,10 @@ COMPANIONS: dict[str, Files] = {
     "a script in no encoding": {"run.sh": b"accelerate launch \xff\xfe\n"},
     "a number in a script": {"run.sh": LAUNCHES.format(LONG)[5:], "w.yaml": STARTS.format(LONG)},
     "a superscript": {"w.yaml": STARTS.format("²"), "v.yaml": LAUNCHES.format("²"), "f.yaml": RECIPE},
+    "a deep override": {
+        "f.yaml": RECIPE,
+        "w.yaml": f"run: tune run full_finetune_single_device --config f.yaml {'a.' * 50_000}b=1 {'c[0]' * 5_000}=1\n",
+    },
     "a number in a command": {"v.yaml": LAUNCHES.format(LONG)},
     "DeepSpeed's file": {"t.yaml": f"{ARGUMENTS}deepspeed: ds.json\nfsdp: full_shard\n", "ds.json": DEEP},
     "Soup's file": {"soup.yaml": SOUP, "run.sh": "soup train --config soup.yaml --deepspeed d.json\n", "d.json": DEEP},

@@ -5,7 +5,7 @@
     python -m wheel_facts axolotl                              read each known release again
     python -m wheel_facts axolotl --confirm                    check the claims about the newest known release
     python -m wheel_facts axolotl --changes                    show what changed in the code of its open claims
-    python -m wheel_facts --newer [axolotl ...]                list the releases that are newer than the known ones
+    python -m wheel_facts axolotl --ran 0.22.0                 note that the release was also run
 
 Packages are read with `ast`, never imported or built; fetched ones stay in the cache. Where a package is missing or
 cannot be read, nothing is written. For a newest release the claims that it inherits are checked (see
@@ -93,10 +93,13 @@ def known(name: str) -> History:
     return decode(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else History("", [], {}, {})
 
 
-def newer(name: str, registry: Registry) -> list[str]:
-    """The releases in the registry that are newer than the newest known one, oldest first."""
-    newest = max(map(Version, known(name).releases))
-    return [text for text in registry.versions(PROGRAMS[name].distribution) if Version(text) > newest]
+def ran(name: str, version: str) -> str:
+    """The text of a program's facts file in which a known release counts as run too; raises Missing."""
+    history = known(name)
+    if version not in history.releases:
+        raise Missing(f"{name} {version} is not known")
+    history.run = sorted({*history.run, version}, key=Version)
+    return dumps(encode(history))
 
 
 def written(name: str, versions: list[str], packages: Packages) -> str:
@@ -131,14 +134,14 @@ def changes(name: str, packages: Packages) -> Iterator[str]:
 
 
 def main() -> None:
-    """Write the facts of the program that is named, or list what is newer."""
+    """Write the facts of the program that is named, or ask what is claimed of its newest release."""
     parser = argparse.ArgumentParser(
         "wheel_facts", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=", ".join(PROGRAMS))
     parser.add_argument("--confirm", action="store_true", help="check the claims about the newest known release")
     parser.add_argument("--changes", action="store_true", help="show what changed in the code of the open claims")
-    parser.add_argument("--newer", action="store_true", help="list the releases that are newer than the known ones")
+    parser.add_argument("--ran", default="", help="a known release that was also run")
     parser.add_argument("--release", action="append", default=[], help="a release to add, or to read again")
     parser.add_argument("--from", dest="file", type=Path, help="its wheel or source distribution")
     parser.add_argument("--date", default="", help="its day, where the package has none")
@@ -148,15 +151,15 @@ def main() -> None:
     if unknown := sorted(set(programs) - PROGRAMS.keys()):
         parser.error(f"unknown program {', '.join(unknown)}; known: {', '.join(PROGRAMS)}")
     asking = options.confirm or options.changes
-    if (options.release or (asking and options.file)) and len(programs) > 1:
-        parser.error("--release and --from are for one program")
+    if (options.release or options.ran or (asking and options.file)) and len(programs) > 1:
+        parser.error("--release, --ran and --from are for one program")
     if (options.file or options.date) and len(options.release) != 1 and not asking:
         parser.error("--from and --date are for one release")
     packages = Packages(options.cache, options.file, options.date)
     try:
-        if options.newer:
-            for name in programs:
-                print(f"{name} {max(known(name).releases, key=Version)}:", *newer(name, packages.asked()))
+        if options.ran:
+            (name,) = programs
+            facts_file(name).write_text(ran(name, options.ran), encoding="utf-8")
             return
         if options.changes:
             for name in programs:

@@ -6,9 +6,9 @@ The table of programs is in table.py, which imports the programs; they import th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
+from trainlint.records import dataclass, field
 from trainlint.targets import Cluster, How, Target
 
 if TYPE_CHECKING:
@@ -124,13 +124,15 @@ class WheelProgram(ProgramModule[S, F]):
 
         A file with a setting is for a release that has it: where nothing is stated, older ones are not meant.
         """
+        from trainlint.repository.python_code import python_code
         from trainlint.training.meant import known_releases, target, with_settings
 
         near = self.stated_near(subject, surroundings)
         found = target(surroundings.repository, near, known_releases(self.name))
         if found.how is not How.NOT_STATED or not subject.owns_document:
             return found
-        return with_settings(found, self.name, (entry.name for entry in subject.field.entries()))
+        code = python_code(surroundings.repository)
+        return with_settings(found, self.name, (entry.name for entry in subject.field.entries()), code.defines)
 
     def stated_near(self, subject: S, surroundings: Surroundings) -> str:
         """The path of the file whose nearest statement counts."""

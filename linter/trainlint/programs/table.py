@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from trainlint.records import NamedTuple, dataclass, field
 
 if TYPE_CHECKING:
     from trainlint.programs import ProgramModule

@@ -84,11 +84,22 @@ _LONGEST_INT = 70
 _GO_INT = regex(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
 
 
+_LONGEST_PLAIN = 18
+"""So many digits fit into 64 bits."""
+
+
+def _is_plain_number(text: str) -> bool:
+    """Digits that mean the same to every reader: most numbers are of this kind."""
+    return len(text) <= _LONGEST_PLAIN and text.isdecimal() and text.isascii() and (text[0] != "0" or text == "0")
+
+
 def _go(text: str) -> Plain:
     if text in _GO_WORDS:
         return _GO_WORDS[text]
     if text[0] not in "+-.0123456789":
         return text
+    if _is_plain_number(text):
+        return int(text)
     digits = text if text[0] == "." else text.replace("_", "")
     match = _GO_INT.fullmatch(digits)
     if match and len(digits) <= _LONGEST_INT:
@@ -126,6 +137,8 @@ def _pyyaml(text: str, floats: re.Pattern[str]) -> Plain:
         return _PY_WORDS[text]
     if text[0] not in "+-.0123456789":
         return text
+    if _is_plain_number(text):
+        return int(text)
     if _PY_INT.fullmatch(text):
         return _python_int(text)
     if floats.fullmatch(text):

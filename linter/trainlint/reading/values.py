@@ -11,13 +11,15 @@ import math
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from trainlint.findings import Details, Finding, Related, Span
+from trainlint.findings import Finding, Related, Span
 from trainlint.lazy import regex
 from trainlint.reading.document import Alias, Document, Mapping, Node, Scalar, Sequence, target_of
 from trainlint.reading.scalars import Dialect, Plain, value_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from trainlint.findings import Details
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -40,7 +42,7 @@ _PLAIN_KEY = regex(r"[A-Za-z_$][\w$-]*")
 
 def is_template(text: str) -> bool:
     """The text is a template: it has `${…}`, `{{…}}`, `{%…%}`, `<<…>>` or a `<PLACEHOLDER>`."""
-    return _TEMPLATE.search(text) is not None
+    return ("{" in text or "<" in text) and _TEMPLATE.search(text) is not None
 
 
 def spelled(path: Path) -> str:

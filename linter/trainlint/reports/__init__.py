@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path, PurePath
 from types import MappingProxyType
-from typing import NamedTuple, cast
+from typing import cast
 
 from trainlint import __version__
 from trainlint.findings import Finding, Severity
+from trainlint.records import NamedTuple
 from trainlint.report import Report
 
 PROJECT = "https://github.com/trainlint/trainlint"

@@ -13,15 +13,15 @@ from html import escape
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from trainlint.findings import Finding, Severity, Span
 from trainlint.programs.table import title
-from trainlint.reading.text import MASK, Text
+from trainlint.reading.text import Text
+from trainlint.records import NamedTuple
 from trainlint.report import Report
 from trainlint.reports import PROJECT, RenderOptions, rule_page
-from trainlint.reports.escape import as_xml, visible, visible_cells, visible_path
-from trainlint.reports.snippet import TAB
+from trainlint.reports.escape import as_xml, visible, visible_path
+from trainlint.reports.snippet import hidden_in, printed
 from trainlint.reports.statistics import counts
 from trainlint.reports.words import annotation, counted, fix_title, hints, reason, result
 
@@ -251,25 +251,19 @@ def _source(finding: Finding, text: Text) -> Iterator[_Line]:
 
 def _line(text: Text, number: int, places: Sequence[_Place]) -> str:
     """One line with its marks; of a long one the part around the first mark."""
-    line, begins = text.line(number), text.line_start(number)
+    line = text.line(number)
     marks = [(*_within(place.span, number, len(line)), place.kind) for place in places]
     middle = min((start for start, _, _ in marks), default=0)
     first = max(0, middle - _LONGEST_LINE // 2) if len(line) > _LONGEST_LINE else 0
     last = min(len(line), first + _LONGEST_LINE)
-    cells = [
-        TAB if character == "\t" else escape(cell)
-        for character, cell in zip(line[first:last], visible_cells(line[first:last], "utf-8"), strict=True)
-    ]
-    for a, b in text.hidden_within(begins + first, begins + last):
-        inner = range(max(a - begins, first) - first, min(b - begins, last) - first)
-        cells[inner.start : inner.stop] = [MASK, *[""] * (len(inner) - 1)] if inner else []
+    cells = printed(line, first, last, "utf-8", hidden_in(text, number))
     kinds = ["" for _ in cells]
     for start, end, kind in reversed(marks):
         for index in range(max(start, first), min(max(end, start + 1), last)):
             kinds[index - first] = kind
     told = []
     for kind, run in groupby(zip(kinds, cells, strict=True), key=lambda pair: pair[0]):
-        part = "".join(cell for _, cell in run)
+        part = escape("".join(cell for _, cell in run))
         told.append(f'<mark class="{kind}">{part}</mark>' if kind else part)
     return f"{'...' if first else ''}{''.join(told)}{'...' if last < len(line) else ''}"
 

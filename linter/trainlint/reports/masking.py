@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 from trainlint.findings import Finding, Fix, Related
@@ -20,6 +19,7 @@ from trainlint.lazy import regex
 from trainlint.reading.document import Mapping, Node, Scalar, Unparsable, documents, target_of
 from trainlint.reading.document import Sequence as Items
 from trainlint.reading.text import MASK, Stretch, Text, cut
+from trainlint.records import replace
 from trainlint.report import Report
 
 # names

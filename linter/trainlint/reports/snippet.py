@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from trainlint.findings import Span
 from trainlint.reading.text import MASK, Stretch, Text
+from trainlint.records import NamedTuple
 from trainlint.reports.escape import columns, visible, visible_cells
 
 CONTEXT = 2
@@ -102,9 +102,25 @@ def _broken(said: str, room: int) -> Iterator[str]:
 
 
 def _clipped_at(text: Text, number: int, start: int, end: int, room: int, encoding: str) -> Clipped:
-    begins, line = text.line_start(number), text.line(number)
-    hidden = [(a - begins, b - begins) for a, b in text.hidden_within(begins, begins + len(line))]
-    return clipped(line, start, end, room, encoding, hidden)
+    return clipped(text.line(number), start, end, room, encoding, hidden_in(text, number))
+
+
+def hidden_in(text: Text, number: int) -> list[Stretch]:
+    """What is not to be shown of a line, in characters of it."""
+    begins = text.line_start(number)
+    return [(a - begins, b - begins) for a, b in text.hidden_within(begins, begins + len(text.line(number)))]
+
+
+def printed(line: str, first: int, last: int, encoding: str, hidden: Sequence[Stretch]) -> list[str]:
+    """The printed form of each character of a part of a line; the first of a hidden stretch stands for all of it."""
+    cells = [
+        TAB if character == "\t" else cell
+        for character, cell in zip(line[first:last], visible_cells(line[first:last], encoding), strict=True)
+    ]
+    for a, b in hidden:
+        inner = range(max(a, first) - first, min(b, last) - first)
+        cells[inner.start : inner.stop] = [MASK, *[""] * (len(inner) - 1)] if inner else []
+    return cells
 
 
 def clipped(line: str, start: int, end: int, room: int, encoding: str, hidden: Sequence[Stretch] = ()) -> Clipped:
@@ -113,13 +129,7 @@ def clipped(line: str, start: int, end: int, room: int, encoding: str, hidden: S
     Only as many characters are read as could be shown, however long the line is.
     """
     first, last = max(0, start - room), min(len(line), start + room)
-    cells = [
-        TAB if character == "\t" else cell
-        for character, cell in zip(line[first:last], visible_cells(line[first:last], encoding), strict=True)
-    ]
-    for a, b in hidden:
-        inner = range(max(a, first) - first, min(b, last) - first)
-        cells[inner.start : inner.stop] = [MASK, *[""] * (len(inner) - 1)] if inner else []
+    cells = printed(line, first, last, encoding, hidden)
     widths = [columns(cell) for cell in cells]
     mark, stop = start - first, max(end, start) - first
     if first == 0 and last == len(line) and sum(widths) <= room:

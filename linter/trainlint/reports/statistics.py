@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from trainlint.findings import Finding, Severity
+from trainlint.records import NamedTuple
 from trainlint.report import Report
 from trainlint.reports import RenderOptions
 from trainlint.reports.escape import as_json

@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from trainlint.budget import BUDGET
@@ -118,6 +120,23 @@ def read(root: Path, path: Path) -> bytes:
     Raises OSError.
     """
     return Bounds(root).read(path)
+
+
+def walk(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Each folder below one, with its folders and other names; those taken from the list are left out.
+
+    It does what os.walk does, which before Python 3.12 calls itself for each level.
+    """
+    waiting = [os.fspath(folder)]
+    while waiting:
+        current = waiting.pop()
+        folders: list[str] = []
+        names: list[str] = []
+        with suppress(OSError), os.scandir(current) as entries:
+            for entry in entries:
+                (folders if entry.is_dir(follow_symlinks=False) else names).append(entry.name)
+        yield current, folders, names
+        waiting += (os.path.join(current, name) for name in reversed(folders))
 
 
 def _below(path: str, *folders: str) -> list[str] | None:

@@ -8,12 +8,13 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
 from trainlint.lazy import regex
+from trainlint.records import NamedTuple
 from trainlint.repository import git
-from trainlint.repository.bounds import Bounds, PathError, inside, leads_out, read
+from trainlint.repository.bounds import Bounds, PathError, inside, leads_out, read, walk
 
 if TYPE_CHECKING:
     from trainlint.repository.patterns import Patterns
@@ -56,7 +57,7 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
         # Before the check that the path exists: nobody should learn what exists outside the workspace.
         workspaces.hold(path)
         if os.path.isdir(path):
-            found: Iterable[Path] = files_below(path)
+            found: Iterable[Path] = _kept(path, _files_below(path, SUFFIXES))
             top = path
         elif os.path.exists(path):
             found, top = (path,), path.parent
@@ -72,14 +73,23 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
                 yield Candidate(file, workspaces.of(Path(os.path.dirname(place)), top), start, path)
 
 
-def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES, answers: git.Answers | None = None) -> Iterator[Path]:
-    """The files below a folder with one of these suffixes, in the order of their paths, without links that lead out.
+def is_too_deep(file: Path, workspace: Path) -> bool:
+    """There are more folders between a workspace and a file than the budget allows."""
+    return os.path.abspath(file).count(os.sep) - os.path.abspath(workspace).count(os.sep) > BUDGET.depth
 
-    Raises PathError where git refuses.
+
+def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES, answers: git.Answers | None = None) -> Iterator[Path]:
+    """The files below a folder with one of these suffixes, in the order of their paths.
+
+    Links that lead out are left out, and files that are too deep. Raises PathError where git refuses.
     """
+    return (file for file in _kept(folder, _files_below(folder, suffixes, answers)) if not is_too_deep(file, folder))
+
+
+def _files_below(folder: Path, suffixes: Sequence[str], answers: git.Answers | None = None) -> list[Path]:
     wanted = tuple(suffix.lower() for suffix in suffixes)
     listed = git.listed(folder, wanted, answers)
-    yield from _kept(folder, sorted(_walk(folder, wanted) if listed is None else listed))
+    return sorted(_walk(folder, wanted) if listed is None else listed)
 
 
 def files_in(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> list[Path]:
@@ -165,16 +175,22 @@ class _Workspaces:
                 raise PathError(f"{path}: a link that leads out of the workspace {holder}")
 
     def _marked(self, folder: Path) -> Path | None:
-        if folder not in self._known:
-            if is_workspace(folder):
-                self._known[folder] = folder
-            else:
-                self._known[folder] = self._marked(folder.parent) if folder.parent != folder else None
-        return self._known[folder]
+        passed: list[Path] = []
+        found: Path | None = None
+        for above in (folder, *folder.parents):
+            if above in self._known:
+                found = self._known[above]
+                break
+            passed.append(above)
+            if is_workspace(above):
+                found = above
+                break
+        self._known.update(dict.fromkeys(passed, found))
+        return found
 
 
 def _walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
-    for root, folders, names in os.walk(folder):
+    for root, folders, names in walk(folder):
         if "pyvenv.cfg" in names:
             folders.clear()
             continue
@@ -193,16 +209,17 @@ class Excluder:
         self.patterns = tuple(patterns)
         self.more = tuple(more)
 
-    def excludes(self, path: Path, *, folder: bool = False) -> bool:
+    def excludes(self, path: Path | str, *, folder: bool = False) -> bool:
         """A pattern matches the file (or folder), or a folder above it."""
         if any(other.excludes(path, folder=folder) for other in self.more):
             return True
         if not self.patterns:
             return False
-        try:
-            relative = Path(os.path.abspath(path)).relative_to(self.base).as_posix()
-        except ValueError:
+        # As texts: there may be a thousand settings for paths, each of which asks this of each file.
+        absolute, base = os.path.abspath(path), os.path.join(self.base, "")
+        if not os.path.normcase(os.path.join(absolute, "")).startswith(os.path.normcase(base)):
             return False
+        relative = absolute[len(base) :].replace(os.sep, "/") or "."
         return _patterns(self.patterns).match(f"{relative}/" if folder else relative)
 
 

@@ -9,10 +9,11 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast
 
 from trainlint.budget import BUDGET
 from trainlint.reading.text import Text, Undecodable, decode
+from trainlint.records import NamedTuple
 from trainlint.repository.bounds import MAX_BYTES, Bounds, PathError, read
 from trainlint.repository.discover import SUFFIXES, Excluder, files_below, files_in
 from trainlint.repository.git import Answers

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
 from trainlint.lazy import regex
-from trainlint.repository.bounds import PathError
+from trainlint.repository.bounds import PathError, walk
 
 if TYPE_CHECKING:
     import subprocess
@@ -50,7 +50,7 @@ _KEPT = regex(r"GIT_CONFIG_(?:GLOBAL|SYSTEM|COUNT|KEY_\d+|VALUE_\d+|PARAMETERS)|
 PATIENCE = 1
 """Seconds after which trainlint looks for a reason why git waits."""
 _MANY_STARS = 4
-LIMIT = 600
+LIMIT = 120
 """Seconds after which git is stopped."""
 _WORK = 60
 """Seconds of computing after which git ends by itself, even if nobody waits for it any more."""
@@ -131,8 +131,16 @@ def changed(folder: Path, base: str) -> list[Path]:
     if git is None:
         raise PathError("git is not installed")
 
+    trusted: list[str] = []
+    _, _, error = _answer(git, root, ["rev-parse", "--verify", "HEAD"])
+    if "dubious ownership" in error:
+        trusted = [f"safe.directory={folder}" for folder in _trusted(git)]
+        _, _, error = _answer(git, root, ["rev-parse", "--verify", "HEAD"], trusted)
+    if "dubious ownership" in error:
+        raise _refusal(root)
+
     def commit(*arguments: str) -> str:
-        code, out, _ = _answer(git, root, arguments)
+        code, out, _ = _answer(git, root, arguments, trusted)
         found = out.decode("ascii", "replace").strip()
         return found if code == 0 and _DIGEST.fullmatch(found) else ""
 
@@ -142,7 +150,7 @@ def changed(folder: Path, base: str) -> list[Path]:
     if not start:
         raise PathError("the commits of the pull request are not here: give actions/checkout fetch-depth: 2")
     options = ["-r", "-z", "--name-only", "--no-renames", "--diff-filter=d"]
-    code, out, error = _answer(git, root, ["diff-tree", *options, start, "HEAD"])
+    code, out, error = _answer(git, root, ["diff-tree", *options, start, "HEAD"], trusted)
     if code:
         raise PathError(f"{root}: git cannot compare the commits of the pull request: {error.strip()}")
     return [root / os.fsdecode(name) for name in sorted(out.split(b"\0")) if name]
@@ -169,12 +177,16 @@ def _listing(git: str, root: Path, below: str) -> list[str] | None:
     if code < 0:
         raise PathError(f"{root}: git has not listed the files within {_WORK} seconds")
     if "dubious ownership" in error:
-        raise PathError(
-            f"{root}: git refuses this repository, which belongs to another user; if you trust it: "
-            f"git config --global --add safe.directory {root}"
-        )
+        raise _refusal(root)
     said = next((line for line in error.splitlines() if line.startswith(("fatal:", "error:"))), "no reason given")
     raise PathError(f"{root}: git cannot list the files of this repository: {said.partition(': ')[2] or said}")
+
+
+def _refusal(root: Path) -> PathError:
+    return PathError(
+        f"{root}: git refuses this repository, which belongs to another user; if you trust it: "
+        f"git config --global --add safe.directory {root}"
+    )
 
 
 def _ignores(git: str, root: Path, below: str) -> bool:
@@ -240,10 +252,13 @@ def _wait(process: subprocess.Popen[bytes], root: Path) -> tuple[bytes, bytes]:
 
 
 def _reasons_to_wait(root: Path) -> Iterator[str]:
-    """Files of ignore patterns that are pipes or devices, and patterns that take git very long."""
-    for folder, _, names in os.walk(root):
-        for name in sorted({".gitignore", "exclude"} & set(names)):
+    """Files that git reads and that are pipes or devices, and patterns of ignored files that take it very long."""
+    for folder, _, names in walk(root):
+        own = Path(folder).is_relative_to(root / ".git")
+        for name in sorted(names):
             file = Path(folder, name)
+            if name not in (".gitignore", "exclude") and not (own and file.is_fifo()):
+                continue
             if not os.path.islink(file) and not os.path.isfile(file):
                 yield f"{file} is not a regular file, and git waits for its content"
             elif not os.path.islink(file) and os.path.getsize(file) <= BUDGET.settings:

@@ -9,17 +9,17 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import dropwhile
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
 from trainlint.reading.document import Document, Scalar
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Absent, Field, Unknown, Value
+from trainlint.records import NamedTuple, dataclass
 from trainlint.repository import fences
 from trainlint.repository.shell import SHELLS, ShellText, Word, commands_of, exec_word, name_of, script_of
 
@@ -162,10 +162,12 @@ def invocations_in(document: Document, wanted: Iterable[Command]) -> list[Invoca
     left = BUDGET.script
     if commands:
         for mapping in _mappings(Field.root(document, Dialect.PYYAML)):
+            if not any(_may_hold_commands(entry.name) for entry in mapping.entries()):
+                continue
             finder = _Finder(commands, mapping, _folder_of(mapping))
             finder.read_exec([mapping.get(key) for key in _EXEC_KEYS])
             for entry in mapping.entries():
-                if entry.name in _SCRIPT_KEYS or entry.name.endswith(".sh"):
+                if _holds_script(entry.name):
                     items = entry.items() or [entry]
                     if any(_pattern(c.marker).search(item.written) for c in commands for item in items):
                         for item in items:
@@ -173,6 +175,14 @@ def invocations_in(document: Document, wanted: Iterable[Command]) -> list[Invoca
                             finder.read_script(ShellText.of(item) if left >= 0 else None)
             found.extend(finder.found)
     return found
+
+
+def _holds_script(key: str) -> bool:
+    return key in _SCRIPT_KEYS or key.endswith(".sh")
+
+
+def _may_hold_commands(key: str) -> bool:
+    return key in _EXEC_KEYS or _holds_script(key)
 
 
 def invocations_in_script(document: Document, wanted: Iterable[Command]) -> list[Invocation]:

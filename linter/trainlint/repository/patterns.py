@@ -12,11 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import count
-from typing import NamedTuple
 
 from trainlint.budget import BUDGET
 from trainlint.findings import shortened
 from trainlint.lazy import regex
+from trainlint.records import NamedTuple
 
 _TOKEN = regex(
     r"\\(?P<escaped>.)|\[(?P<negated>[!^]?)(?P<among>\]?[^\]]{0,99})\]|(?P<star>\*+)|(?P<any>\?)|(?P<other>.)",
@@ -77,6 +77,8 @@ class Patterns:
     def __init__(self, written: Collection[str]) -> None:
         if len(written) > BUDGET.patterns:
             raise PatternError(f"more than {BUDGET.patterns:,} patterns")
+        if sum(text.count("*") for text in written) > BUDGET.patterns:
+            raise PatternError(f"more than {BUDGET.patterns:,} stars in all patterns")
         self._patterns = [pattern for text in written if (pattern := Pattern.of(text)) is not None]
 
     def match(self, path: str) -> bool:

@@ -9,13 +9,13 @@ import ast
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.budget import BUDGET
 from trainlint.lazy import regex
+from trainlint.records import dataclass
 from trainlint.repository import bounds
 from trainlint.repository.files import display_path
 

@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from trainlint.budget import BUDGET
+from trainlint.records import NamedTuple
 from trainlint.repository import fences
 from trainlint.repository.bounds import inside, read
 from trainlint.repository.discover import SUFFIXES, files_below, repository_root
@@ -152,6 +154,7 @@ class Statements:
         self._companion = companion
         self.unreadable: dict[Unreadable, None] = {}
         """Files that state releases by their names and cannot be read, among those that were asked."""
+        self._targets: dict[tuple[str, str, str], str | None] = {}
         self._readings: dict[tuple[str, str], Reading] = {}
         self._lists: dict[tuple[str, ...], dict[str, list[str]]] = {}
         self._levelled: dict[tuple[str, ...], dict[str, list[str]]] = {}
@@ -206,11 +209,12 @@ class Statements:
                     counted = self._replaced(counted, level, others)
                 elif group == self._at:
                     counted = self._broken(level, package)
-                if package == TRAINER and (bounds or _are_ranges(counted)):
+                if package == TRAINER:
                     # The shape of a cluster's CRDs is a bound on the release that it runs, which another file may name.
-                    bounds = bounds or _together(counted)
+                    bounds = _bounds(counted, bounds)
                     pins = (statement for statement in counted if statement.kind is Kind.EXACT)
-                    counted = [pin for pin in pins if all(allows(bound, pin.specifier) for bound in bounds)]
+                    if bounds:
+                        counted = [pin for pin in pins if all(allows(bound, pin.specifier) for bound in bounds)]
                 if any(not _is_variant(statement) for statement in counted):
                     return Stated(package, tuple(counted), (*others, *variants))
                 variants = variants or counted
@@ -388,13 +392,19 @@ class Statements:
                     named = form is not None and _is_variant(statement)
                     yield statement._replace(extra=extra if named else statement.extra or extra)
             for include in reading.includes:
-                target = self._target(include)
+                target = self._target(include) if len(seen) < BUDGET.included else None
                 if target is not None and target not in seen and include.package in ("", package):
                     seen.add(target)
                     stack.append((target, include.form, include.package, extra or include.extra))
 
     def _target(self, include: Include) -> str | None:
         """The file of the repository that another names, from its own folder, else from one above it."""
+        key = include.span.path, include.path, include.package
+        if key not in self._targets:
+            self._targets[key] = self._found(include)
+        return self._targets[key]
+
+    def _found(self, include: Include) -> str | None:
         written = include.path
         if not written or written.startswith(("/", "~")) or len(written) > 500 or "\0" in written:
             return None
@@ -478,8 +488,13 @@ def _without_what_is_locked(found: Sequence[Statement]) -> list[Statement]:
     return kept
 
 
-def _are_ranges(found: Sequence[Statement]) -> bool:
-    return bool(found) and all(statement.kind is Kind.RANGE for statement in found)
+def _bounds(found: Sequence[Statement], before: list[Statement]) -> list[Statement]:
+    """What only limits the release: ranges, else images with a floating tag; empty where a statement says more."""
+    ranges = [statement for statement in found if statement.kind is Kind.RANGE]
+    floating = [s for s in found if s.kind is Kind.UNKNOWN and s.form is Form.IMAGE]
+    if len(ranges) + len(floating) < len(found) or any(bound.kind is Kind.RANGE for bound in before):
+        return before
+    return _together(ranges) if ranges else before or floating
 
 
 def _together(found: Sequence[Statement]) -> list[Statement]:

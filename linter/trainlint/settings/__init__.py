@@ -5,13 +5,12 @@ Settings files are read by reader.py, which a run without one does not import.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from trainlint.findings import Severity, Stage
+from trainlint.records import NamedTuple, dataclass, field, replace
 from trainlint.repository.discover import Excluder
 from trainlint.selection import Choice, Selection, reach
 from trainlint.targets import Cluster, Target
@@ -53,7 +52,7 @@ class PathOverride:
 
     def covers(self, path: str) -> bool:
         """It is meant for this file."""
-        return self.paths.excludes(Path(path))
+        return self.paths.excludes(path)
 
     @property
     def on_rules(self) -> bool:
@@ -106,7 +105,7 @@ class Settings:
 
     def selection_of(self, path: str) -> Selection:
         """Which rules are used on a file, and with which severity."""
-        overrides = list(self._overrides_of(path))
+        overrides = self._overrides_of(path)
         ignores = (*self.per_file_ignores, *(one for override in overrides for one in override.per_file_ignores))
         return Selection(
             (*self.choices, *(override.choice for override in overrides), self.choice),
@@ -133,8 +132,15 @@ class Settings:
     def _brought(self) -> Collection[str]:
         return {selector for override in self.overrides for selector in override.brings}
 
-    def _overrides_of(self, path: str) -> Iterator[PathOverride]:
-        return (override for override in self.overrides if override.covers(path))
+    @cached_property
+    def _known(self) -> dict[str, tuple[PathOverride, ...]]:
+        """The overrides of the files that were asked for."""
+        return {}
+
+    def _overrides_of(self, path: str) -> tuple[PathOverride, ...]:
+        if path not in self._known:
+            self._known[path] = tuple(override for override in self.overrides if override.covers(path))
+        return self._known[path]
 
 
 @dataclass(frozen=True)

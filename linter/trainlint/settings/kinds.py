@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from trainlint.budget import BUDGET
 from trainlint.findings import did_you_mean, shortened
+from trainlint.records import dataclass
 from trainlint.settings import SettingsError, Vocabulary
-from trainlint.settings.places import Places
+from trainlint.settings.places import places_in
 from trainlint.targets import Target, TargetError, parse_target
 
 Schema: TypeAlias = "Mapping[str, bool | int | str | Sequence[str] | Sequence[Schema] | Schema]"
@@ -44,7 +44,7 @@ class At:
     def line(self, below: tuple[str, ...] = (), word: str = "") -> int:
         """The 1-based line of this place, or of one below it; with a word, that of the word behind it."""
         prefix = ("tool", "trainlint") if self.file.name == "pyproject.toml" else ()
-        return Places(self.text).line((*prefix, *self.path, *below), word)
+        return places_in(self.text).line((*prefix, *self.path, *below), word)
 
     def error(self, problem: str, hint: str = "", word: str = "") -> SettingsError:
         """What is wrong at this place; `word` is the value that is meant where the place has several."""
@@ -263,6 +263,8 @@ class Targets(Kind):
             listed = [version for version in written if isinstance(version, str)]
             if len(listed) < len(written):
                 raise place.error(f"the target of {program} must be a string or a list of strings")
+            if len(listed) > BUDGET.patterns:
+                raise place.error(f"more than {BUDGET.patterns:,} releases of {program}")
             try:
                 option = f"{program}={','.join(listed)}"
                 targets.update(parse_target(option, at.known.targets, at.known.verdict_only, at.file.name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 Path = tuple[str, ...]
 """The keys on the way to a value; those in an array of tables have the index of their table, as text, in it."""
@@ -31,6 +32,12 @@ class Places:
             return line
         further = enumerate(self._lines[line - 1 :], line)
         return next((number for number, content in further if f'"{word}"' in content or f"'{word}'" in content), line)
+
+
+@lru_cache(maxsize=8)
+def places_in(text: str) -> Places:
+    """The places of a text, made once."""
+    return Places(text)
 
 
 def _keys(text: str) -> Iterator[tuple[Path, int]]:

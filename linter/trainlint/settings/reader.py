@@ -6,10 +6,11 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from trainlint.budget import BUDGET
 from trainlint.findings import Severity
+from trainlint.records import NamedTuple
 from trainlint.repository.bounds import inside, leads_out
 from trainlint.repository.discover import Excluder, repository_root
 from trainlint.selection import Choice

@@ -6,8 +6,9 @@ import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from trainlint.records import NamedTuple
 from trainlint.repository.discover import Excluder
 from trainlint.repository.files import display_path
 from trainlint.settings import Overrides

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from trainlint.findings import Severity
+from trainlint.records import NamedTuple
 from trainlint.reports import FORMATS
 from trainlint.selection import OFF
 from trainlint.settings import RUNTIMES

@@ -26,10 +26,10 @@ axolotl                     `deprecated`, `plugins` (names below axolotl.integra
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainlint.records import dataclass
 from trainlint.releases import InForce, ReleaseSpan, speaking_for, within
 
 if TYPE_CHECKING:

@@ -26,16 +26,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.findings import Edit, Fix, Stage
 from trainlint.reading.document import Document, Scalar, Unparsable, documents
 from trainlint.reading.scalars import Dialect, Plain
 from trainlint.reading.text import Undecodable
 from trainlint.reading.values import Field
+from trainlint.records import NamedTuple, dataclass
 from trainlint.releases import behaviour, during
 from trainlint.targets import How
 from trainlint.training.declarations import Spec, declarations
@@ -322,6 +322,7 @@ def named_config(name: str, bases: Iterable[Path], repository: Repository) -> Fi
     return None
 
 
+@lru_cache(maxsize=2**6)
 def _of_json(document: Document) -> Field | BrokenConfig | None:
     text = document.text
     if text.has_mark:

@@ -183,6 +183,13 @@ def deepspeed_value(config: DeepSpeedConfig) -> Iterator[Finding]:
             yield _wrong(field, "true or false")
     yield from _words(config)
     yield from _loss_scale(config)
+    parallel = config.at("sequence_parallel_size")
+    divides = config.facts.sequence_parallel_divides and config.at("data_parallel_size").node is None
+    known = isinstance(parallel.plain, (int, float)) and bool(parallel.plain)
+    if divides and _written(parallel) and parallel.plain != AUTO and not known:
+        at_key = parallel.is_mapping or parallel.is_sequence
+        help = "write a number that divides the processes"
+        yield parallel.finding("sequence_parallel_size must be a number, and not 0", help=help, at_key=at_key)
     clipping = config.at("gradient_clipping")
     if _written(clipping) and clipping.plain != AUTO and not isinstance(clipping.plain, (int, float)):
         yield clipping.finding(
@@ -267,7 +274,8 @@ def deepspeed_unknown_key(config: DeepSpeedConfig) -> Iterator[Finding]:
     """A section of the DeepSpeed config has a key that this release does not know.
 
     The sections that are read with pydantic refuse other keys, also comments. That `fp16` and `bf16` do so is new in
-    0.17. Keys come and go: `leaf_module` came with 0.18, `mics_shard_size` is gone since 0.19.8.
+    0.17. A few keys have two names, of which only one may be written. Keys come and go: `leaf_module` came with 0.18,
+    `mics_shard_size` is gone since 0.19.8.
 
     Source: deepspeed, DeepSpeedConfigModel of runtime/config_utils.py and the models made of it.
     """
@@ -282,7 +290,16 @@ def _unknown_keys(section: Field, table: str, model: Mapping[str, Spec], facts: 
     gone = facts.removed_zero if table == "DeepSpeedZeroConfig" else ()
     for entry in section.entries():
         spec = known.get(entry.name)
-        if spec is not None:
+        others = [section.get(alias) for alias in spec.aliases] if spec and spec.name == entry.name else []
+        twice = next((other for other in others if other.node is not None), None)
+        if twice is not None:
+            yield entry.finding(
+                f"{entry.name} stands beside {twice.name}, its other name",
+                help="remove one of them",
+                at_key=True,
+                related=twice.relate("the other name"),
+            )
+        elif spec is not None:
             for kind in spec.types:
                 nested = facts.schema.model(kind)
                 if nested and entry.is_mapping:
@@ -526,7 +543,8 @@ def deepspeed_precision(config: DeepSpeedConfig) -> Iterator[Finding]:
         # Up to 0.16 fp16 has no model, and is read where it is on.
         known = key in facts.model(section) or (section == "fp16" and not facts.model(section) and fp16)
         alone = not config.is_on("bf16.bf16_optimizer_states") and config.is_on(name)
-        if known and alone and config.stage in (1, 2) and config.offloads_optimizer is False:
+        stages = (1, 2) if facts.master_weights_need_zero2 else (1, 2, 3)
+        if known and alone and config.stage in stages and config.offloads_optimizer is False:
             yield config.at(name).finding(
                 f"{config.at(name).name} needs the optimizer on the CPU",
                 help='add "offload_optimizer": {"device": "cpu"} to zero_optimization',
@@ -612,6 +630,10 @@ def _arguments(config: DeepSpeedConfig, word: str, kind: Field, params: Field) -
                 related=kind.relate("the optimizer"),
             )
             return
+    amsgrad = params.get("amsgrad")
+    if _is_true(amsgrad) and made.startswith(("FusedAdam", "DeepSpeedCPUAdam")):
+        yield amsgrad.finding(f"{made} has no amsgrad", help='remove it, or add "torch_adam": true')
+        return
     tested = word in _ZERO_TESTED or word not in {*config.facts.optimizers, *map(str.lower, TORCH_OPTIMIZERS)}
     allowed_untested = config.at("zero_allow_untested_optimizer")
     own_muon = word.startswith("mu") and word in config.facts.optimizers
@@ -626,11 +648,14 @@ def _arguments(config: DeepSpeedConfig, word: str, kind: Field, params: Field) -
     for name in ("lr", "weight_decay", "eps"):
         field = params.get(name)
         text = isinstance(field.plain, str) and field.plain != AUTO and not field.is_unknown
-        if text and not (name == "lr" and not schedule.is_absent):
+        scheduled = name == "lr" and not schedule.is_absent
+        # WarmupLR goes up to the optimizer's own rate where it names none; the others overwrite it.
+        taken = scheduled and schedule.plain == "WarmupLR" and config.at("scheduler.params.warmup_max_lr").is_absent
+        if text and (taken or not scheduled):
             yield field.finding(
                 f"{name} must be a number",
                 help="write it without quotes",
-                stage=Stage.TRAIN,
+                stage=Stage.PREPARE if taken else Stage.TRAIN,
                 fix=mending.numbered(field),
             )
 
@@ -729,14 +754,22 @@ def deepspeed_scheduler(config: DeepSpeedConfig) -> Iterator[Finding]:
     if params.is_mapping and missing:
         yield kind.finding(f"{kind.plain} needs {some_of(missing)}", help="add it to params")
         return
+    steps = params.get("warmup_num_steps")
     for name in _NUMBERS:
         field = params.get(name)
-        if isinstance(field.plain, str) and field.plain != AUTO and not field.is_unknown:
-            yield field.finding(f"{name} must be a number", help="write it without quotes", fix=mending.numbered(field))
-    steps = params.get("warmup_num_steps")
-    number = as_number(steps.plain) if not isinstance(steps.plain, str) else None
-    if facts.warmup_must_be_positive and number is not None and (number <= 0 or isinstance(steps.plain, float)):
-        yield steps.finding("warmup_num_steps must be a positive integer", help="write 1 or more")
+        text = isinstance(field.plain, str) and field.plain != AUTO and not field.is_unknown
+        # A rate may be a list with one for each group of parameters.
+        rates = name.endswith("_lr") and any(isinstance(item.plain, (int, float)) for item in field.items())
+        checked = name == steps.name and facts.warmup_must_be_positive
+        if text or (not checked and not rates and (field.is_mapping or field.is_sequence)):
+            help = "write it without quotes" if text else "write a number"
+            fix = mending.numbered(field) if text else None
+            yield field.finding(f"{name} must be a number", help=help, fix=fix, at_key=not text)
+    positive = isinstance(steps.plain, int) and steps.plain > 0
+    text = isinstance(steps.plain, str) or steps.is_unknown
+    if facts.warmup_must_be_positive and steps.node is not None and not positive and not text:
+        at_key = steps.is_mapping or steps.is_sequence
+        yield steps.finding("warmup_num_steps must be a positive integer", help="write 1 or more", at_key=at_key)
     warmup = params.get("warmup_type")
     if isinstance(warmup.plain, str) and warmup.plain not in ("log", "linear", AUTO) and not warmup.is_unknown:
         yield warmup.finding(
@@ -765,7 +798,8 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
     A name of former times (`cpu_offload`) excludes the new one, also where either is false. ZeRO 3 needs a path to
     offload to NVMe, and a group for secondary parameters (`zero_hpz_partition_size`) that divides the processes. With
     reduce-scatter, which is on by default, ZeRO 2 and 3 do not scale gradients before they are reduced. Only ZeRO 3
-    offloads a part of the optimizer, and ZeRO 1 and 2 align their buckets to two elements.
+    offloads a part of the optimizer, and ZeRO 1 and 2 align their buckets to two elements. ZenFlow under ZeRO 1 and 2
+    needs the optimizer on the CPU, and clipping needs the norm of the gradients.
 
     Source: deepspeed, runtime/config_utils.py, runtime/zero and utils/groups.py.
     """
@@ -816,10 +850,8 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
         yield zero.get("allgather_bucket_size").finding(
             f"allgather_bucket_size must be even with ZeRO {stage}", help="write an even number"
         )
-    if zero.get("zenflow").is_mapping and "zenflow" in model and config.offloads_optimizer is False:
-        yield zero.get("zenflow").finding(
-            "zenflow needs the optimizer on the CPU", help='add "offload_optimizer": {"device": "cpu"}', at_key=True
-        )
+    if "zenflow" in model:
+        yield from _zenflow(config)
     ratio = config.number("zero_optimization.offload_optimizer.ratio")
     if stage is not None and stage < 3 and ratio is not None and 0 <= ratio < 1:
         yield config.at("zero_optimization.offload_optimizer.ratio").finding(
@@ -833,6 +865,12 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
     if "compute_grad_norm" in model and normed is False and stage in (0, 3):
         yield zero.get("compute_grad_norm").finding(
             f"compute_grad_norm: false does not work with ZeRO {stage}", help="set stage to 1 or 2, or remove it"
+        )
+    elif "compute_grad_norm" in model and normed is False and (config.number("gradient_clipping") or 0) > 0:
+        yield zero.get("compute_grad_norm").finding(
+            "compute_grad_norm: false does not work with gradient_clipping",
+            help="set gradient_clipping to 0, or remove compute_grad_norm",
+            related=config.at("gradient_clipping").relate("the norm is needed here"),
         )
     parallel = config.number("tensor_parallel.autotp_size")
     if config.facts.autotp_excludes_zero3 and stage == 3 and parallel and parallel > 1:
@@ -848,6 +886,20 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
             "gradient_allreduce_op sum does not work with ZeRO 3",
             help="write mean",
             fix=mending.worded(operation, "mean", sure=False),
+        )
+
+
+def _zenflow(config: DeepSpeedConfig) -> Iterator[Finding]:
+    """ZenFlow under ZeRO 1 and 2 is for an optimizer on the CPU; its own one there overlaps communication."""
+    section, low = config.at("zero_optimization.zenflow"), config.stage in (1, 2)
+    if not section.is_mapping:
+        return
+    overlaps = config.is_on("zero_optimization.overlap_comm", default=not low)
+    if _is_true(section.get("offload")) and config.stage is not None and overlaps is False:
+        yield section.get("offload").finding("zenflow's offload needs overlap_comm", help='add "overlap_comm": true')
+    elif low and config.offloads_optimizer is False:
+        yield section.finding(
+            "zenflow needs the optimizer on the CPU", help='add "offload_optimizer": {"device": "cpu"}', at_key=True
         )
 
 

@@ -15,13 +15,13 @@ value that the program cannot read is WrongType; a setting that the program does
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from trainlint.findings import Severity, Stage
 from trainlint.reading.document import of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Absent, Field, Value
+from trainlint.records import dataclass, field
 
 T = TypeVar("T")
 

@@ -19,7 +19,6 @@ help is the last part of the name of the setting that the finding points at. A h
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
@@ -29,6 +28,7 @@ from trainlint.lazy import regex
 from trainlint.reading import mending
 from trainlint.reading.scalars import Dialect, Plain, plain_value
 from trainlint.reading.values import UNKNOWN
+from trainlint.records import dataclass
 
 if TYPE_CHECKING:
     from trainlint.findings import Finding, Severity

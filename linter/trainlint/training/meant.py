@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING
 
 from trainlint.lazy import regex
+from trainlint.records import NamedTuple
 from trainlint.releases import version_tuple
 from trainlint.repository.stated import Stated, Statements, allows, statements_in
 from trainlint.repository.statements import Form, Kind, Statement
@@ -94,15 +96,37 @@ def _target(repository: Repository, near: str, known: KnownReleases) -> Target:
     return Target(tuple(names), ", ".join(part for part in (origin, bound) if part), how, maybe_older=older)
 
 
-def with_settings(meant: Target, program: str, settings: Iterable[str]) -> Target:
+def with_settings(
+    meant: Target, program: str, settings: Iterable[str], is_own: Callable[[str], bool] = lambda name: False
+) -> Target:
     """Those of the releases that are meant which have the settings of a file, or are newer than one that has.
 
-    A setting that was removed since does not count against the newer releases: it may be there by mistake.
+    A setting that was removed since does not count against the newer releases: it may be there by mistake. Nor does an
+    argument of transformers that a release declares anew, or a setting that the repository defines itself.
     """
     known = declarations(program)
-    having = [known.names.index(release) for name in settings if (release := known.first_with(name))]
-    left = tuple(release for release in meant.versions if known.names.index(release) >= max(having, default=0))
+    inherited = _inherited(program)
+    oldest = min(map(known.names.index, meant.versions), default=0)
+    since = 0
+    for name in settings:
+        release = known.first_with(name)
+        first = known.names.index(release) if release else 0
+        if first > max(oldest, since) and name not in inherited and not is_own(name):
+            since = first
+    left = tuple(release for release in meant.versions if known.names.index(release) >= since)
     return meant._replace(versions=left) if left else meant
+
+
+@cache
+def _inherited(program: str) -> frozenset[str]:
+    """The arguments that a program's dataclasses have from those of transformers."""
+    known, theirs = declarations(program), declarations("transformers")
+    bases = {base for table in known.tables for base in known.bases(table, known.newest)}
+    if program == "transformers" or not bases & {"TrainingArguments", "BaseTrainingArguments"}:
+        return frozenset()
+    return frozenset().union(
+        *(theirs.keys_of_any(table) for table in ("TrainingArguments", "Seq2SeqTrainingArguments"))
+    )
 
 
 def _of_that_day(found: Stated, known: KnownReleases, names: Sequence[str]) -> Sequence[str]:

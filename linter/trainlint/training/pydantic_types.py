@@ -10,15 +10,18 @@ import math
 import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.findings import Fix, some_of
 from trainlint.lazy import regex
 from trainlint.reading import mending
-from trainlint.reading.document import Scalar
+from trainlint.reading.document import Scalar, target_of
+from trainlint.reading.scalars import value_of
+from trainlint.reading.values import is_template
+from trainlint.records import NamedTuple, dataclass
 
 if TYPE_CHECKING:
+    from trainlint.reading.document import Node
     from trainlint.reading.scalars import Plain
     from trainlint.reading.values import Field
     from trainlint.training.declarations import Json, Spec
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 _TRUE = frozenset("1 on t true y yes".split())
 _FALSE = frozenset("0 off f false n no".split())
 _INT = regex(r"\s*[-+]?[0-9]+(_[0-9]+)*(\.0+)?\s*")
+_LARGEST = 2.0**63
+"""From here on a float is no integer, with whatever fraction; an integer may be larger."""
 _DATE = regex(r"\d{4}-(\d\d-\d\d|\d\d?-\d\d?([Tt]|[ \t]+)\d\d?:\d\d:\d\d.*)")
 _WORDS = {
     "bool": "a boolean",
@@ -33,6 +38,7 @@ _WORDS = {
     "PositiveInt": "a positive integer",
     "float": "a number",
     "str": "a text",
+    "Path": "a path",
 }
 _BOUNDS = (
     ("ge", operator.ge, "of at least"),
@@ -121,6 +127,8 @@ def wanted(spec: Spec) -> str:
 
 
 def _container(kind: str) -> str:
+    if kind == "list":
+        return "a list"
     if kind.startswith(("list[", "tuple[")):
         inner = kind[kind.index("[") + 1 : -1]
         return "a list of texts" if inner == "str" else "a list of integers" if inner == "int" else "a list"
@@ -155,7 +163,7 @@ def _is_integer(value: Plain) -> bool:
     if isinstance(value, (bool, int)):
         return True
     if isinstance(value, float):
-        return value.is_integer()
+        return value.is_integer() and -_LARGEST < value < _LARGEST
     return isinstance(value, str) and _INT.fullmatch(value) is not None
 
 
@@ -168,7 +176,7 @@ def _takes(kind: str, value: Plain, choices: Collection[Json]) -> bool:
         return _is_integer(value) and (as_number(value) or 0) > 0
     if kind == "float":
         return as_number(value) is not None
-    if kind == "str":
+    if kind in ("str", "Path"):
         return isinstance(value, str)
     # A literal is compared as in Python: 1 equals True.
     return any(value == choice and isinstance(value, str) == isinstance(choice, str) for choice in choices)
@@ -176,8 +184,10 @@ def _takes(kind: str, value: Plain, choices: Collection[Json]) -> bool:
 
 def _refused_as(place: Field, kind: str, spec: Spec, schema: Schema) -> list[Refusal]:
     """What is wrong with a value, read as one part of a union."""
-    if kind in ("Any", "Path") or place.is_null:
+    if kind == "Any" or place.is_null:
         return []
+    if kind == "list":
+        return [] if place.is_sequence else [Refusal(place, "a list")]
     if kind.startswith(("list[", "tuple[")):
         return _refused_items(place, kind, spec, schema)
     if kind == "dict" or kind.startswith("dict["):
@@ -239,13 +249,29 @@ def _refused_as_each(place: Field, kinds: Collection[str], spec: Spec, schema: S
 def _refused_mapping(place: Field, kind: str, spec: Spec, schema: Schema) -> list[Refusal]:
     if not place.is_mapping:
         return [Refusal(place, "a mapping")]
-    _, _, value = kind.partition(",")
+    key, _, value = kind.removeprefix("dict[").partition(",")
     inner = value.rstrip()[:-1] if value else "Any"
     found: list[Refusal] = []
     for entry in place.entries():
-        if not entry.is_unknown:
+        if value and entry.entry is not None and not _takes_key(key, entry.entry.key, place, spec):
+            keys = " or ".join(some_of(spec.choices) if part == "literal" else _WORDS[part] for part in _parts(key))
+            found.append(Refusal(place, f"a mapping with {keys} as key", got=f'"{entry.name}"'))
+        elif not entry.is_unknown:
             found += _refused_as_each(entry, _parts(inner), spec, schema)
     return found
+
+
+def _takes_key(annotation: str, key: Node, place: Field, spec: Spec) -> bool:
+    """A key has one of the kinds of the annotation; what is no scalar, or of another kind, is not judged."""
+    target, kinds = target_of(key), _parts(annotation)
+    if (
+        not isinstance(target, Scalar)
+        or is_template(target.value)
+        or not all(kind == "literal" or kind in _WORDS for kind in kinds)
+    ):
+        return True
+    plain = value_of(target, place.dialect)
+    return any(_takes(kind, plain, spec.choices if kind == "literal" else ()) for kind in kinds)
 
 
 def _parts(annotation: str) -> list[str]:

@@ -7,10 +7,9 @@ settings to every worker as environment variables: a worker gets Python's text o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from trainlint.programs.accelerate.facts import (
     FALSE_WORDS,
@@ -23,6 +22,7 @@ from trainlint.programs.accelerate.facts import (
 )
 from trainlint.reading.scalars import Plain, whole_number
 from trainlint.reading.values import Absent, Field, Known, Unknown, Value, WrongType
+from trainlint.records import NamedTuple, dataclass
 from trainlint.repository.invocations import Command, Flag, Invocation
 
 T = TypeVar("T")

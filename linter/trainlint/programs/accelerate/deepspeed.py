@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.lazy import regex
 from trainlint.reading.document import Document, Scalar
 from trainlint.reading.scalars import Dialect, Plain
 from trainlint.reading.text import Undecodable
 from trainlint.reading.values import Field
+from trainlint.records import NamedTuple, dataclass
 from trainlint.training.deepspeed import (
     OWN_LOOP,
     TRAINER,

@@ -8,10 +8,10 @@ with the launcher, `Accelerator()` and a model to wrap.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property
 
 from trainlint.findings import Severity
+from trainlint.records import dataclass
 from trainlint.releases import ReleaseSpan, behaviour, during, within
 from trainlint.training.declarations import Declarations, declarations
 from trainlint.training.fsdp import PREFETCHES, STATE_DICT_TYPES, STRATEGIES, WRAP_POLICIES, FsdpFacts, Words

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.programs import FileReader, WheelProgram
@@ -29,6 +28,7 @@ from trainlint.programs.accelerate.facts import (
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect, whole_number
 from trainlint.reading.values import Absent, Field, Unknown, Value, WrongType
+from trainlint.records import dataclass, field
 from trainlint.repository.invocations import Invocation, named_file, repository_invocations
 from trainlint.training.fsdp import PREFETCHES, STATE_DICT_TYPES, STRATEGIES, WRAP_POLICIES, FsdpSetup
 

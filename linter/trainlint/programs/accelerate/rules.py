@@ -685,10 +685,11 @@ def _repeated(mapping: Field, prefix: str, left_out: Collection[str] = ()) -> It
     varies="warning unless DeepSpeed launches: only then is the port always asked for",
 )
 def port_as_text(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
-    """main_process_port is text.
+    """main_process_port is no integer.
 
     Before it starts anything the launcher asks whether the port is free (since 0.21, from 0.25 on only on the first
-    machine), which raises for text. Digits are text when they are in quotes, or begin with 0 and contain an 8 or 9.
+    machine), which raises for text and for a number with a fraction. Digits are text when they are in quotes, or begin
+    with 0 and contain an 8 or 9.
 
     Source: accelerate, utils.is_port_in_use and utils/launch.py.
     """
@@ -696,10 +697,13 @@ def port_as_text(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[F
     asked = facts.port_is_asked_for and config.launcher in ("torchrun", "deepspeed")
     rank = config.number("machine_rank")
     elsewhere = facts.port_is_asked_for_by_first and config.machines.above(1) and rank.known != 0 and rank.given
-    if asked and not elsewhere and field.text().known is not None:
+    text = field.text().known is not None
+    other = isinstance(field.plain, float) or field.is_sequence or field.is_mapping
+    if asked and not elsewhere and (text or other):
         yield field.finding(
-            f'main_process_port "{field.written}" is text',
-            help="write the number without quotes",
+            f'main_process_port "{field.written}" is text' if text else "main_process_port must be an integer",
+            help="write the number without quotes" if text else "write a number such as 29500",
+            at_key=field.is_sequence or field.is_mapping,
             severity=Severity.ERROR if config.launcher == "deepspeed" else Severity.WARNING,
             fix=_plain_port(field),
         )

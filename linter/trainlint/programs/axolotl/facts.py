@@ -8,9 +8,9 @@ need each other in limits.txt.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
+from trainlint.records import dataclass
 from trainlint.releases import behaviour, during, names_within, words_within
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.limits import Limit, limits_of_release
@@ -116,6 +116,15 @@ WORDS = {
     "large_head_attention": ("auto", "sdpa", "triton_flash"),
 }
 """Words of a field, in any case."""
+
+WRITTEN_OUT = ("large_head_attention",)
+"""Those whose value is made a text before it is compared."""
+
+GGUF_QUANTS = tuple(
+    "F32 F16 BF16 Q8_0 Q6_K Q5_K_M Q5_K_S Q5_0 Q4_K_M Q4_K_S Q4_0 Q4_1 Q3_K_L Q3_K_M Q3_K_S Q2_K Q2_K_S IQ4_XS IQ4_NL"
+    " IQ3_M IQ3_S IQ3_XS IQ3_XXS IQ2_M IQ2_S IQ2_XS IQ2_XXS IQ1_M IQ1_S TQ1_0 TQ2_0 MXFP4_MOE".split()
+)
+"""The types of llama.cpp that an export may have, in any case."""
 
 DTYPES = {
     "..": ("int4", "int8"),

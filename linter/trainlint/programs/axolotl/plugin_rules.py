@@ -153,12 +153,23 @@ def _mask_ratios(config: AxolotlConfig) -> Iterator[Finding]:
             )
 
 
+FLAT_SIZES = ("context_parallel_size", "sequence_parallel_degree")
+"""The size of context parallelism outside its section; the first that is given counts."""
+
+
 def _context_parallel(config: AxolotlConfig) -> Iterator[Finding]:
     section = config.field.get("context_parallel")
-    if "context_parallel" not in config.fields or not section.is_mapping:
+    if "context_parallel" not in config.fields:
+        return
+    if section.is_absent or (section.is_mapping and section.get("size").is_absent):
+        given = [field for name in FLAT_SIZES if not (field := config.field.get(name)).is_absent]
+        for field in given[:1]:
+            if field.number().known_and(lambda size: size < 1):
+                yield field.finding(f"{field.name} must be at least 1", help="write 1, or remove it")
+    if not section.is_mapping:
         return
     size = section.get("size").integer()
-    for name in ("context_parallel_size", "sequence_parallel_degree"):
+    for name in FLAT_SIZES:
         flat = config.field.get(name).integer()
         if size.known is not None and flat.known_and(lambda number: number != size.known):
             yield flat.finding(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.findings import Severity, Stage
 from trainlint.programs import FileReader, WheelProgram
@@ -19,6 +19,7 @@ from trainlint.programs.axolotl.facts import (
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Absent, Field, Known, Unknown, Value, WrongType
+from trainlint.records import NamedTuple
 from trainlint.repository.invocations import Command, Invocation, invocations_naming
 from trainlint.repository.python_code import OwnReader, own_reader
 from trainlint.training.declarations import Spec, declarations
@@ -293,12 +294,21 @@ class Converted(AxolotlConfig):
         value = super().data(name)
         if name in self.facts.compared_as_numbers and isinstance(value, str):
             return UNKNOWN
+        if value is not None and name not in self.fields and self._is_of_a_plugin(name):
+            return UNKNOWN if self.has_other_plugins else None
+        if name == "context_parallel_size" and "context_parallel" in self.fields:
+            own = super().data("context_parallel.size")
+            value = value if own is None else own
         if name == "context_parallel_size" and self.facts.degree_renamed and is_true(value) is False:
             name, value = "sequence_parallel_degree", super().data("sequence_parallel_degree")
         table, _, key = name.rpartition(".")
         fields = self.model("FSDPConfig") if table == "fsdp_config" else self.fields if not table else {}
         spec = fields.get(key)
         return value if spec is None or name == "fsdp_version" else self._converted(value, spec, self.place(name))
+
+    def _is_of_a_plugin(self, name: str) -> bool:
+        """A plugin of the release, which need not be loaded, has the field."""
+        return any(name in self.model(_model_of(plugin)) for plugin in self.facts.plugins.values())
 
     def _converted(self, value: Data, spec: Spec, place: Field) -> Data:
         if value is None and place.node is None:

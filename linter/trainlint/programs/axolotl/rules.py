@@ -13,6 +13,7 @@ from trainlint.lazy import regex
 from trainlint.programs.axolotl.facts import (
     BUILT_IN_ADAPTERS,
     COMPILE_OPTIONS,
+    GGUF_QUANTS,
     METRICS,
     MIXLORA_DEFAULTS,
     NOT_EMPTY,
@@ -22,6 +23,7 @@ from trainlint.programs.axolotl.facts import (
     RESERVED_PROCESSOR_KEYS,
     UNDECLARED_KEYS,
     WORDS,
+    WRITTEN_OUT,
     AxolotlFacts,
 )
 from trainlint.programs.axolotl.program import PREFIX, AxolotlConfig
@@ -30,7 +32,7 @@ from trainlint.reading.document import Scalar
 from trainlint.reading.values import UNKNOWN, Field
 from trainlint.rule import rule
 from trainlint.training.declarations import Spec, declarations
-from trainlint.training.limits import Data, is_true, refused
+from trainlint.training.limits import Data, data_of, is_true, refused
 from trainlint.training.pydantic_types import Refusal, as_number, mended, model_refusals, refusals
 
 
@@ -143,6 +145,9 @@ def axolotl_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding
         value = config.field.get(name).text()
         if name in config.fields and value.map(str.lower).known_and_not_in(words):
             yield from _not_a_word(value.field, words, config)
+        elif name in config.fields and name in WRITTEN_OUT and value.wrong_type:
+            yield value.finding(f"{name} must be a text", help=f"write {one_of(words)}")
+    yield from _quants(config)
     for section in ("qat", "quantization"):
         for name in ("weight_dtype", "activation_dtype"):
             value = config.field.at(section, name).text()
@@ -166,6 +171,21 @@ def axolotl_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding
     yield from _compared_numbers(config, facts)
     yield from _bad_patterns(config, facts)
     yield from _dataset_types(config)
+
+
+def _quants(config: AxolotlConfig) -> Iterator[Finding]:
+    """The types of quantization in `export`: a list, or a text with commas."""
+    field = config.field.at("export", "quantize")
+    if "export" not in config.fields or not is_true(data_of(field)):
+        return
+    if not (field.is_sequence or field.is_mapping or field.text().known):
+        yield field.finding("quantize must be a list", help="write a list such as [Q4_K_M]")
+    for item in field.items() or [field]:
+        for word in (item.text().known or "").split(","):
+            name = word.strip()
+            if item.text().known and name.upper() not in GGUF_QUANTS and not config.may_know(item):
+                help = did_you_mean(name.upper(), GGUF_QUANTS) or f"write {one_of(GGUF_QUANTS)}"
+                yield item.finding(f'quantize cannot be "{name}"', help=help)
 
 
 def _not_a_word(field: Field, words: Iterable[str], config: AxolotlConfig) -> Iterator[Finding]:

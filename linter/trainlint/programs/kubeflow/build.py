@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from trainlint.findings import Details, Finding
+from trainlint.findings import Finding
 from trainlint.programs.kubeflow.builder import build
 from trainlint.programs.kubeflow.built_pods import Container, Pods
 from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
@@ -23,6 +23,7 @@ from trainlint.reading.values import Field
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from trainlint.findings import Details
     from trainlint.repository.invocations import Invocation
 
 NAME_LIMIT = 63

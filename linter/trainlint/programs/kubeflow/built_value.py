@@ -9,13 +9,13 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from trainlint.programs.kubeflow.quantities import parse_quantity
+from trainlint.programs.kubeflow.quantities import Amount, parse_quantity
 from trainlint.reading.scalars import Plain
 from trainlint.reading.values import UNKNOWN as UNKNOWN
 from trainlint.reading.values import Field, UnknownContent
+from trainlint.records import NamedTuple
 
 if TYPE_CHECKING:
     from trainlint.programs.kubeflow.facts.crds import SchemaNode
@@ -147,7 +147,7 @@ class BuiltValue:
         return self.content if isinstance(self.content, bool) else None
 
     @property
-    def amount(self) -> Fraction | None:
+    def amount(self) -> Amount | None:
         """The quantity here, `500m` or `2`."""
         if isinstance(self.content, bool) or not isinstance(self.content, (str, int, float)):
             return None

@@ -16,13 +16,14 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.findings import did_you_mean, nearest, one_of, shortened
 from trainlint.lazy import regex
 from trainlint.programs.kubeflow.quantities import is_quantity
 from trainlint.reading.document import Mapping, Sequence
 from trainlint.reading.values import Field, is_template
+from trainlint.records import NamedTuple
 
 if TYPE_CHECKING:
     from trainlint.programs.kubeflow.facts.crds import SchemaNode

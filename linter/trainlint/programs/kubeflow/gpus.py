@@ -7,12 +7,11 @@ gives none, of the limits. With several such names the order of a Go map decides
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 from typing import TypeAlias
 
-from trainlint.programs.kubeflow.quantities import whole
+from trainlint.programs.kubeflow.quantities import Amount, whole
 
-Amounts: TypeAlias = Iterable[tuple[str, Fraction | None]]
+Amounts: TypeAlias = Iterable[tuple[str, "Amount | None"]]
 """Resources by name; an amount that is not known is None."""
 
 

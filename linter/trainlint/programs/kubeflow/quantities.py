@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
-from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias
 
 from trainlint.lazy import regex
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+Amount: TypeAlias = "int | Fraction"
+"""An exact amount; most are whole numbers, which need no fractions."""
 
 _QUANTITY = regex(r"([+-]?)(\d+(?:\.\d*)?|\.\d+)([numkMGTPE]?|[KMGTPE]i|[eE][+-]?\d+)", re.ASCII)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -23,7 +29,7 @@ def is_quantity(text: str) -> bool:
     return match is not None and len(match[3].lstrip("eE+-0")) <= _INT64_DIGITS
 
 
-def parse_quantity(text: str) -> Fraction | None:
+def parse_quantity(text: str) -> Amount | None:
     """The exact amount, or None when Kubernetes would not take the text as a quantity.
 
     Source: resource.ParseQuantity of k8s.io/apimachinery; decimal and binary suffixes and exponents.
@@ -32,19 +38,21 @@ def parse_quantity(text: str) -> Fraction | None:
     if match is None:
         return None
     sign, digits, suffix = match.groups()
-    amount = Fraction(digits if digits[-1] != "." else digits[:-1])
-    if suffix in _DECIMAL:
-        amount *= Fraction(10) ** _DECIMAL[suffix]
-    elif suffix in _BINARY:
-        amount *= 2 ** _BINARY[suffix]
-    else:
+    base, exponent = (2, _BINARY[suffix]) if suffix in _BINARY else (10, _DECIMAL.get(suffix))
+    if exponent is None:
         exponent = int(suffix[1:])
         if abs(exponent) > _LARGEST_EXPONENT:
             return None
-        amount *= Fraction(10) ** exponent
+    amount: Amount
+    if exponent >= 0 and "." not in digits:
+        amount = int(digits) * base**exponent
+    else:
+        from fractions import Fraction
+
+        amount = Fraction(digits if digits[-1] != "." else digits[:-1]) * Fraction(base) ** exponent
     return -amount if sign == "-" else amount
 
 
-def whole(amount: Fraction) -> int:
+def whole(amount: Amount) -> int:
     """The amount rounded away from zero, as Quantity.Value does."""
     return -(-amount.numerator // amount.denominator) if amount >= 0 else amount.numerator // amount.denominator

@@ -8,11 +8,11 @@ that exclude or need each other in limits.txt.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 
 from trainlint.findings import Stage
 from trainlint.programs.transformers.facts import TABLES, ArgumentFacts, argument_fields
+from trainlint.records import dataclass, replace
 from trainlint.releases import behaviour, names_within, words_within
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.limits import Limit, limits_of_release
@@ -77,6 +77,18 @@ PIXELS: Mapping[str, int] = {
 PIXELS_COMPARED: Mapping[str, str] = {"image": "0.9.3..", "video": "0.9.3.."}
 """Media whose largest and smallest number of pixels are compared, with the releases that do so."""
 
+COMPARED: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "..": (
+        ("val_size", "!dataset?"),
+        ("val_size", "eval_dataset?"),
+        ("val_size", "streaming"),
+        ("val_size", "evaluates !eval_dataset?"),
+        ("dpo_label_smoothing", "stage=dpo pref_loss!=sigmoid"),
+    ),
+    "0.9.4..": (("val_size", "predict_with_generate !eval_dataset?"),),
+}
+"""By span: settings that are compared with a number when the arguments are read, with the condition for that."""
+
 DATASET_FORMATS: Mapping[str, tuple[str, ...]] = {"0.9.2..": ("alpaca", "sharegpt"), "0.9.4..": ("openai",)}
 """By span: the formats of a dataset; before, every other word is read as sharegpt."""
 
@@ -137,6 +149,8 @@ class LlamaFactoryFacts:
     bnb: str
     ppo_reporters: tuple[str, ...]
     split_texts: tuple[str, ...]
+    compared: tuple[tuple[str, str], ...]
+    """Settings that must be numbers, and when."""
     pixels_compared: tuple[str, ...]
     """Media whose numbers of pixels are compared."""
     dataset_formats: tuple[str, ...]
@@ -157,6 +171,7 @@ def facts_of(release: str) -> LlamaFactoryFacts:
         bnb=names_within(BNB, release)[0],
         ppo_reporters=words_within(PPO_REPORTERS, release),
         dataset_formats=words_within(DATASET_FORMATS, release),
+        compared=words_within(COMPARED, release),
         pixels_compared=names_within(PIXELS_COMPARED, release),
         split_texts=names_within(SPLIT_TEXTS, release),
         limits=limits_of_release("llamafactory", release, known.names),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.llamafactory.facts import (
@@ -32,6 +31,7 @@ from trainlint.programs.transformers.setup import fsdp_setup, training
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Field, Value
+from trainlint.records import NamedTuple, replace
 from trainlint.repository.invocations import Command
 from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import Spec
@@ -97,8 +97,8 @@ class LlamaFactoryConfig:
         """Other commands of the repository, which cannot read a file for training."""
         self.overridden = overridden
         """Settings that a command line overrides."""
-        self.several = several
-        """The repository shows that training runs on several processes."""
+        self.several = True if is_true(self.data("deepspeed")) else several
+        """Training is distributed: the repository shows it, or DeepSpeed is on, which starts in no other way."""
         self.setups = setups
         """The sharding of each launch of the file."""
         self.own_package = own_package
@@ -156,7 +156,7 @@ class LlamaFactoryConfig:
         if name.endswith("_pixels_swapped"):
             return self._swapped(name.partition("_")[0])
         field, spec = self.field.get(name), self.spec(name)
-        if spec is None or self._is_refused(field):
+        if spec is None or self._is_refused(field) or self._is_own(field, spec):
             return UNKNOWN if spec else None
         if field.node is not None:
             return data_of(field)
@@ -169,6 +169,11 @@ class LlamaFactoryConfig:
         if field.name == "finetuning_type":
             return text.wrong_type or text.known_and_not_in(self.facts.finetuning_types)
         return field.name in SUMMED and text.known is not None
+
+    def _is_own(self, field: Field, spec: Spec) -> bool:
+        """The value is a word that a copy of LLaMA-Factory may have added, with rules of its own."""
+        text = field.text()
+        return text.known_and_not_in(list(map(str, spec.choices))) and bool(spec.choices) and self.may_know(str(text))
 
     def spec(self, name: str) -> Spec | None:
         """The declaration of an argument."""

@@ -24,7 +24,7 @@ from trainlint.reading import mending
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 from trainlint.training.declarations import declarations
-from trainlint.training.limits import is_true, refused
+from trainlint.training.limits import is_true, refused, terms_of
 
 
 @rule("FS501", "llamafactory-unknown-key", stage=Stage.LOAD, ordinary_elsewhere=True)
@@ -113,9 +113,10 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
 
     Values are not converted, and only a few are checked when the arguments are read: `finetuning_type` must be a known
     method, `adapter_name_or_path` and added tokens are text with commas between the parts (a YAML list has no split()),
-    the switches of GaLore, APOLLO and BAdam are added up and cannot be text, numbers of pixels are compared, LoRA's
-    alpha is computed from its rank, and reference and reward models are quantized to 4 or 8 bits. A model must be
-    named. A copy of LLaMA-Factory in the repository may have methods of its own.
+    the switches of GaLore, APOLLO and BAdam are added up and cannot be text. Numbers of pixels are compared, and where
+    they are asked for `val_size` and `dpo_label_smoothing` too; LoRA's alpha is computed from its rank, and reference
+    and reward models are quantized to 4 or 8 bits. A model must be named. A copy of
+    LLaMA-Factory in the repository may have methods of its own.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, __post_init__ of the dataclasses of hparams/.
     """
@@ -146,7 +147,10 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
         if field.text().known is not None and config.spec(name) is not None:
             message = f'{name} must be true or false, not "{field.written}"'
             yield field.finding(message, help="remove the quotes", fix=mending.switched(field))
+        elif field.is_sequence or field.is_mapping:
+            yield field.finding(f"{name} must be true or false", help="write true or false", at_key=True)
     yield from _pixels(config, facts)
+    yield from _compared(config, facts)
     rank = config.field.get("lora_rank")
     if rank.is_null and not is_true(config.data("lora_alpha")):
         yield rank.finding("lora_rank must not be empty", help="write a number such as 8, or remove it")
@@ -156,13 +160,26 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
             yield bits.finding(f"{name} must be 4 or 8, not {bits.written}", help="write 4 or 8")
 
 
+def _compared(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
+    """Values that are compared with a number and are none."""
+    for name in dict.fromkeys(name for name, _ in facts.compared):
+        field = config.field.get(name)
+        given = field.node is not None and not field.is_unknown and name not in config.overridden
+        if not given or isinstance(field.plain, (int, float)):
+            continue
+        conditions = [condition for of, condition in facts.compared if of == name]
+        if any(all(term.test(config) is True for term in terms_of(condition)) for condition in conditions):
+            written = f'not "{field.written}"' if field.text().known is not None else "it is compared with one"
+            yield field.finding(f"{name} must be a number, {written}", help="write a number such as 0.1")
+
+
 def _pixels(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """Numbers of pixels that cannot be compared: a text or nothing on one side."""
     for kind in facts.pixels_compared:
         sides = [config.field.get(f"{kind}_{end}_pixels") for end in ("max", "min")]
         texts = [side for side in sides if side.text().known is not None]
-        for side in texts if len(texts) == 1 else [side for side in sides if side.is_null]:
-            written = f'"{side.written}"' if texts else "empty"
+        for side in texts if len(texts) == 1 else [side for side in sides if side.is_null or side.is_mapping]:
+            written = f'"{side.written}"' if texts else "a mapping" if side.is_mapping else "empty"
             yield side.finding(
                 f"{side.name} must be a number, not {written}", help="write a number such as 589824", fix=_product(side)
             )
@@ -300,8 +317,8 @@ def llamafactory_several_devices(config: LlamaFactoryConfig, facts: LlamaFactory
 
     Layer-wise GaLore and APOLLO and BAdam by ratio run on one device; layer-wise BAdam on several devices needs
     DeepSpeed ZeRO-3. ZeRO-3 works without generation in evaluation, PiSSA, pure_bf16 and unsloth. It is an error where
-    FSDP is on or the DeepSpeed file is in the repository, else a warning: llamafactory-cli starts a process for each
-    GPU that it finds.
+    FSDP or DeepSpeed is on (for ZeRO-3, where its file is in the repository), else a warning: llamafactory-cli starts a
+    process for each GPU that it finds.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, get_train_args of hparams/parser.py.
     """
@@ -427,7 +444,8 @@ def _definition(
             related=definition.relate("defined here"),
         )
         return
-    if ranked and stage.known_and_not_in(RANKED_STAGES):
+    own_stage = stage.known_and_not_in(STAGES) and config.may_know(str(stage))
+    if ranked and stage.known_and_not_in(RANKED_STAGES) and not own_stage:
         yield place.finding(
             f"dataset {name} has pairs of answers: they are for the stages rm and dpo, not {stage}",
             help="use another dataset, or set stage: dpo",
@@ -441,7 +459,7 @@ def _definition(
             related=definition.relate("defined here"),
         )
     word = definition.get("formatting").text()
-    if facts.dataset_formats and word.known_and_not_in(facts.dataset_formats):
+    if facts.dataset_formats and word.known_and_not_in(facts.dataset_formats) and not config.may_know(str(word)):
         yield place.finding(
             f"dataset {name} has an unknown formatting: {word}",
             help=did_you_mean(str(word), facts.dataset_formats) or f"write {one_of(facts.dataset_formats)}",
@@ -456,7 +474,7 @@ def _definition(
         )
     for section, known in (("columns", DATASET_COLUMNS), ("tags", DATASET_TAGS)):
         for entry in definition.get(section).entries():
-            if entry.name not in known:
+            if entry.name not in known and not config.may_know(entry.name):
                 yield place.finding(
                     f"dataset {name}: {entry.name} in {section} is not read",
                     help=did_you_mean(entry.name, known) or f"write {one_of(known)}",

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 
 from trainlint.findings import Severity
 from trainlint.lazy import regex
+from trainlint.records import dataclass, replace
 from trainlint.releases import behaviour, during, names_within
 from trainlint.repository.invocations import Command
 from trainlint.training.declarations import Spec, declarations

@@ -10,7 +10,6 @@ import ipaddress
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
@@ -31,6 +30,7 @@ from trainlint.programs.soup.facts import (
     TextLimit,
 )
 from trainlint.reading import mending
+from trainlint.records import dataclass
 from trainlint.training.pydantic_types import Refusal, Schema, as_number, model_refusals, refusals, wanted
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+from trainlint.budget import BUDGET
 from trainlint.findings import shortened
 from trainlint.lazy import regex
 from trainlint.programs.torchtune.omegaconf import Node, split_key
@@ -14,6 +14,7 @@ from trainlint.reading.document import Unparsable, documents
 from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.reading.text import Text
 from trainlint.reading.values import Absent, Field, Known, Unknown, Value, is_template
+from trainlint.records import dataclass
 from trainlint.repository.shell import Word
 
 
@@ -94,8 +95,10 @@ class TuneRun:
 
     @property
     def merged(self) -> Node | None:
-        """The config with all overrides; None where one is unknown or refused."""
+        """The config with all overrides; None where one is unknown or refused, or nested beyond the budget."""
         if self.base is None or any(o.refusal or not o.arg.key_known for o in self.overrides):
+            return None
+        if any(o.key.count(".") + o.key.count("[") > BUDGET.depth for o in self.overrides):
             return None
         config = self.base.copy()
         named = [override for override in self.overrides if override.key]

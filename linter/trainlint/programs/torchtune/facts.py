@@ -18,12 +18,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlint.lazy import regex
+from trainlint.records import dataclass
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -386,6 +386,7 @@ class TorchtuneFacts:
     def __init__(self, release: str) -> None:
         self.release = release
         self._components: dict[str, Component] = {}
+        self._settings: dict[str, frozenset[str]] = {}
 
     @cached_property
     def recipes(self) -> Mapping[str, RecipeFacts]:
@@ -442,13 +443,17 @@ class TorchtuneFacts:
 
     def config(self, file: str) -> Mapping[str, Json] | None:
         """The content of a shipped config."""
-        data = _file("torchtune-configs.json")
-        shapes, values = _list(data["shapes"]), _list(data["values"])
-        row = self._at(_mapping(data["configs"]).get(file, {}))
-        if not isinstance(row, list):
+        row = self._config_row(file)
+        if row is None:
             return None
-        shape, *indexes = (int(str(index)) for index in row)
-        return dict(zip(_texts(shapes[shape]), (values[index] for index in indexes), strict=True))
+        shape, *indexes = row
+        values = _list(_file("torchtune-configs.json")["values"])
+        return dict(zip(_shape(shape), (values[index] for index in indexes), strict=True))
+
+    def _config_row(self, file: str) -> list[int] | None:
+        """The index of a config's keys, and those of its values."""
+        row = self._at(_mapping(_file("torchtune-configs.json")["configs"]).get(file, {}))
+        return [int(str(index)) for index in row] if isinstance(row, list) else None
 
     @cached_property
     def model_types(self) -> tuple[str, ...]:
@@ -458,19 +463,15 @@ class TorchtuneFacts:
     @cached_property
     def settings(self) -> frozenset[str]:
         """The top-level settings of all recipes and shipped configs."""
-        return frozenset().union(*self._settings.values())
+        return frozenset().union(*map(self.settings_of, self.recipes.values()))
 
     def settings_of(self, recipe: RecipeFacts) -> frozenset[str]:
         """The top-level settings of a recipe and of the configs shipped for it."""
+        if recipe.name not in self._settings:
+            rows = (self._config_row(file) for file in recipe.configs.values() if file is not None)
+            shapes = {row[0] for row in rows if row is not None}
+            self._settings[recipe.name] = recipe.top_level.union(*map(_shape, shapes))
         return self._settings[recipe.name]
-
-    @cached_property
-    def _settings(self) -> Mapping[str, frozenset[str]]:
-        found = {}
-        for name, recipe in self.recipes.items():
-            shipped = (self.config(file) or {} for file in recipe.configs.values() if file is not None)
-            found[name] = recipe.top_level.union(*shipped)
-        return found
 
     def component(self, path: str) -> Component:
         """What a dotted path in `_component_` leads to, as torchtune resolves it: attributes, then submodules."""
@@ -536,6 +537,12 @@ def facts_of(release: str) -> TorchtuneFacts:
 @cache
 def _file(name: str) -> dict[str, Json]:
     return _mapping(json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8")))
+
+
+@cache
+def _shape(index: int) -> tuple[str, ...]:
+    """The keys of some configs, by their index."""
+    return _texts(_list(_file("torchtune-configs.json")["shapes"])[index])
 
 
 def _recipes() -> dict[str, dict[str, Json]]:

@@ -7,13 +7,13 @@ Source: OmegaConf 2.3 and 2.4: its grammar of interpolation (`${a.b}`, `${.sibli
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.findings import did_you_mean
 from trainlint.lazy import regex
 from trainlint.reading.scalars import whole_number
 from trainlint.reading.values import UNKNOWN, Absent, Field, Known, Unknown, UnknownContent, Value, WrongType
+from trainlint.records import dataclass
 
 if TYPE_CHECKING:
     from typing import TypeAlias

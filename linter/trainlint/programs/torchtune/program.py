@@ -6,11 +6,9 @@ a shipped config with the overrides merged in. The rules look at these two only.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeAlias
@@ -37,6 +35,7 @@ from trainlint.reading.scalars import Dialect, whole_number
 from trainlint.reading.text import Undecodable
 from trainlint.reading.values import Field, Known, Unknown
 from trainlint.reading.values import Path as YamlPath
+from trainlint.records import dataclass, field
 from trainlint.releases import InForce, speaking_for
 from trainlint.repository.invocations import (
     Command,
@@ -146,11 +145,16 @@ class RecipeSettings:
     """Overrides with a value that a shell or a template fills in, as written."""
     provides: Callable[[str], bool] = lambda name: False
     """The repository defines a class or function of this name, which may be put into torchtune."""
-    removed: Mapping[str, Field] = dataclasses.field(default_factory=dict)
+    removed: Mapping[str, Field] = field(default_factory=dict)
 
     def overrides(self, key: str) -> bool:
         """The command line sets this top-level setting, or something in it."""
-        return any(name == key or name.startswith(f"{key}.") for name in self.overridden)
+        return key in self._touched
+
+    @cached_property
+    def _touched(self) -> frozenset[str]:
+        """The top-level settings that the command line sets, or something in them."""
+        return frozenset(name.partition(".")[0] for name in self.overridden)
 
     def at(self, path: str) -> Node:
         """A setting by its dotted key."""

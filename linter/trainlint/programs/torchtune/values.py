@@ -7,12 +7,12 @@ given null, texts, numbers, a list and a mapping, and the recipe run until it ra
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from trainlint.findings import Stage, one_of
 from trainlint.programs.torchtune.omegaconf import Node
 from trainlint.programs.torchtune.program import RecipeSettings
 from trainlint.reading.scalars import Plain
+from trainlint.records import dataclass, replace
 
 
 @dataclass(frozen=True)

@@ -291,10 +291,32 @@ class Arguments:
         name = name.replace("-", "_")
         if len(name) < _SHORTEST_NEAR_MISS or name in MEANT:
             return MEANT.get(name)
-        longest = len(name) + 3 if len(name) <= BUDGET.likened else 0
-        names = [known for known in self.facts.fields if len(name) - 3 <= len(known) <= longest and not self.has(known)]
-        near = [known for known in names if known.startswith(name) or edits(name, known) <= 2]
-        return min(near, key=lambda known: edits(name, known), default=None)
+        alike = _alike(name, tuple(self.facts.tables.items()))
+        return next((known for known in alike if known in self.facts.fields and not self.has(known)), None)
+
+
+@lru_cache(maxsize=2**14)
+def _alike(name: str, tables: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[str, ...]:
+    """The arguments that a name may mean, of any release that has these tables by program; the nearest first."""
+    longest = len(name) + 3 if len(name) <= BUDGET.likened else 0
+    by_length = _by_length(tables)
+    near = [
+        known
+        for length in range(len(name) - 3, longest + 1)
+        for known in by_length.get(length, ())
+        if known.startswith(name) or edits(name, known) <= 2
+    ]
+    return tuple(sorted(near, key=lambda known: (edits(name, known), known)))
+
+
+@lru_cache
+def _by_length(tables: tuple[tuple[str, tuple[str, ...]], ...]) -> dict[int, set[str]]:
+    """The arguments of all releases that these tables have, by their length."""
+    found: dict[int, set[str]] = {}
+    for program, listed in tables:
+        for known in (known for table in listed for known in declarations(program).keys_of_any(table)):
+            found.setdefault(len(known), set()).add(known)
+    return found
 
 
 @lru_cache(maxsize=2**14)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from trainlint.findings import Severity, Stage
+from trainlint.records import dataclass, field
 from trainlint.releases import behaviour, during, minor, names_within, version_tuple, within, words_within
 from trainlint.training.declarations import Declarations, Spec, declarations
 from trainlint.training.fsdp import FsdpFacts, Words
@@ -61,6 +61,9 @@ COMPILE_BACKENDS = frozenset(
     """.split()
 )
 """The backends of torch.compile that some release of accelerate knows (DynamoBackend), in any case."""
+
+COMPILE_MODES = ("default", "lite", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+"""The modes of torch.compile with its own backend, in some release of torch."""
 
 ACCUMULATION_SETTINGS = frozenset({"num_steps", "adjust_scheduler", "sync_with_dataloader", "sync_each_batch"})
 """The fields of accelerate's GradientAccumulationPlugin."""

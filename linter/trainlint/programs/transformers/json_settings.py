@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlint.reading.document import Scalar, Unparsable, documents
+from trainlint.reading.document import Node, Scalar, Unparsable, documents
 from trainlint.reading.text import Text
 from trainlint.reading.values import Field
 from trainlint.training.deepspeed import JSON, BrokenConfig, named_config
@@ -41,16 +42,23 @@ def _read(field: Field, surroundings: Surroundings) -> Field | BrokenConfig | No
     if text is None or field.use is not None:
         return None
     if text.startswith("{"):
-        try:
-            json.loads(text)
-        except json.JSONDecodeError as error:
-            return BrokenConfig(field, f"{error.msg.lower()} at character {error.pos + 1}")
-        except RecursionError:
-            return None
-        return object_text(field, text)
+        trouble = _trouble(text)
+        return BrokenConfig(field, trouble) if trouble else object_text(field, text)
     holder = Path(field.document.path).absolute().parent
     bases = (surroundings.repository.root, holder)
     return named_config(text, bases, surroundings.repository) if text.endswith(".json") else None
+
+
+@lru_cache(maxsize=2**6)
+def _trouble(text: str) -> str:
+    """Why a text is no JSON; empty where it is, or is nested too deeply to tell."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"{error.msg.lower()} at character {error.pos + 1}"
+    except RecursionError:
+        pass
+    return ""
 
 
 def object_text(field: Field, text: str) -> Field | None:
@@ -62,8 +70,16 @@ def object_text(field: Field, text: str) -> Field | None:
     start = content.find(text, target.start, target.end)
     if start < 0:
         return None
+    inner = _nodes(text, start)
+    if inner is None:
+        return None
+    return Field(field.document, JSON, inner, field.path, entry=field.entry, parent=field.parent)
+
+
+@lru_cache(maxsize=2**6)
+def _nodes(text: str, start: int) -> Node | None:
+    """The nodes of a text that begins at a place of a file."""
     try:
-        inner = next(documents(field.document.path, Text(" " * start + text)))
+        return next(documents("", Text(" " * start + text))).root
     except (StopIteration, Unparsable):
         return None
-    return Field(field.document, JSON, inner.root, field.path, entry=field.entry, parent=field.parent)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trainlint.programs.accelerate.config import LAUNCH, AccelerateConfig
@@ -11,6 +10,7 @@ from trainlint.programs.accelerate.deepspeed import config_file, named_deepspeed
 from trainlint.programs.accelerate.facts import AccelerateFacts
 from trainlint.programs.accelerate.program import launched_configs
 from trainlint.reading.values import Field
+from trainlint.records import dataclass
 from trainlint.repository.invocations import Invocation, invocations_naming
 
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from trainlint.findings import Finding, Severity, Stage
 from trainlint.programs.accelerate.facts import FILE_SETTINGS
 from trainlint.programs.transformers.program import LaunchedArguments
 from trainlint.programs.transformers.setup import fsdp_setup
 from trainlint.reading.values import Field
+from trainlint.records import replace
 from trainlint.rule import rule
 from trainlint.training.deepspeed import AUTO
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.programs import WheelProgram
@@ -16,6 +15,7 @@ from trainlint.programs.transformers.setup import fsdp_setup, training
 from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Value
+from trainlint.records import dataclass, replace
 from trainlint.repository.python_code import own_reader
 from trainlint.targets import How
 from trainlint.training.declarations import declarations

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from trainlint.programs.transformers.arguments import Arguments
 from trainlint.programs.transformers.facts import FALSE_WORDS, TRUE_WORDS, ArgumentFacts
 from trainlint.programs.transformers.fsdp import FsdpConfig
 from trainlint.reading.values import Absent, Known, Unknown, Value, WrongType
+from trainlint.records import replace
 from trainlint.training.fsdp import STATE_DICT_TYPES, FsdpSetup, Training, nothing
 
 

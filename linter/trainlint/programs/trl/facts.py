@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from trainlint.programs.transformers.facts import TABLES, ArgumentFacts, argument_fields
+from trainlint.records import replace
 from trainlint.releases import behaviour, within, words_within
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.limits import Limit, limits_of_release

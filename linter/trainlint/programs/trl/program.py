@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, cached_property
 from itertools import product
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, TypeVar
 
-from trainlint.findings import Details, Finding, Severity, Stage
+from trainlint.findings import Finding, Severity, Stage
 from trainlint.programs import FileReader, WheelProgram
 from trainlint.programs.transformers.arguments import Arguments, ArgumentsFile, arguments_in
 from trainlint.programs.transformers.facts import FALSE_WORDS, TABLES, TRUE_WORDS, ArgumentFacts
@@ -35,6 +34,7 @@ from trainlint.programs.trl.facts import (
     Unknowns,
     command_keys,
     launch_keys,
+    trainer_of,
     trainer_tables,
     trl_facts,
 )
@@ -42,6 +42,7 @@ from trainlint.programs.trl.starts import COMMAND_READER, MODULE, Start, starts
 from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Field, Known, Value
+from trainlint.records import replace
 from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
@@ -50,6 +51,7 @@ from trainlint.training.limits import Data, data_of
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from trainlint.findings import Details
     from trainlint.programs import Surroundings, Views
     from trainlint.repository.files import Repository
     from trainlint.training.declarations import Spec
@@ -296,11 +298,19 @@ def _profile(name: str, subject: ArgumentsFile, surroundings: Surroundings) -> I
 def _trainer_by_keys(subject: ArgumentsFile, release: str) -> str | None:
     """The one trainer whose dataclass has all arguments in the file that are TRL's own, if there is exactly one."""
     known = declarations("trl")
+    made = _made_by_hydra(subject)
+    if made:
+        return trainer_of(made)
     keys = {entry.name for entry in subject.field.entries()}
     tables = {trainer: known.keys(name, release) for trainer, name in TRAINERS.items()}
     own = keys & frozenset().union(*tables.values()) - _not_own()
     fitting = [trainer for trainer, table in tables.items() if own <= table]
     return fitting[0] if own and len(fitting) == 1 else None
+
+
+def _made_by_hydra(subject: ArgumentsFile) -> str:
+    """The class that Hydra makes of the file, by its `_target_`; empty where it names none."""
+    return (subject.field.get("_target_").text().known or "").rpartition(".")[2]
 
 
 @cache
@@ -358,7 +368,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
         file = ArgumentsFile(subject.field, subject.whole, handed=subject.handed or shown != [None])
         for transformers, start in product(release_below(subject, surroundings, GOES_WITH[release]), shown):
             told = start.trainer if start else _trainer_by_keys(subject, release)
-            trainer = told or _trainer(subject)
+            trainer = told or (None if _made_by_hydra(subject) else _trainer(subject))
             known = trl_facts(release, transformers, trainer, start.tables if start else ())
             config = fsdp_config(subject.field, known, surroundings)
             trouble = trouble_of(subject.field.get("deepspeed"), surroundings)

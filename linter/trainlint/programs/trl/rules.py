@@ -92,7 +92,7 @@ def no_such_command(arguments: TrlArguments) -> Iterator[Finding]:
 
 @rule("FS253", "trainer-without-data", stage=Stage.START)
 def trainer_without_data(arguments: TrlArguments) -> Iterator[Finding]:
-    """A script of TRL gets no data, or a dataset of its mixture has a wrong key.
+    """A script of TRL gets no data or no model, or a dataset of its mixture has a wrong key.
 
     Up to 0.17 `dataset_name` is a required argument; since 0.22 the scripts raise ValueError without `dataset_name` and
     `datasets`. Each item of `datasets` is made into a DatasetConfig: without `path`, or with a key that it does not
@@ -109,6 +109,13 @@ def trainer_without_data(arguments: TrlArguments) -> Iterator[Finding]:
             yield arguments.refused(arguments.field, message, help="add dataset_name", stage=Stage.LOAD)
         elif within(release, "0.22.2.."):
             yield arguments.refused(arguments.field, message, help="add dataset_name, or datasets")
+    model = arguments.own("model_name_or_path")
+    named = model.text().known or model.is_unknown or isinstance(arguments.data(model.name), str)
+    scripted = start is not None and start.scripted and model.name not in start.given and arguments.whole
+    if start and scripted and "model_name_or_path" in arguments.facts.fields and not named:
+        at = model if model.node is not None else arguments.field
+        help = "write its name" if model.node is not None else "add model_name_or_path"
+        yield arguments.refused(at, f"{start.trainer} gets no model", help=help, at_key=model.node is not None)
     yield from _limits(arguments, "data")
     known = declarations("trl").keys("DatasetConfig", release)
     for item in arguments.own("datasets").items() if known else ():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from trainlint.programs.trl.facts import (
     under_command,
     under_script,
 )
+from trainlint.records import dataclass
 from trainlint.repository.invocations import Command, Invocation, invocations_naming, named_file
 from trainlint.repository.python_code import python_code
 from trainlint.repository.shell import name_of

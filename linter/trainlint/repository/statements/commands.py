@@ -9,13 +9,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from trainlint.budget import BUDGET
 from trainlint.lazy import regex
 from trainlint.reading.document import Scalar, of_text
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
+from trainlint.records import dataclass
 from trainlint.repository.shell import ShellText, Word, commands_of, name_of, script_of
 from trainlint.repository.statements import kubeflow, kubernetes
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement

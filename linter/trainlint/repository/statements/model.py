@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
 
 from trainlint.findings import Span
+from trainlint.records import NamedTuple
 
 
 class Kind(enum.Enum):

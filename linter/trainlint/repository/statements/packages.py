@@ -6,7 +6,8 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable
 from functools import cached_property
-from typing import NamedTuple
+
+from trainlint.records import NamedTuple
 
 
 def normalised(name: str) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
+from trainlint.budget import BUDGET
 from trainlint.lazy import regex
+from trainlint.records import replace
 from trainlint.repository.statements import trees
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
 from trainlint.repository.statements.origins import of_address
@@ -114,6 +115,7 @@ def _project(page: Page, project: Table) -> Iterator[Statement]:
 
 def _groups(page: Page, groups: Table) -> Iterator[Statement]:
     """Dependency groups; one that another includes speaks for that as well."""
+    followed = 0
     for name in groups.entries:
         seen = {name}
         stack = [name]
@@ -122,7 +124,8 @@ def _groups(page: Page, groups: Table) -> Iterator[Statement]:
             yield from _requirements(page, members, name)
             for item in members.items if isinstance(members, Items) else []:
                 included = item.text("include-group") if isinstance(item, Table) else ""
-                if included and included not in seen:
+                if included and included not in seen and followed < BUDGET.included:
+                    followed += 1
                     seen.add(included)
                     stack.append(included)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
 from trainlint.lazy import regex
+from trainlint.records import NamedTuple
 from trainlint.repository.statements.model import Meaning
 from trainlint.repository.statements.origins import of_address
 from trainlint.repository.statements.packages import Packages

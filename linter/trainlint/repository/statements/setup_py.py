@@ -7,10 +7,10 @@ import re
 import warnings
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import accumulate
 
 from trainlint.budget import BUDGET
+from trainlint.records import dataclass, field
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
 from trainlint.repository.statements.packages import normalised
 from trainlint.repository.statements.page import Broken, Page

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from trainlint.budget import BUDGET
 from trainlint.lazy import regex
+from trainlint.records import dataclass, field
 from trainlint.repository.statements.page import Broken
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from trainlint.reading.document import Document, Mapping, Node, Scalar, Sequence, Unparsable, documents
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
+from trainlint.records import NamedTuple
 from trainlint.repository.shell import ShellText, exec_word
 from trainlint.repository.statements import kubeflow, kubernetes
 from trainlint.repository.statements.commands import INSTALLS, Script

@@ -8,8 +8,9 @@ compared on thousands of jobs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from trainlint.records import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import NamedTuple
 
 from trainlint.programs.kubeflow.facts.paths import Paths
+from trainlint.records import NamedTuple
 
 NEWEST = "1.36"
 """The newest server that was asked."""

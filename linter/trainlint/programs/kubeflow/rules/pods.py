@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from fractions import Fraction
 
 from trainlint.findings import Finding, Stage, did_you_mean, one_of, shortened
 from trainlint.programs.kubeflow import name_syntax as names
@@ -12,6 +11,7 @@ from trainlint.programs.kubeflow.build import Build, BuiltJob
 from trainlint.programs.kubeflow.built_pods import Pods
 from trainlint.programs.kubeflow.built_value import BuiltValue, repeated
 from trainlint.programs.kubeflow.facts import pods as tables
+from trainlint.programs.kubeflow.quantities import Amount
 from trainlint.rule import rule
 
 # security and systems
@@ -114,12 +114,13 @@ def pod_resources(job: BuiltJob) -> Iterator[Finding]:
                     yield job.finding(own, message, within="1.34..")
 
 
-def _asked(pods: Pods, name: str, kinds: tuple[str, ...]) -> Fraction | None:
+def _asked(pods: Pods, name: str, kinds: tuple[str, ...]) -> Amount | None:
     """The amount of a resource that the containers of a pod need together; None where it is not known.
 
     An init container runs beside the restarted ones before it, so the larger need of both phases counts.
     """
-    beside, peak = Fraction(0), Fraction(0)
+    beside: Amount = 0
+    peak: Amount = 0
     for container in pods.init_containers:
         amount = _amount(container, name, kinds)
         if amount is None:
@@ -137,12 +138,12 @@ def _asked(pods: Pods, name: str, kinds: tuple[str, ...]) -> Fraction | None:
     return max(beside, peak)
 
 
-def _amount(container: BuiltValue, name: str, kinds: tuple[str, ...]) -> Fraction | None:
+def _amount(container: BuiltValue, name: str, kinds: tuple[str, ...]) -> Amount | None:
     for kind in kinds:
         value = container.at("resources", kind).get(name)
         if value.given:
             return value.amount
-    return Fraction(0)
+    return 0
 
 
 @rule("TJ546", "pod-contradiction", stage=Stage.CREATE, program="kubernetes")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from trainlint.findings import Finding, Severity, Stage
 from trainlint.programs.kubeflow.build import Build, RuntimeAsIs
 from trainlint.programs.kubeflow.facts.release import KubeflowFacts
 from trainlint.programs.kubeflow.rules import containers, jobset, pods, scheduling, volumes
+from trainlint.records import replace
 from trainlint.rule import rule, rules_of
 
 _MODULES = tuple(module.__name__ for module in (jobset, containers, volumes, scheduling, pods))

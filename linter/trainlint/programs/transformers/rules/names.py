@@ -37,36 +37,35 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
 
     Source: the dataclasses of the released wheels of transformers 4.31 to 5.24 and TRL 0.8 to 1.16.
     """
-    unknown = [
-        entry
-        for entry in arguments.field.entries()
-        if entry.name not in arguments.facts.fields
-        and (entry.name not in arguments.facts.others or arguments.is_known(entry.name))
-    ]
-    launch_keys = declarations("accelerate").keys_of_any("config")
-    launched = [entry.name for entry in unknown if entry.name in launch_keys]
+    fields, others = arguments.facts.fields, arguments.facts.others
+    unknown = {
+        name: entry
+        for name, entry in ((entry.name, entry) for entry in arguments.field.entries())
+        if name not in fields and (name not in others or arguments.is_known(name))
+    }
+    keys = declarations("accelerate").keys_of_any("config")
+    launched = [name for name in unknown if name in keys]
     related: tuple[Related, ...]
-    for entry in unknown:
-        other, near = arguments.facts.other_releases(entry.name), arguments.near_miss(entry.name)
-        refused, dropped = arguments.is_refused(entry.name), arguments.is_dropped(entry.name)
-        message = f"{entry.name} is not an argument of {arguments.facts.label}"
-        if not refused and (other is not None or near) and _is_own(entry.name, arguments):
+    for name, entry in unknown.items():
+        other, near = arguments.facts.other_releases(name), arguments.near_miss(name)
+        refused, dropped = arguments.is_refused(name), arguments.is_dropped(name)
+        if not refused and (other is not None or near) and _is_own(name, arguments):
             continue
+        message = f"{name} is not an argument of {arguments.facts.label}"
         fix, related = None, ()
         if other is not None:
-            advice = arguments.facts.renamed(entry.name)
+            advice = arguments.facts.renamed(name)
             help = f"{advice} ({other})" if advice else f"remove it: {other}"
-            off = entry.name.startswith("fsdp_") and not arguments.options.on.is_(True)
-            fix = None if off or entry.name in OTHER_VALUES else mending.advised(entry, advice)
+            off = name.startswith("fsdp_") and not arguments.options.on.is_(True)
+            fix = None if off or name in OTHER_VALUES else mending.advised(entry, advice)
         elif near:
             help = f'did you mean "{near}"?'
-            fix = mending.renamed(entry, near) if entry.name in MEANT else mending.renamed_to_nearest(entry, [near])
-        elif entry.name in launched and (refused or dropped or len(launched) > 1):
-            if entry.name != launched[0]:
+            fix = mending.renamed(entry, near) if name in MEANT else mending.renamed_to_nearest(entry, [near])
+        elif name in launched and (refused or dropped or len(launched) > 1):
+            if name != launched[0]:
                 continue
             help = "move it to the accelerate config: accelerate launch reads it"
-            others = [arguments.get(name) for name in launched[1:]]
-            related = tuple(place for field in others for place in field.relate("this too"))
+            related = tuple(place for other in launched[1:] for place in unknown[other].relate("this too"))
         elif refused or dropped:
             help = "remove it"
         else:

@@ -104,7 +104,13 @@ def _yaml_number(number: float, kind: str) -> str:
     return f"{mantissa if '.' in mantissa else mantissa + '.0'}e{int(power):+d}"
 
 
-@rule("FS204", "quoted-boolean", stage=Stage.RUN, severity=Severity.WARNING)
+@rule(
+    "FS204",
+    "quoted-boolean",
+    stage=Stage.RUN,
+    severity=Severity.WARNING,
+    varies="error where a parser reads it that stops at such a text",
+)
 def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
     """An argument is text where a boolean is needed, and counts as true.
 
@@ -118,7 +124,9 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
     """
     for name, argument, field in arguments.given:
         text = field.text().known
-        if _kind(argument) != "bool" or not text or not arguments.parsed:
+        # A union with text is parsed as a boolean too.
+        switch = _kind(argument) == "bool" or (arguments.facts.converts and set(argument.types) == {"str", "bool"})
+        if not switch or not text or not arguments.parsed:
             continue
         folded = text.lower()
         meant = "true" if folded in TRUE_WORDS else "false" if folded in FALSE_WORDS else None
@@ -127,7 +135,8 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
                 message = f'{name} must be true or false, not the text "{text}"'
                 say = arguments.refused if arguments.is_certain else arguments.warned
                 fix = mending.written(field, meant) if meant else None
-                yield say(field, message, help="write true or false, without quotes", fix=fix)
+                help = "write true or false, without quotes"
+                yield say(field, message, help=help, stage=Stage.LOAD, fix=fix)
         elif meant != "true":
             yield arguments.warned(
                 field,

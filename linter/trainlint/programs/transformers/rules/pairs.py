@@ -91,13 +91,14 @@ def needs_evaluation_or_metric(arguments: Arguments) -> Iterator[Finding]:
 
 @rule("FS210", "prefetch-without-workers", stage=Stage.LOAD)
 def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
-    """dataloader_prefetch_factor needs worker processes.
+    """A setting of the data loader needs worker processes.
 
-    With `dataloader_num_workers: 0`, the default, TrainingArguments raises ValueError.
+    With `dataloader_num_workers: 0`, the default, TrainingArguments raises ValueError for a prefetch factor, and since
+    5.15 the loader itself for a `dataloader_multiprocessing_context`, when training begins.
 
-    Set the number of workers, or remove the factor.
+    Set the number of workers, or remove the setting.
 
-    Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__ and _validate_args.
+    Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__ and _validate_args; torch, DataLoader.
     """
     factor, workers = arguments.get("dataloader_prefetch_factor"), arguments.number("dataloader_num_workers")
     none = workers.is_(0) or not arguments.has("dataloader_num_workers")
@@ -107,6 +108,15 @@ def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
             "dataloader_prefetch_factor needs worker processes",
             help="set dataloader_num_workers above 0, or remove it",
             at_key=True,
+        )
+    context = arguments.own("dataloader_multiprocessing_context")
+    if none and context.text().known:
+        yield arguments.refused(
+            context,
+            "dataloader_multiprocessing_context needs worker processes",
+            help="set dataloader_num_workers above 0, or remove it",
+            at_key=True,
+            stage=Stage.TRAIN,
         )
 
 

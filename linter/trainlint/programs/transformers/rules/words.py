@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainlint.findings import Finding, Stage, did_you_mean, one_of, some_of
 from trainlint.programs.transformers.arguments import Arguments
-from trainlint.programs.transformers.facts import COMPILE_BACKENDS
+from trainlint.programs.transformers.facts import COMPILE_BACKENDS, COMPILE_MODES
 from trainlint.reading import mending
 from trainlint.reading.values import Field
 from trainlint.rule import rule
@@ -78,7 +78,7 @@ def unknown_log_or_report_word(arguments: Arguments) -> Iterator[Finding]:
     for name in ("log_level", "log_level_replica"):
         field = arguments.get(name)
         levels = arguments.facts.log_levels
-        if field.text().known_and_not_in(levels):
+        if field.text().known_and_not_in(levels) or (field.text().wrong_type and name in arguments.facts.fields):
             hint = did_you_mean(field.written, levels) or f"write {one_of(sorted(levels))}"
             fix = mending.respelled(field, levels)
             yield arguments.refused(field, f"{name} cannot be {shown(field)}", help=hint, fix=fix)
@@ -102,7 +102,7 @@ def _reporters(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.refused(item, message, help='write "none" to report to nothing', fix=fix)
         elif item.text().is_("all", "none") and len(items) > 1:
             yield arguments.refused(item, f"report_to cannot list {item.written} with others", help="write it alone")
-        elif item.text().known_and_not_in(names):
+        elif item.text().known_and_not_in(names) or isinstance(item.plain, (int, float)):
             hint = "write a list, one name in each item" if "," in item.written else did_you_mean(item.written, names)
             hint = hint or f"write all, none, or names such as {some_of(sorted(arguments.facts.reporters))}"
             parts = [part.strip() for part in item.written.split(",")]
@@ -111,14 +111,21 @@ def _reporters(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.refused(item, f"report_to cannot be {shown(item)}", help=hint, fix=fix)
 
 
-@rule("FS224", "unknown-compile-backend", stage=Stage.START)
+@rule(
+    "FS224",
+    "unknown-compile-backend",
+    stage=Stage.START,
+    varies="warning for a mode that a script of one's own may use in another way",
+)
 def unknown_compile_backend(arguments: Arguments) -> Iterator[Finding]:
-    """torch_compile_backend is not a backend that accelerate knows.
+    """torch_compile_backend is not a backend that accelerate knows, or torch_compile_mode no mode of torch.
 
-    TrainingArguments puts the word into the environment, and Accelerator() looks it up among its own backends:
-    ValueError. Naming a backend turns compiling on, also without `torch_compile`.
+    TrainingArguments puts the words into the environment, and Accelerator() looks the backend up among its own:
+    ValueError. torch looks at the mode when the model is compiled, before the first step: RuntimeError. Naming a
+    backend or a mode turns compiling on, also without `torch_compile`.
 
-    Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__; accelerate, DynamoBackend.
+    Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__; accelerate, DynamoBackend; torch 2.2 to 2.13,
+    _TorchCompileInductorWrapper.apply_mode.
     """
     for name in ("torch_compile_backend", "torchdynamo"):
         backend = arguments.own(name).text()
@@ -126,3 +133,11 @@ def unknown_compile_backend(arguments: Arguments) -> Iterator[Finding]:
             hint = did_you_mean(str(backend), COMPILE_BACKENDS) or "write for example inductor"
             fix = mending.respelled(backend, COMPILE_BACKENDS)
             yield arguments.refused(backend, f"accelerate has no compile backend {backend}", help=hint, fix=fix)
+    mode = arguments.own("torch_compile_mode").text()
+    own = arguments.own("torch_compile_backend")
+    if (own.is_absent or own.text().is_("inductor")) and mode.known_and(lambda word: word not in ("", *COMPILE_MODES)):
+        hint = did_you_mean(str(mode), COMPILE_MODES) or f"write {one_of(COMPILE_MODES)}"
+        # Whether a script of one's own compiles the model with these words is not known.
+        say = arguments.refused if arguments.facts.converts else arguments.warned
+        fix = mending.respelled(mode, COMPILE_MODES)
+        yield say(mode, f"torch has no compile mode {mode}", help=hint, stage=Stage.TRAIN, fix=fix)
