@@ -18,7 +18,7 @@ _LARGEST_KEY = 2**63 - 1
 
 def _fields(root: Field) -> list[Field]:
     """Every field below, those behind an alias once; they are the same for every rule and release."""
-    return root.document.once(("fields below", root.path), lambda: list(_walk(root)))
+    return root.document.once(("below", root.path), lambda: list(_walk(root)))
 
 
 def _walk(root: Field) -> Iterator[Field]:
