@@ -250,6 +250,9 @@ def _outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
 @click.option("--add-ignores", is_flag=True, help="Write comments that suppress what is found, and exit 0.")
 @click.option("--reason", metavar="TEXT", help="The reason in the comments of --add-ignores.")
 @click.option("--fix", is_flag=True, help="Fix files in place where that is safe.")
+@click.option("--unsafe-fixes", is_flag=True, help="Also use fixes that change what runs, or that are a guess.")
+@click.option("--fix-only", is_flag=True, help="Fix files, report nothing, and exit 0.")
+@click.option("--diff", is_flag=True, help="Change nothing: show what --fix would, and exit 1 if there is something.")
 @click.option(
     "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes for many files (default: one for each core)."
 )
@@ -292,6 +295,9 @@ def check(
     add_ignores: bool,
     reason: str | None,
     fix: bool,
+    unsafe_fixes: bool,
+    fix_only: bool,
+    diff: bool,
     jobs: int | None,
     shard: tuple[int, int] | None,
     no_cache: bool,
@@ -350,6 +356,9 @@ def check(
             add_ignores=add_ignores,
             reason=reason or "",
             fix=fix,
+            unsafe_fixes=unsafe_fixes,
+            fix_only=fix_only,
+            diff=diff,
             show_files=show_files,
             show_settings=show_settings,
             show_suppressed=show_suppressed,

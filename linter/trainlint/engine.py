@@ -35,7 +35,7 @@ from trainlint.repository.discover import (
 )
 from trainlint.repository.files import Repository, Shared, Source, display_path
 from trainlint.repository.generated import Generated
-from trainlint.rule import Rule, is_covering, rules_of
+from trainlint.rule import Rule, followed_by, is_covering, rules_of
 from trainlint.selection import Selection
 from trainlint.settings import Overrides, Settings, SettingsError
 from trainlint.suppressions import Suppressed
@@ -175,13 +175,16 @@ class Checked:
 
 
 class Run:
-    """One run over any number of workspaces."""
+    """One run over any number of workspaces.
 
-    def __init__(self, overrides: Overrides) -> None:
+    `contents` is what files are taken to hold, by absolute path, whatever is on the disk.
+    """
+
+    def __init__(self, overrides: Overrides, contents: Mapping[str, bytes] | None = None) -> None:
         self.overrides = overrides
         self._workspaces: dict[Path, Workspace] = {}
         self._settings: dict[Path, Settings] = {}
-        self._shared = Shared(answers_version() if overrides.cache else "")
+        self._shared = Shared(answers_version() if overrides.cache and not contents else "", contents)
         self._roots: dict[Path, Path] = {}
         self._targets: dict[str, Target] = {}
         self._told = Told()
@@ -226,7 +229,8 @@ class Run:
             for notice in sorted(workspace.repository.notices):
                 self._notice(notice)
         self._shared.save()
-        findings = sorted(_merge_duplicates(findings), key=lambda f: (f.span, f.rule, f.message))
+        settled = [finding.settled for finding in _merge_duplicates(findings)]
+        findings = sorted(settled, key=lambda f: (f.span, f.rule, f.message))
         return Report(
             findings=self._fingerprinted(findings, texts),
             files=FileCounts(discovered, self._told.parsed, self._told.recognised),
@@ -528,7 +532,8 @@ class Run:
         verdicts = (self._guarded(workspace, *owned) for owned in subjects)
         found = list(workspace.used(chain(_trouble(workspace, source), *verdicts)))
         covers = {finding.rule for finding in found if is_covering(finding.rule)}
-        for finding in workspace.graded(without_consequences(found, covers, source.text)):
+        follows = {finding.rule: followed_by(finding.rule) for finding in found}
+        for finding in workspace.graded(without_consequences(found, covers, follows, source.text)):
             if not stages or finding.stage in stages:
                 yield finding
 

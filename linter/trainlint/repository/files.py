@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -134,12 +134,14 @@ def _beyond(message: str) -> Trouble:
 class Shared:
     """What is made once, by key: for one workspace, or for all of a run.
 
-    `version` is that of the answers in an index, empty where none is used.
+    `version` is that of the answers in an index, empty where none is used; `contents` is what files are taken to hold,
+    by absolute path, whatever is on the disk.
     """
 
-    def __init__(self, version: str = "") -> None:
+    def __init__(self, version: str = "", contents: Mapping[str, bytes] | None = None) -> None:
         self._made: dict[Hashable, object] = {}
         self._version = version
+        self.contents = contents or {}
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of `make`, which is called once for each key."""
@@ -294,6 +296,10 @@ class Repository:
         A file that the user named outside any workspace may be a link to anywhere, because the user chose it.
         Raises OSError.
         """
+        if self.run.contents:
+            held = self.run.contents.get(os.path.abspath(file))
+            if held is not None:
+                return held
         if not self.whole and _key(file) in self._named:
             real = Path(os.path.realpath(file))
             return read(real.parent, real)
