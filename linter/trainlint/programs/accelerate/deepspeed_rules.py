@@ -38,6 +38,8 @@ def settings_beside_deepspeed_file(launch: DeepSpeedLaunch) -> Iterator[Finding]
     if not precision.is_absent and not flagged:
         found.append(precision)
     if found:
+        # The stage is what most runs take from such a config.
+        found.sort(key=lambda field: field.name != "zero_stage")
         them = "them" if len(found) > 1 else "it"
         yield found[0].finding(
             f"{some_of(field.name for field in found)} cannot stand beside deepspeed_config_file",

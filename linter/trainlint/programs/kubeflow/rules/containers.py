@@ -400,10 +400,11 @@ def resource_name(job: Build) -> Iterator[Finding]:
                 elif not problem and not _is_native(name):
                     problem = "must not start with requests." if name.startswith("requests.") else ""
                     problem = problem or ("has a domain that is too long" if names.key(f"requests.{name}") else "")
-                help = did_you_mean(name, [*tables.CONTAINER_RESOURCES, "nvidia.com/gpu", "amd.com/gpu"])
+                help = ""
                 if not problem and owner.startswith("the pod") and not _counts_for_pods(name):
                     problem, help = "can be set for containers, not for a pod", "set it for the container"
                 if problem:
+                    help = help or did_you_mean(name, [*tables.CONTAINER_RESOURCES, "nvidia.com/gpu", "amd.com/gpu"])
                     yield job.finding(part, f'{owner}: resource "{name}" {problem}', help=help, at_key=True)
 
 

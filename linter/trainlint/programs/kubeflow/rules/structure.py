@@ -132,7 +132,8 @@ def wrong_type(manifest: Manifest) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.0 and later, its CRDs; from 2.2 a webhook decodes a TrainJob first, and its status too.
     """
     for defect in manifest.defects(DefectKind.WRONG_TYPE):
-        yield _placed(manifest, defect, defect.field, fix=_typed(defect), at_key=defect.stray)
+        yield _placed(defect, defect.field, fix=_typed(defect), at_key=defect.stray)
+        yield from _unplaced(manifest, defect)
 
 
 def _typed(defect: Defect) -> Fix | None:
@@ -158,21 +159,20 @@ _WORDS = regex(r"[\w./=:,@+-]+(?:\s[\w./=:,@+-]+)*")
 """Words that a shell would not change."""
 
 
-def _placed(
-    manifest: Manifest, defect: Defect, place: Field, *, fix: Fix | None = None, at_key: bool = False
-) -> Finding:
-    """The finding at the value; the API server's message on some checks names no field but the object's name."""
-    return place.finding(
-        defect.message,
-        help=defect.help,
-        field="metadata.name" if defect.unplaced else defect.dotted,
-        fix=fix,
-        at_key=at_key,
-        related=(
-            *(place for other in defect.others for place in other.relate("this key, too")),
-            *(manifest.name.field.relate("the server's message names the object alone") if defect.unplaced else ()),
-        ),
-    )
+def _placed(defect: Defect, place: Field, *, fix: Fix | None = None, at_key: bool = False) -> Finding:
+    """The finding on a defect, with further keys that have the same."""
+    related = tuple(place for other in defect.others for place in other.relate("this key, too"))
+    return place.finding(defect.message, help=defect.help, field=defect.dotted, fix=fix, at_key=at_key, related=related)
+
+
+def _unplaced(manifest: Manifest, defect: Defect) -> Iterator[Finding]:
+    """The API server's message on some checks names no field of the object: the object's name is flagged, too."""
+    if defect.unplaced:
+        yield manifest.name.finding(
+            f"the object is refused because of {defect.dotted}",
+            help=f"fix the value in line {defect.field.span.line}",
+            field="metadata.name",
+        )
 
 
 @rule("TJ013", "required-field", stage=Stage.ADMISSION)
@@ -201,7 +201,8 @@ def out_of_bounds(manifest: Manifest) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.0 and later, its CRDs and Go types.
     """
     for defect in manifest.defects(DefectKind.OUT_OF_BOUNDS):
-        yield _placed(manifest, defect, defect.place)
+        yield _placed(defect, defect.place)
+        yield from _unplaced(manifest, defect)
 
 
 @rule("TJ015", "malformed-value", stage=Stage.ADMISSION)
@@ -268,7 +269,8 @@ def object_name(manifest: Manifest) -> Iterator[Finding]:
 
     Every object needs `metadata.name` or `metadata.generateName`, which must be a lower-case DNS subdomain. The name of
     a TrainJob becomes that of its JobSet, so it must be a DNS label that starts with a letter: lower-case letters,
-    digits and dashes, 63 characters at most, no dots. The server adds five characters to a generateName.
+    digits and dashes, 63 characters at most, no dots. The server adds five characters to a generateName; a malformed
+    one is refused twice, as generateName and as the name made from it.
 
     Source: k8s.io/apimachinery; the TrainJob's webhook in Kubeflow Trainer 2.0, CEL rules of its CRD from 2.1.
     """
@@ -276,23 +278,21 @@ def object_name(manifest: Manifest) -> Iterator[Finding]:
         return
     name, prefix = manifest.name, manifest.field.at("metadata", "generateName").text()
     job = manifest.kind == "TrainJob"
-    given, text, field = name, name.known, "metadata.name"
+    if prefix.known_and(lambda start: start != "" and names.subdomain(_masked(start)) != ""):
+        help = _name_help(str(prefix), job=job)
+        yield prefix.finding("generateName cannot begin a name", help=help, field="metadata.generateName")
+    given, text = name, name.known
     if name.absent or text == "":
-        field = "metadata.generateName" if prefix.known else field
         given, text = prefix, prefix.map(lambda start: f"{start[:_LONGEST_GENERATED]}xxxxx" if start else "").known
         if prefix.absent or text == "":
             yield name.finding("the object has no name", help="add metadata.name", field="metadata.name")
     problem = _problem_of_name(text, job=job) if text else ""
-    malformed = prefix.known_and(lambda start: start != "" and names.subdomain(_masked(start)) != "")
-    if malformed and not (problem and given is prefix):
-        help = _name_help(str(prefix), job=job)
-        yield prefix.finding("generateName cannot begin a name", help=help, field="metadata.generateName")
     if text and problem:
         help = _name_help(text, job=job)
         better = text.lower().replace("_", "-").replace(" ", "-")
         named = given is name and better != text and not _problem_of_name(better, job=job)
         fix = mending.worded(given, better, sure=False) if named else None
-        yield given.finding(f"the name {shortened(str(given))} {problem}", help=help, field=field, fix=fix)
+        yield given.finding(f"the name {shortened(str(given))} {problem}", help=help, field="metadata.name", fix=fix)
 
 
 def _problem_of_name(name: str, *, job: bool) -> str:
