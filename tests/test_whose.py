@@ -135,3 +135,30 @@ def test_keys_that_code_reads_itself(tmp_path: Path, files: dict[str, str], said
     (tmp_path / ".git").mkdir()
     findings = lint([tmp_path]).active
     assert {f.message.split()[0]: f.level.value for f in findings if f.span.path.endswith("config.yaml")} == said
+
+
+LLAMAFACTORY = ARGUMENTS.replace(
+    "max_seq_length: 1024\n", "stage: sft\nfinetuning_type: lora\ndataset: a\ntemplate: qwen\n"
+)
+
+
+@pytest.mark.parametrize(("pin", "said"), [("transformers==4.30.1", []), ("transformers==4.41.2", ["FS501"])])
+def test_a_companion_that_the_program_does_not_start_with(tmp_path: Path, pin: str, said: list[str]) -> None:
+    """LLaMA-Factory 0.9.2 needs transformers 4.41.2: an older one is for something else in the repository."""
+    requirements = f"llamafactory==0.9.2\n{pin}\n"
+    write(tmp_path, {"sft.yaml": f"{LLAMAFACTORY}eval_on_start: true\n", "requirements.txt": requirements})
+    assert [f.rule for f in lint([tmp_path / "sft.yaml"]).active if f.rule == "FS501"] == said
+
+
+def test_a_clone_may_hold_what_no_release_has(tmp_path: Path) -> None:
+    """What all known releases refuse is a warning where a clone runs, and an error where a release does."""
+    config = "loss:\n  _component_: torchtune.modules.loss.NoSuchLoss\n"
+    write(
+        tmp_path,
+        {"a.yaml": config, "setup.sh": "git clone https://github.com/me/torchtune.git\npip install -e torchtune\n"},
+    )
+    (found,) = lint([tmp_path / "a.yaml"]).active
+    assert (found.rule, found.level.value) == ("TT303", "warning")
+    write(tmp_path, {"setup.sh": "pip install torchtune==0.6.1\n"})
+    (found,) = lint([tmp_path / "a.yaml"]).active
+    assert (found.rule, found.level.value) == ("TT303", "error")

@@ -585,9 +585,11 @@ class Run:
         else:
             ordinary = frozenset(rule.code for rule in rules if rule.ordinary_elsewhere)
             unknown = target.how is How.UNKNOWN
-            older = target.maybe_older
+            another = target.maybe_another
             found = list(
-                meant(target.versions, judge, all_must_agree=unknown, maybe_older=older, ordinary_elsewhere=ordinary)
+                meant(
+                    target.versions, judge, all_must_agree=unknown, maybe_another=another, ordinary_elsewhere=ordinary
+                )
             )
         at = "" if target.how is How.NOT_STATED else target.origin
         for finding in found:

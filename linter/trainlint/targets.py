@@ -33,13 +33,13 @@ class Target(NamedTuple):
 
     `versions` are as chosen or stated where somebody names them, else known releases. `origin` is `default`, `option`,
     or the places of settings and statements (`pyproject.toml`, `requirements.txt:3`). There are no versions if the
-    repository shows that the release is older than all known ones; with `maybe_older` it may be.
+    repository shows that the release is older than all known ones; with `maybe_another` an unknown one may run.
     """
 
     versions: tuple[str, ...]
     origin: str = "default"
     how: How = How.CHOSEN
-    maybe_older: bool = False
+    maybe_another: bool = False
 
     @property
     def newest(self) -> Target:

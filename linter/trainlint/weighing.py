@@ -37,7 +37,7 @@ def meant(
     judge: Callable[[str, frozenset[str] | None], list[Finding]],
     *,
     all_must_agree: bool,
-    maybe_older: bool = False,
+    maybe_another: bool = False,
     ordinary_elsewhere: frozenset[str],
 ) -> Iterator[Finding]:
     """The findings of the newest of these releases, one of which is in use; weaker where the others lack them.
@@ -45,7 +45,7 @@ def meant(
     `judge` gives the findings of a release, or only those of the rules whose codes it gets. An error stays an error if
     every release refuses. If only some do, it becomes a warning that names them, or is dropped: for rules that are
     `ordinary_elsewhere`, because the other releases accept the setting as an ordinary one, and if `all_must_agree`.
-    With `maybe_older`, one that is not known may be in use: nothing is an error then.
+    With `maybe_another`, one that is not known may be in use: nothing is an error then.
     """
     if not releases:
         return
@@ -72,7 +72,7 @@ def meant(
             finding = _weakened(replace(finding, severity=level))
         else:
             finding = replace(finding, severity=level)
-        if maybe_older:
+        if maybe_another:
             finding = _weakened(finding)
         yield replace(finding, program_versions=tuple(agreeing), releases=_words(agreeing, releases))
 

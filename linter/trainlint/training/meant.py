@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from functools import cache
@@ -12,7 +11,7 @@ from trainlint.lazy import regex
 from trainlint.records import NamedTuple
 from trainlint.releases import version_tuple
 from trainlint.repository.stated import Stated, Statements, allows, statements_in
-from trainlint.repository.statements import Form, Kind, Statement
+from trainlint.repository.statements import Form, Kind
 from trainlint.targets import How, Target
 from trainlint.training.declarations import DISTRIBUTIONS, declarations
 
@@ -92,8 +91,8 @@ def _target(repository: Repository, near: str, known: KnownReleases) -> Target:
     if how is How.UNKNOWN and bound:
         # A commit may be newer than the last release that fits; then the next release contains it.
         names = [*names, *known.names[known.names.index(names[-1]) + 1 :][:1]]
-    older = how is How.UNKNOWN and not bound and any(map(_may_be_old, found.statements))
-    return Target(tuple(names), ", ".join(part for part in (origin, bound) if part), how, maybe_older=older)
+    another = how is How.UNKNOWN and not bound
+    return Target(tuple(names), ", ".join(part for part in (origin, bound) if part), how, maybe_another=another)
 
 
 def with_settings(
@@ -140,14 +139,6 @@ def _of_that_day(found: Stated, known: KnownReleases, names: Sequence[str]) -> S
     return [*before[-1:], *after[:1]] if before else []
 
 
-def _may_be_old(statement: Statement) -> bool:
-    """A commit, a fork or a copy may be older than all known releases; a branch of the project's own moves on."""
-    if statement.kind is not Kind.UNKNOWN:
-        return False
-    commit = re.fullmatch(r"[0-9a-f]{7,40}", statement.specifier.rpartition("@")[2])
-    return commit is not None or statement.meaning.local or "/" in statement.specifier
-
-
 def _bounded(
     statements: Statements, near: str, known: KnownReleases, names: Sequence[str]
 ) -> tuple[Sequence[str], str]:
@@ -168,7 +159,7 @@ def _bounded(
         if found.how is How.STATED and len(found.versions) == 1:
             versions[package] = found.statements[0]
     for package, statement in versions.items():
-        if all(_is_below(known.bounds(name).get(package, ""), statement.specifier) for name in names):
+        if all(is_below(known.bounds(name).get(package, ""), statement.specifier) for name in names):
             return [], statement.origin
     kept = [name for name in left if all(_goes_with(known.bounds(name), p, s.specifier) for p, s in versions.items())]
     if kept and len(kept) < len(left):
@@ -202,7 +193,7 @@ def _goes_with(bounds: Mapping[str, str], package: str, version: str) -> bool:
         return True
 
 
-def _is_below(bound: str, version: str) -> bool:
+def is_below(bound: str, version: str) -> bool:
     """A version is below the lower end of a range."""
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
     from packaging.version import InvalidVersion, Version

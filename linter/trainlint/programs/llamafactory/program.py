@@ -34,7 +34,7 @@ from trainlint.reading.values import UNKNOWN, Field, Value
 from trainlint.records import NamedTuple, replace
 from trainlint.repository.invocations import Command
 from trainlint.repository.python_code import own_reader
-from trainlint.training.declarations import Spec
+from trainlint.training.declarations import Spec, declarations
 from trainlint.training.deepspeed import named_config
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
 from trainlint.training.limits import Data, data_of, is_true
@@ -298,7 +298,8 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
         misplaced = [reading for reading in readings if reading.command != "train" and "do_train" in keys]
         launched = list(launches(subject, surroundings))
         found: list[Views] = []
-        for transformers in release_below(subject, surroundings, GOES_WITH[release]):
+        needed = declarations("llamafactory").bounds(release).get("transformers", "")
+        for transformers in release_below(subject, surroundings, GOES_WITH[release], needed):
             known = argument_facts(release, transformers, keys)
             config = fsdp_config(subject.field, known, surroundings)
             arguments = Arguments(

@@ -121,17 +121,20 @@ def _without(trained: Training, given: set[str]) -> Training:
     )
 
 
-def release_below(file: ArgumentsFile, surroundings: Surroundings, otherwise: str) -> Sequence[str]:
+def release_below(file: ArgumentsFile, surroundings: Surroundings, otherwise: str, needed: str) -> Sequence[str]:
     """The known releases of transformers that a trainer runs with: the target, the stated one, else `otherwise`.
 
     Of a range it is `otherwise` if that is in the range, else the newest. Where a statement fits no known release, the
-    oldest and the newest are added.
+    oldest and the newest are added. A stated one below the range that the trainer's release needs is that of another
+    environment: the trainer does not start with it.
     """
-    from trainlint.training.meant import known_releases, target
+    from trainlint.training.meant import is_below, known_releases, target
 
     known = declarations("transformers")
     named = surroundings.named_target("transformers", file.field.document.path)
     found = named or target(surroundings.repository, file.field.document.path, known_releases("transformers"))
+    if found.how is How.STATED and is_below(needed, found.versions[-1]):
+        return (otherwise,)
     if found.how in (How.CHOSEN, How.STATED):
         return known.in_force(found.versions[-1]).releases or (known.names[0],)
     if found.how is How.UNKNOWN:

@@ -366,7 +366,8 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
         found: list[Views] = []
         shown: list[Start | None] = [*starts(surroundings.repository, subject.field.document, release)] or [None]
         file = ArgumentsFile(subject.field, subject.whole, handed=subject.handed or shown != [None])
-        for transformers, start in product(release_below(subject, surroundings, GOES_WITH[release]), shown):
+        needed = declarations("trl").bounds(release).get("transformers", "")
+        for transformers, start in product(release_below(subject, surroundings, GOES_WITH[release], needed), shown):
             told = start.trainer if start else _trainer_by_keys(subject, release)
             trainer = told or (None if _made_by_hydra(subject) else _trainer(subject))
             known = trl_facts(release, transformers, trainer, start.tables if start else ())
