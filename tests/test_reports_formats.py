@@ -323,6 +323,9 @@ def test_nothing_recognised() -> None:
         "No file has a word of a program that trainlint knows; its README says how files are recognised."
     ]
     assert len(render("text", Report(files=FileCounts(9, 1, 1))).splitlines()) == 1
+    assert render("text", Report(files=FileCounts(9, 0, 0), left_alone=1)).splitlines()[1:] == [
+        "trainlint check --show-files says why what may be training files is not checked."
+    ]
 
 
 @pytest.mark.parametrize("found", [BASELINED, SUPPRESSED])

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from trainlint.report import Report
     from trainlint.settings import Settings
 
+COMMANDS = frozenset({"check", "rules", "explain", "resolve", "completion", "settings-schema"})
+"""The first word of a command line; without one it is a path for `check`."""
 _ROUNDS = 10
 """Fixes that overlap are applied one after another, in so many rounds."""
 
@@ -78,6 +80,7 @@ def run_check(options: Options) -> None:
     from trainlint.engine import Run
     from trainlint.reports import without_secrets
     from trainlint.repository.bounds import PathError
+    from trainlint.repository.discover import MissingPath
 
     named = [path for path in options.paths if str(path) != "-"]
     stdin = None
@@ -107,6 +110,8 @@ def run_check(options: Options) -> None:
             report = run.lint(named)
         if options.baseline is not None and not options.write_baseline:
             report = _with_baseline(report, run, named, options.baseline, update=options.update_baseline)
+    except MissingPath as error:
+        stop(f"{error}{_command_like(named[0])}")
     except (PathError, SettingsError) as error:
         stop(str(error))
     told = report if options.show_values else without_secrets(report)
@@ -124,6 +129,14 @@ def run_check(options: Options) -> None:
         sys.exit(2)
     if report.fails(settings.fail_on) and not options.exit_zero:
         sys.exit(1)
+
+
+def _command_like(path: Path) -> str:
+    """The command that the first word of the command line, if it is no file, was perhaps meant to be."""
+    from trainlint.findings import did_you_mean
+
+    hint = "" if os.path.exists(path) else did_you_mean(str(path), COMMANDS)
+    return f", and no command: {hint}" if hint else ""
 
 
 def _show_files(run: Run, paths: list[Path], format_: str | None) -> None:

@@ -16,7 +16,7 @@ from trainlint.judging import Judge, common_to_all, run_rules
 from trainlint.programs import Subject, Surroundings, Views
 from trainlint.programs.table import PROGRAMS, VERDICTS, Program
 from trainlint.reading.text import Text
-from trainlint.recognise import Recogniser, is_templated, marks, owner_of_broken, programs_of
+from trainlint.recognise import NONE, Recogniser, is_templated, marks, owner_of_broken, programs_of
 from trainlint.records import replace
 from trainlint.releases import minor, speaking_for
 from trainlint.report import FileCounts, Near, Report
@@ -161,6 +161,7 @@ class Run:
         self._notices: dict[str, None] = {}
         self._generated = Generated()
         self._left_alone: set[str] = set()
+        self._unwanted = 0
         self._parsed = 0
         self._recognised = 0
         self._near: list[Near] = []
@@ -219,6 +220,7 @@ class Run:
             notices=tuple(self._notices),
             texts=texts,
             near=tuple(self._near),
+            left_alone=len(self._left_alone) + self._unwanted,
             crashed=any(one.faults.found or one.repository.has_faults for one in self._workspaces.values()),
         )
 
@@ -248,6 +250,8 @@ class Run:
         claims = workspace.recogniser.claims(source)
         owned = [Owned(c, None if c.lost else workspace.target(c.program, c.subject)) for c in claims]
         claiming = {claim.program.name for claim in claims}
+        if not claims and workspace.settings.program_of(source.path) == NONE:
+            return ShownFile(source.path, (), (), f'the settings say program = "{NONE}"')
         near = [(p.title, p.known_by) for p in programs_of(source) if p.name not in claiming]
         counts = any(one.target is not None and one.claim.subject.owns_document for one in owned)
         return ShownFile(source.path, tuple(owned), () if counts else tuple(near))
@@ -412,7 +416,9 @@ class Run:
         self._parsed += bool(source.documents or source.trouble)
         subjects = workspace.recogniser.subjects(source)
         self._recognised += bool(subjects)
-        if source.marks and not subjects and source.trouble is None:
+        if source.marks and not subjects and workspace.settings.program_of(source.path) == NONE:
+            self._unwanted += 1
+        elif source.marks and not subjects and source.trouble is None:
             self._near.append(Near(source.path, tuple(program.title for program in programs_of(source))))
         verdicts = (self._guarded(workspace, *owned) for owned in subjects)
         found = list(workspace.used(chain(_trouble(workspace, source), *verdicts)))

@@ -55,10 +55,9 @@ def unknown_accelerate_key(config: AccelerateConfig, facts: AccelerateFacts) -> 
             continue
         if entry.name in facts.key_spans:
             help = read_by(facts.key_spans[entry.name])
-        elif entry.name.startswith(PREFIX):
-            help = "write it inside fsdp_config"
         else:
-            help = did_you_mean(entry.name, known) or "remove it"
+            inside = "write it inside fsdp_config" if entry.name.startswith(PREFIX) else "remove it"
+            help = did_you_mean(entry.name, known) or inside
         yield entry.finding(f"accelerate {facts.release} does not know {entry.name}", help=help, at_key=True)
 
 
