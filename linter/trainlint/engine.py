@@ -452,7 +452,8 @@ class Run:
             unknown = {word: nearest_rule(word) for word in kept if codes[word] is None}
             known = tuple(word for word in kept if word not in unknown)
             fix = comments.without(idle, known) if known or idle.problem else None
-            told = workspace.judge.own(UnusedSuppression(path, idle, kept, unknown, fix))
+            prefixes = tuple(word for word in unknown if any(code.startswith(word) for code in rule_names()))
+            told = workspace.judge.own(UnusedSuppression(path, idle, kept, unknown, fix, prefixes))
             yield from workspace.graded(workspace.used(told))
 
     def _verdicts(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[Finding]:
