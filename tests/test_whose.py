@@ -100,6 +100,19 @@ def test_generated_files(tmp_path: Path) -> None:
     assert [name for name, why in shown.items() if why] == ["a.yaml"]
 
 
+def test_a_release_older_than_all_known_ones_is_shown_so(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "a.yaml": "distributed_type: FSDP\ncompute_environment: LOCAL_MACHINE\nnum_processes: 4\n",
+            "requirements.txt": "accelerate==0.15.0\n",
+        },
+    )
+    shown = as_text(list(Run(Overrides()).files([tmp_path])))
+    assert shown.splitlines()[2].startswith("    release 0.15.0, stated in ")
+    assert shown.splitlines()[2].endswith("requirements.txt:1, older than all known ones; not checked")
+
+
 def test_files_that_the_settings_give_to_no_program(tmp_path: Path) -> None:
     """They are not almost recognised, but left alone, and shown so."""
     write(

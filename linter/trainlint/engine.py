@@ -248,7 +248,12 @@ class Run:
             return ShownFile(source.path, (), (), "a .gitattributes file marks it as generated")
         workspace = self._workspace(candidate.workspace)
         claims = workspace.recogniser.claims(source)
-        owned = [Owned(c, None if c.lost else workspace.target(c.program, c.subject)) for c in claims]
+        owned = []
+        for claim in claims:
+            target = None if claim.lost else workspace.target(claim.program, claim.subject)
+            versions = target.versions if target else ()
+            known = [one for version in versions for one in claim.program.load().in_force(version).releases]
+            owned.append(Owned(claim, target, bool(known) or not versions))
         claiming = {claim.program.name for claim in claims}
         if not claims and workspace.settings.program_of(source.path) == NONE:
             return ShownFile(source.path, (), (), f'the settings say program = "{NONE}"')

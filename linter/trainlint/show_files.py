@@ -20,6 +20,8 @@ class Owned:
     claim: Claim
     target: Target | None
     """None if the claim does not count."""
+    judged: bool = True
+    """False if all these releases are older than those that are known: nothing is checked."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ def _claim(owned: Owned, before_release: str) -> str:
     claim = owned.claim
     if owned.target is None:
         return f"not {claim.program.title}: {claim.lost}"
-    return f"{claim.program.title}, by {claim.evidence}{before_release}{_release(owned.target)}"
+    unjudged = "" if owned.judged else ", older than all known ones; not checked"
+    return f"{claim.program.title}, by {claim.evidence}{before_release}{_release(owned.target)}{unjudged}"
 
 
 def _release(target: Target) -> str:
