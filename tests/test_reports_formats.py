@@ -332,5 +332,5 @@ def test_nothing_recognised() -> None:
 def test_a_finding_that_does_not_count_says_why(found: Finding) -> None:
     options = RenderOptions(show_suppressed=True)
     why = "in the baseline" if found.baselined else "our own fork"
-    for name in ("text", "junit", "markdown", "html"):
+    for name in ("text", "concise", "grouped", "junit", "markdown", "html"):
         assert why in render(name, report(found), options)
