@@ -136,7 +136,9 @@ def _per_file(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
         before, colon, rule = word.rpartition(":")
         pattern = before if colon else pattern
         if not pattern.removeprefix("!"):
-            raise click.BadParameter(f"{word!r} names no files: write PATTERN:RULE, such as legacy/**:FS003")
+            raise click.BadParameter(
+                f"{word!r} is not a pattern with a rule: write PATTERN:RULE, such as legacy/**:FS003"
+            )
         found.setdefault(pattern, []).extend(_selectors(ctx, param, (rule,)))
     _patterns(ctx, param, tuple(pattern.removeprefix("!") for pattern in found))
     return {pattern: tuple(rules) for pattern, rules in found.items()}
