@@ -261,7 +261,10 @@ def _show_diff(report: Report, options: Options, paths: list[Path], stdin: tuple
     show(told)
     if MASK in told and not options.show_values:
         _say("what looks like a secret is masked: the diff can be applied with --show-values")
-    _say(f"would fix {count} finding{'' if count == 1 else 's'}")
+    # What is left after the last round.
+    hidden = 0 if options.unsafe_fixes else sum(fixes.applicable(one, unsafe=True) is not None for one in now.active)
+    more = f", and {hidden} more with --unsafe-fixes" if hidden else ""
+    _say(f"would fix {_counted(count)}{more}")
     if report.crashed:
         return 2
     return 1 if first else 0
