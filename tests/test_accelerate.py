@@ -258,3 +258,20 @@ def test_world_size() -> None:
     assert config.world_size == 8
     assert isinstance(config.machines, Known)
     assert AccelerateConfig(field("distributed_type: FSDP\nnum_processes: gpu\n")).world_size is None
+
+
+@pytest.mark.parametrize(
+    ("key", "advice"),
+    [
+        ("fsdp_confg", 'did you mean "fsdp_config"?'),
+        ("deepspeed_confg", 'did you mean "deepspeed_config"?'),
+        ("fsdp_offload_params", "write it inside fsdp_config"),
+        ("fsdp_version", "write it inside fsdp_config"),
+        ("seed", "remove it"),
+    ],
+)
+def test_advice_for_an_unknown_key(tmp_path: Path, key: str, advice: str) -> None:
+    """A misspelt section is not a key that belongs into the section."""
+    (tmp_path / "a.yaml").write_text(f"{HEAD}{key}: 1\n")
+    findings = lint([tmp_path], Overrides(isolated=True, select=("FS101",))).findings
+    assert [(finding.rule, finding.help) for finding in findings] == [("FS101", advice)]

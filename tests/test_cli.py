@@ -136,7 +136,8 @@ def test_notices_go_to_stderr_and_into_the_document(bad: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["nowhere.yaml"], "nowhere.yaml: no such file or folder"),
+        (["nowhere.yaml"], "nowhere.yaml: no such file or folder\n"),
+        (["rulez"], 'rulez: no such file or folder, and no command: did you mean "rules"?\n'),
         (["--target", "kubeflow-trainer=new"], "is not a version"),
         (["--select", "TT10x"], "unknown rule"),
         (["--config", "nowhere.toml"], "does not exist"),

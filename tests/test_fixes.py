@@ -128,7 +128,7 @@ def content(folder: Path) -> str:
 def test_a_diff_changes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]) -> None:
     done = check(folder, monkeypatch, *options)
     assert (done.exit_code, done.stdout, content(folder)) == (1, DIFF, BEFORE)
-    assert done.stderr == "trainlint: would fix 2 findings\n"
+    assert done.stderr == "trainlint: would fix 2 findings, and 1 more with --unsafe-fixes\n"
 
 
 def test_a_diff_of_nothing_is_empty(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

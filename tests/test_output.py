@@ -48,13 +48,19 @@ def run(*args: str) -> Result:
         ("html=a=b.html", Output("html", Path("a=b.html"))),
         ("word=out.json", Output("", Path("word=out.json"))),
         ("./sarif=out.json", Output("", Path("sarif=out.json"))),
-        ("sarif=", Output("", Path("sarif="))),
         ("=x", Output("", Path("=x"))),
         ("-", Output("", Path("-"))),
     ],
 )
 def test_a_prefix_is_a_format_only_when_it_names_one(word: str, expected: Output) -> None:
     assert Output.of(word) == expected
+
+
+def test_a_format_needs_a_file() -> None:
+    wrong = run("--output", "sarif=")
+    assert wrong.exit_code == 2
+    assert "'sarif=' names no file: write FORMAT=FILE" in wrong.stderr
+    assert not Path("sarif=").exists()
 
 
 def test_several_outputs(place: Path) -> None:
@@ -103,6 +109,7 @@ def test_statistics() -> None:
     assert run("--statistics").stdout == (
         "1  error    TT102  single-node-model\n\nFound 1 error in 1 of 3 files, 1 of them a training file.\n"
     )
+    assert run("--statistics", "--quiet").stdout == "1  error    TT102  single-node-model\n"
     assert json.loads(run("--statistics", "--format", "json").stdout)[0]["count"] == 1
 
 

@@ -323,11 +323,14 @@ def test_nothing_recognised() -> None:
         "No file has a word of a program that trainlint knows; its README says how files are recognised."
     ]
     assert len(render("text", Report(files=FileCounts(9, 1, 1))).splitlines()) == 1
+    assert render("text", Report(files=FileCounts(9, 0, 0), left_alone=1)).splitlines()[1:] == [
+        "trainlint check --show-files says why what may be training files is not checked."
+    ]
 
 
 @pytest.mark.parametrize("found", [BASELINED, SUPPRESSED])
 def test_a_finding_that_does_not_count_says_why(found: Finding) -> None:
     options = RenderOptions(show_suppressed=True)
     why = "in the baseline" if found.baselined else "our own fork"
-    for name in ("text", "junit", "markdown", "html"):
+    for name in ("text", "concise", "grouped", "junit", "markdown", "html"):
         assert why in render(name, report(found), options)

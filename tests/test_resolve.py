@@ -250,3 +250,8 @@ def test_a_patch_of_kustomizes_is_no_job(tmp_path: Path) -> None:
     assert len(resolve([tmp_path], Overrides(isolated=True))) == 1
     (tmp_path / "kustomization.yaml").write_text("patches: [{path: nodes.yaml}]\n", encoding="utf-8")
     assert resolve([tmp_path], Overrides(isolated=True)) == []
+
+
+def test_without_a_job(tmp_path: Path) -> None:
+    assert CliRunner().invoke(main, ["resolve", str(tmp_path)]).stdout == "found no TrainJob\n"
+    assert json.loads(CliRunner().invoke(main, ["resolve", "--format", "json", str(tmp_path)]).stdout)["jobs"] == []

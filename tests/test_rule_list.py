@@ -161,6 +161,8 @@ def test_filters_that_nothing_passes() -> None:
     wrong = CliRunner().invoke(main, ["rules", "--program", "sop"])
     assert wrong.exit_code == 2
     assert wrong.stderr == "trainlint: unknown program 'sop', did you mean \"soup\"?\n"
+    wrong = CliRunner().invoke(main, ["rules", "--program", "nope"])
+    assert wrong.stderr.startswith("trainlint: unknown program 'nope', known: kubeflow-trainer, ")
 
 
 # explain

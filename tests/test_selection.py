@@ -225,8 +225,11 @@ def test_a_severity_is_that_of_every_report(folder: Path) -> None:
         (["--extend-select", "TT1O2"], "unknown rule 'TT1O2', did you mean \"TT102\"?"),
         (["--extend-ignore", "single-node"], "unknown rule 'single-node', did you mean \"single-node-model\"?"),
         (["--per-file-ignores", "a:TT1O2"], "unknown rule 'TT1O2', did you mean \"TT102\"?"),
-        (["--per-file-ignores", "TT102"], "'TT102' names no files: write PATTERN:RULE, such as legacy/**:FS003"),
-        (["--extend-per-file-ignores", "!:TT102"], "'!:TT102' names no files"),
+        (
+            ["--per-file-ignores", "TT102"],
+            "'TT102' is not a pattern with a rule: write PATTERN:RULE, such as legacy/**:FS003",
+        ),
+        (["--extend-per-file-ignores", "!:TT102"], "'!:TT102' is not a pattern with a rule"),
         (["--per-file-ignores", "//:TT102"], "'//' is not a pattern"),
     ],
 )

@@ -123,7 +123,7 @@ def test_as_json() -> None:
     assert (one["path"], other["path"]) == (".", "trainlint.toml")
     assert one["settings"] == ["trainlint.toml"]
     assert one["values"]["select"] == {"value": ["TL"], "from": ["trainlint.toml:1"]}
-    assert one["values"]["fail-on"] == {"value": None, "from": []}
+    assert one["values"]["fail-on"] == {"value": "error", "from": []}
     assert one["off"] == ["FS", "TJ", "TT", "YD"]
 
 

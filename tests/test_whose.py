@@ -8,6 +8,7 @@ import pytest
 
 from trainlint.engine import Run, lint
 from trainlint.settings import Overrides
+from trainlint.show_files import as_text
 
 ARGUMENTS = """model_name_or_path: org/model
 output_dir: out
@@ -97,6 +98,35 @@ def test_generated_files(tmp_path: Path) -> None:
     assert "1 file is not checked: .gitattributes marks it as generated" in report.notices
     shown = {Path(file.path).name: file.left_alone for file in Run(Overrides()).files([tmp_path])}
     assert [name for name, why in shown.items() if why] == ["a.yaml"]
+
+
+def test_a_release_older_than_all_known_ones_is_shown_so(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "a.yaml": "distributed_type: FSDP\ncompute_environment: LOCAL_MACHINE\nnum_processes: 4\n",
+            "requirements.txt": "accelerate==0.15.0\n",
+        },
+    )
+    shown = as_text(list(Run(Overrides()).files([tmp_path])))
+    assert shown.splitlines()[2].startswith("    release 0.15.0, stated in ")
+    assert shown.splitlines()[2].endswith("requirements.txt:1, older than all known ones; not checked")
+
+
+def test_files_that_the_settings_give_to_no_program(tmp_path: Path) -> None:
+    """They are not almost recognised, but left alone, and shown so."""
+    write(
+        tmp_path,
+        {
+            "a.yaml": "distributed_type: FSDP\ncompute_environment: LOCAL_MACHINE\nnum_processes: 4\n",
+            "trainlint.toml": '[[overrides]]\npaths = ["a.yaml"]\nprogram = "none"\n',
+        },
+    )
+    report = lint([tmp_path])
+    assert (report.findings, report.near, report.left_alone) == ((), (), 1)
+    (shown,) = Run(Overrides()).files([tmp_path])
+    assert (shown.near, shown.left_alone) == ((), 'the settings say program = "none"')
+    assert as_text([shown]).endswith("0 recognised, 0 almost, 1 not checked\n")
 
 
 @pytest.mark.parametrize("pattern", ["a\\", "*" * 5_000, "/", "[", "!x"])

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trainlint import __version__
-from trainlint.checking import Options, guarded, run_check
+from trainlint.checking import COMMANDS, Options, guarded, run_check
 from trainlint.settings import Overrides
 
-_OTHERS = frozenset({"rules", "explain", "resolve", "completion", "settings-schema"})
+_OTHERS = COMMANDS - {"check"}
 
 
 def plain_options(arguments: Sequence[str]) -> Options | None:

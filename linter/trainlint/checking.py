@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from trainlint.report import Report
     from trainlint.settings import Settings
 
+COMMANDS = frozenset({"check", "rules", "explain", "resolve", "completion", "settings-schema"})
+"""The first word of a command line; without one it is a path for `check`."""
 _ROUNDS = 25
 """Fixes that overlap are applied one after another, in so many rounds."""
 
@@ -81,6 +83,7 @@ def run_check(options: Options) -> None:
     from trainlint.engine import Run
     from trainlint.reports import without_secrets
     from trainlint.repository.bounds import PathError
+    from trainlint.repository.discover import MissingPath
 
     named = [path for path in options.paths if str(path) != "-"]
     stdin = None
@@ -114,6 +117,8 @@ def run_check(options: Options) -> None:
             report = run.lint(named)
         if options.baseline is not None and not options.write_baseline:
             report = _with_baseline(report, run, named, options.baseline, update=options.update_baseline)
+    except MissingPath as error:
+        stop(f"{error}{_command_like(named[0])}")
     except (PathError, SettingsError) as error:
         stop(str(error))
     told = report if options.show_values else without_secrets(report)
@@ -133,6 +138,14 @@ def run_check(options: Options) -> None:
         sys.exit(2)
     if report.fails(settings.fail_on) and not options.exit_zero:
         sys.exit(1)
+
+
+def _command_like(path: Path) -> str:
+    """The command that the first word of the command line, if it is no file, was perhaps meant to be."""
+    from trainlint.findings import did_you_mean
+
+    hint = "" if os.path.exists(path) else did_you_mean(str(path), COMMANDS)
+    return f", and no command: {hint}" if hint else ""
 
 
 def _show_files(run: Run, paths: list[Path], format_: str | None) -> None:
@@ -248,7 +261,10 @@ def _show_diff(report: Report, options: Options, paths: list[Path], stdin: tuple
     show(told)
     if MASK in told and not options.show_values:
         _say("what looks like a secret is masked: the diff can be applied with --show-values")
-    _say(f"would fix {count} finding{'' if count == 1 else 's'}")
+    # What is left after the last round.
+    hidden = 0 if options.unsafe_fixes else sum(fixes.applicable(one, unsafe=True) is not None for one in now.active)
+    more = f", and {hidden} more with --unsafe-fixes" if hidden else ""
+    _say(f"would fix {_counted(count)}{more}")
     if report.crashed:
         return 2
     return 1 if first else 0

@@ -14,11 +14,11 @@ from click.shell_completion import CompletionItem
 from trainlint import __version__
 from trainlint.checking import Options, guarded, run_check, show, stop
 from trainlint.completion import SHELLS, command_words
-from trainlint.findings import Severity, Stage, did_you_mean
+from trainlint.findings import Severity, Stage
 from trainlint.progress import terminal_height
 from trainlint.reports import FORMATS, STATISTICS
 from trainlint.settings import RUNTIMES, Overrides, SettingsError
-from trainlint.targets import Target, TargetError
+from trainlint.targets import Target, TargetError, unknown_program
 
 if TYPE_CHECKING:
     from trainlint.output import Output
@@ -136,7 +136,9 @@ def _per_file(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
         before, colon, rule = word.rpartition(":")
         pattern = before if colon else pattern
         if not pattern.removeprefix("!"):
-            raise click.BadParameter(f"{word!r} names no files: write PATTERN:RULE, such as legacy/**:FS003")
+            raise click.BadParameter(
+                f"{word!r} is not a pattern with a rule: write PATTERN:RULE, such as legacy/**:FS003"
+            )
         found.setdefault(pattern, []).extend(_selectors(ctx, param, (rule,)))
     _patterns(ctx, param, tuple(pattern.removeprefix("!") for pattern in found))
     return {pattern: tuple(rules) for pattern, rules in found.items()}
@@ -178,12 +180,15 @@ def _stages(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> t
 def _outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[Output, ...]:
     if not values:
         return ()
-    from trainlint.output import Output
+    from trainlint.output import Output, OutputError
 
-    return tuple(Output.of(value) for value in values)
+    try:
+        return tuple(Output.of(value) for value in values)
+    except OutputError as error:
+        raise click.BadParameter(str(error)) from None
 
 
-@main.command()
+@main.command(short_help="Check files and folders; without a command, too.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--format", "format_", type=click.Choice(FORMATS), help="Format of the report (default: text).")
 @click.option(
@@ -401,9 +406,16 @@ def settings_schema() -> None:
 
 
 @main.command("rules")
-@click.option("--format", "format_", type=click.Choice(["text", "json", "markdown"]), default="text")
 @click.option(
-    "--program", "programs", multiple=True, shell_complete=_complete_programs, help="Only those of a program."
+    "--format", "format_", type=click.Choice(["text", "json", "markdown"]), default="text", help="Output format."
+)
+@click.option(
+    "--program",
+    "programs",
+    multiple=True,
+    metavar="PROGRAM",
+    shell_complete=_complete_programs,
+    help="Only those of this program.",
 )
 @click.option(
     "--stage",
@@ -428,8 +440,7 @@ def list_rules(format_: str, programs: tuple[str, ...], stages: tuple[Stage, ...
     from trainlint.catalogue import all_rules, holds_for, known_programs, programs_of_rule
 
     if unknown := [name for name in programs if name not in known_programs()]:
-        hint = did_you_mean(unknown[0], known_programs())
-        stop(f"unknown program {unknown[0]!r}{f', {hint}' if hint else ''}")
+        stop(unknown_program(unknown[0], known_programs()))
     rules = [
         rule
         for rule in all_rules()
@@ -444,7 +455,7 @@ def list_rules(format_: str, programs: tuple[str, ...], stages: tuple[Stage, ...
     show(render(rules))
 
 
-@main.command()
+@main.command(short_help="Explain a rule, or list those of a prefix.")
 @click.argument("rule", shell_complete=_complete_rules)
 def explain(rule: str) -> None:
     """Explain a rule, by its code or name, or list those whose codes begin so."""
@@ -469,7 +480,7 @@ def explain(rule: str) -> None:
         show(told)
 
 
-@main.command()
+@main.command(short_help="Complete options, rules and targets in a shell.")
 @click.argument("shell", type=click.Choice(list(SHELLS)), required=False)
 def completion(shell: str | None) -> None:
     """Print the script that completes options, rules and targets in a shell; without SHELL, how to install it."""
@@ -478,7 +489,7 @@ def completion(shell: str | None) -> None:
     show(installation() if shell is None else script(main, shell))
 
 
-@main.command("resolve")
+@main.command("resolve", short_help="Show what each TrainJob starts.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @click.option(
@@ -511,5 +522,7 @@ def show_resolved(
     except (PathError, SettingsError) as error:
         stop(str(error))
     encoding = sys.stdout.encoding or "utf-8"
-    told = as_json(found, show_values=show_values) if format_ == "json" else ""
-    show(told or as_text(found, show_values=show_values, encoding=encoding))
+    if format_ == "json":
+        show(as_json(found, show_values=show_values))
+    else:
+        show(as_text(found, show_values=show_values, encoding=encoding) or "found no TrainJob\n")

@@ -17,7 +17,16 @@ from trainlint.judging import Judge, common_to_all, run_rules
 from trainlint.programs import Subject, Surroundings, Views
 from trainlint.programs.table import PROGRAMS, VERDICTS, Program
 from trainlint.reading.text import Text
-from trainlint.recognise import Recogniser, answers_version, is_templated, marks, owner_of_broken, programs_of, sought
+from trainlint.recognise import (
+    NONE,
+    Recogniser,
+    answers_version,
+    is_templated,
+    marks,
+    owner_of_broken,
+    programs_of,
+    sought,
+)
 from trainlint.records import dataclass, field, replace
 from trainlint.releases import minor, speaking_for
 from trainlint.report import FileCounts, Near, Report
@@ -160,6 +169,8 @@ class Told:
     targets: dict[tuple[str, Target], None] = field(default_factory=dict)
     """The programs of the files, with the releases that they may be for."""
     near: list[Near] = field(default_factory=list)
+    left_alone: int = 0
+    """The files that the settings give to no program."""
     parsed: int = 0
     recognised: int = 0
 
@@ -238,6 +249,7 @@ class Run:
             notices=tuple(self._told.notices),
             texts=texts,
             near=tuple(self._told.near),
+            left_alone=len(self._left_alone) + self._told.left_alone,
             crashed=any(one.faults.found or one.repository.has_faults for one in self._workspaces.values()),
         )
 
@@ -320,6 +332,7 @@ class Run:
     def _retell(self, told: Told) -> None:
         self._told.notices.update(told.notices)
         self._told.near.extend(told.near)
+        self._told.left_alone += told.left_alone
         self._told.parsed += told.parsed
         self._told.recognised += told.recognised
         for program, target in told.targets:
@@ -356,8 +369,15 @@ class Run:
             return ShownFile(source.path, (), (), "a .gitattributes file marks it as generated")
         workspace = self._workspace(candidate.workspace)
         claims = workspace.recogniser.claims(source)
-        owned = [Owned(c, None if c.lost else workspace.target(c.program, c.subject)) for c in claims]
+        owned = []
+        for claim in claims:
+            target = None if claim.lost else workspace.target(claim.program, claim.subject)
+            versions = target.versions if target else ()
+            known = [one for version in versions for one in claim.program.load().in_force(version).releases]
+            owned.append(Owned(claim, target, bool(known) or not versions))
         claiming = {claim.program.name for claim in claims}
+        if not claims and workspace.settings.program_of(source.path) == NONE:
+            return ShownFile(source.path, (), (), f'the settings say program = "{NONE}"')
         near = [(p.title, p.known_by) for p in programs_of(source) if p.name not in claiming]
         counts = any(one.target is not None and one.claim.subject.owns_document for one in owned)
         return ShownFile(source.path, tuple(owned), () if counts else tuple(near))
@@ -527,7 +547,9 @@ class Run:
         self._told.parsed += bool(source.documents or source.trouble)
         subjects = workspace.recogniser.subjects(source)
         self._told.recognised += bool(subjects)
-        if source.marks and not subjects and source.trouble is None:
+        if source.marks and not subjects and workspace.settings.program_of(source.path) == NONE:
+            self._told.left_alone += 1
+        elif source.marks and not subjects and source.trouble is None:
             self._told.near.append(Near(source.path, tuple(program.title for program in programs_of(source))))
         verdicts = (self._guarded(workspace, *owned) for owned in subjects)
         found = list(workspace.used(chain(_trouble(workspace, source), *verdicts)))
@@ -562,7 +584,8 @@ class Run:
             unknown = {word: nearest_rule(word) for word in kept if codes[word] is None}
             known = tuple(word for word in kept if word not in unknown)
             fix = comments.without(idle, known) if known or idle.problem else None
-            told = workspace.judge.own(UnusedSuppression(path, idle, kept, unknown, fix))
+            prefixes = tuple(word for word in unknown if any(code.startswith(word) for code in rule_names()))
+            told = workspace.judge.own(UnusedSuppression(path, idle, kept, unknown, fix, prefixes))
             yield from workspace.graded(workspace.used(told))
 
     def _verdicts(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[Finding]:

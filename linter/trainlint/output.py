@@ -20,6 +20,10 @@ _LINKING = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "Tabby", "rio"
 _LINKING_VARIABLES = ("WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "DOMTERM", "ALACRITTY_WINDOW_ID")
 
 
+class OutputError(ValueError):
+    """A file that a report cannot be written to."""
+
+
 class Output(NamedTuple):
     """A file for a report; an empty format is that of `--format` or of the settings."""
 
@@ -28,13 +32,16 @@ class Output(NamedTuple):
 
     @classmethod
     def of(cls, word: str) -> Output:
-        """`FILE`, or `FORMAT=FILE`; a word before an equals sign that is no format belongs to the file's name."""
+        """`FILE`, or `FORMAT=FILE`; a word before an equals sign that is no format belongs to the file's name.
+
+        Raises OutputError for a format without a file.
+        """
         prefix, equals, rest = word.partition("=")
-        return cls(prefix, Path(rest)) if equals and rest and prefix in FORMATS else cls("", Path(word))
-
-
-class OutputError(ValueError):
-    """A file that a report cannot be written to."""
+        if not equals or prefix not in FORMATS:
+            return cls("", Path(word))
+        if not rest:
+            raise OutputError(f"{word!r} names no file: write FORMAT=FILE, such as {prefix}=report")
+        return cls(prefix, Path(rest))
 
 
 class Screen(NamedTuple):

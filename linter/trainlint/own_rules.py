@@ -104,7 +104,7 @@ class UnusedSuppression:
     """A suppression comment that is not what it looks like, or words in it that suppress nothing.
 
     `words` are those that count in this run. `unknown` are those that name no rule, each with the rule that may be
-    meant. `fix` takes the others out of the comment.
+    meant; `prefixes` are those of them with which codes begin. `fix` takes the others out of the comment.
     """
 
     path: str
@@ -112,6 +112,7 @@ class UnusedSuppression:
     words: tuple[str, ...]
     unknown: Mapping[str, str | None]
     fix: Fix | None = None
+    prefixes: tuple[str, ...] = ()
 
     def finding(self, message: str, help: str, fix: Fix | None = None) -> Finding:
         """A finding at the comment."""
@@ -141,6 +142,8 @@ def unused_suppression(comment: UnusedSuppression) -> Iterator[Finding]:
         if word not in comment.unknown:
             message = f"there is no finding of {word} here to suppress"
             yield comment.finding(message, "remove it from the comment", comment.fix)
+        elif word in comment.prefixes:
+            yield comment.finding(f"{word} is no rule, but the beginning of several", "name each rule in the comment")
         else:
             near = comment.unknown[word]
             help = f'did you mean "{near}"?' if near else "write a code or name that `trainlint rules` lists"

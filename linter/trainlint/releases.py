@@ -15,7 +15,7 @@ from trainlint.records import NamedTuple, field, members
 
 T = TypeVar("T")
 
-_OLDEST = "the oldest release that is known"
+_OLDEST = "the oldest release that is known: its files are not checked"
 
 
 class InForce(NamedTuple):
@@ -132,7 +132,7 @@ def speaking_for(program: str, names: Iterable[str], version: str) -> InForce:
     above = min((name for name in near or known if name > asked), default=None)
     if above is None and not near:
         newest = known[max(known)]
-        notice = f"{program} {version} is newer than {newest}, the newest release that is known"
+        notice = f"{program} {version} is newer than {newest}, the newest release that is known: checked as that one"
         return InForce((newest,), newest, notice)
     if below is None and not near:
         notice = f"{program} {version} is older than {known[min(known)]}, {_OLDEST}"

@@ -40,6 +40,8 @@ class Report:
     texts: Mapping[str, Text] = field(default_factory=dict)
     near: tuple[Near, ...] = ()
     """The files that were almost recognised."""
+    left_alone: int = 0
+    """How many files could be a program's, and are not checked by the settings or a .gitattributes file."""
     masked: bool = False
     """What looks like a secret is taken out of findings and notices, and hidden in the texts."""
     crashed: bool = False

@@ -20,6 +20,8 @@ class Owned:
     claim: Claim
     target: Target | None
     """None if the claim does not count."""
+    judged: bool = True
+    """False if all these releases are older than those that are known: nothing is checked."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,13 @@ class ShownFile:
 
 
 def as_text(files: Sequence[ShownFile]) -> str:
-    """A block for each file; those that were almost recognised are at the end."""
+    """A block for each file; those that were almost recognised, or are not checked, are at the end."""
     owned = [file for file in files if any(one.target is not None for one in file.owned)]
     rest = [file for file in files if file not in owned]
     blocks = ["\n".join(_lines(file)) for file in [*owned, *rest]]
-    count = f"{len(owned)} recognised, {len(rest)} almost\n"
-    return "\n\n".join([*blocks, count]) if blocks else "no file has the marker of a program\n"
+    aside = sum(bool(file.left_alone) for file in rest)
+    count = f"{len(owned)} recognised, {len(rest) - aside} almost" + (f", {aside} not checked" if aside else "")
+    return "\n\n".join([*blocks, f"{count}\n"]) if blocks else "no file has the marker of a program\n"
 
 
 def as_json(files: Sequence[ShownFile]) -> str:
@@ -88,7 +91,8 @@ def _claim(owned: Owned, before_release: str) -> str:
     claim = owned.claim
     if owned.target is None:
         return f"not {claim.program.title}: {claim.lost}"
-    return f"{claim.program.title}, by {claim.evidence}{before_release}{_release(owned.target)}"
+    unjudged = "" if owned.judged else ", older than all known ones; not checked"
+    return f"{claim.program.title}, by {claim.evidence}{before_release}{_release(owned.target)}{unjudged}"
 
 
 def _release(target: Target) -> str:

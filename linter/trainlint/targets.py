@@ -59,6 +59,12 @@ class Cluster:
     closed: bool = False
 
 
+def unknown_program(program: str, programs: Collection[str]) -> str:
+    """What is said of a program that is not known: the nearest one, else all."""
+    hint = did_you_mean(program, programs) or f"known: {', '.join(programs)}"
+    return f"unknown program {program!r}, {hint}"
+
+
 def parse_target(
     option: str, programs: Collection[str], verdict_only: Mapping[str, str], origin: str = "option"
 ) -> dict[str, Target]:
@@ -75,8 +81,7 @@ def parse_target(
     if program in verdict_only and program not in programs:
         raise TargetError(f"{program} has no target of its own: name that of {verdict_only[program]}")
     if program not in programs:
-        hint = did_you_mean(program, programs)
-        raise TargetError(f"unknown program {program!r}{f', {hint}' if hint else ''}; known: {', '.join(programs)}")
+        raise TargetError(unknown_program(program, programs))
     for version in versions:
         if len(version) > 100 or not re.fullmatch(
             r"\d+(\.\d+){0,3}([-.]?(a|b|rc|dev|post|alpha|beta)[-.]?\d*)?", version

@@ -33,7 +33,7 @@ def counts(findings: Iterable[Finding], *, unsafe: bool = False) -> list[Count]:
 
 
 def render(report: Report, options: RenderOptions) -> str:
-    """A table, and the result."""
+    """A table, and, unless `quiet`, the result."""
     rows = counts(options.shown(report), unsafe=options.unsafe_fixes)
     wide = max((len(str(row.number)) for row in rows), default=0)
     longest = max((len(row.name) for row in rows), default=0)
@@ -42,7 +42,9 @@ def render(report: Report, options: RenderOptions) -> str:
         f"{f'{row.fixable} fixable' if row.fixable else ''}".rstrip()
         for row in rows
     ]
-    return "".join(f"{line}\n" for line in [*lines, *([""] if lines else []), result(report)])
+    if not options.quiet:
+        lines += [*([""] if lines else []), result(report)]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def render_json(report: Report, options: RenderOptions) -> str:

@@ -38,7 +38,7 @@ def render(report: Report, options: RenderOptions) -> str:
 def render_concise(report: Report, options: RenderOptions) -> str:
     """One line for each finding."""
     return "".join(
-        f"{_painted([(_place(finding.span, options), _BOLD), (': ', ''), *_headline(finding, options)], options)}\n"
+        f"{_painted([(_place(finding.span, options), _BOLD), (': ', ''), *_line(finding, options)], options)}\n"
         for finding in options.shown(report)
     )
 
@@ -54,7 +54,7 @@ def render_grouped(report: Report, options: RenderOptions) -> str:
         lines = [_painted([(visible_path(path, options.encoding), _BOLD)], options)]
         for place, finding in zip(places, findings, strict=True):
             indent = 2 + wide + 2
-            pieces = [(f"  {place.rjust(wide)}  ", ""), *_headline(finding, options, pad=True)]
+            pieces = [(f"  {place.rjust(wide)}  ", ""), *_line(finding, options, pad=True)]
             lines += _wrapped(pieces, indent, options)
         blocks.append("\n".join(lines))
     if not options.quiet:
@@ -81,6 +81,13 @@ def _headline(finding: Finding, options: RenderOptions, *, pad: bool = False) ->
         (" [*]" if is_fixable(finding, unsafe=options.unsafe_fixes) else "", _MARK),
         (f" {finding.name}: {visible(finding.message, options.encoding)}", ""),
     ]
+
+
+def _line(finding: Finding, options: RenderOptions, *, pad: bool = False) -> list[Piece]:
+    """The headline, and, behind it, why the finding does not count."""
+    said = reason(finding)
+    aside = [(f" (suppressed: {visible(said, options.encoding)})", "")] if said else []
+    return [*_headline(finding, options, pad=pad), *aside]
 
 
 def _painted(pieces: list[Piece], options: RenderOptions) -> str:

@@ -136,6 +136,8 @@ def hints(report: Report) -> Iterator[str]:
         more = [f"{left} more"] if left else []
         yield f"Almost recognised: {joined([*named, *more])}."
         yield "trainlint check --show-files says what is missing in them."
+    elif report.left_alone:
+        yield "trainlint check --show-files says why what may be training files is not checked."
     else:
         yield "No file has a word of a program that trainlint knows; its README says how files are recognised."
 

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from trainlint.budget import BUDGET
 from trainlint.findings import did_you_mean, shortened
 from trainlint.records import dataclass
+from trainlint.repository.files import display_path
 from trainlint.settings import SettingsError, Vocabulary
 from trainlint.settings.places import places_in
 from trainlint.targets import Target, TargetError, parse_target
@@ -48,8 +49,8 @@ class At:
 
     def error(self, problem: str, hint: str = "", word: str = "") -> SettingsError:
         """What is wrong at this place; `word` is the value that is meant where the place has several."""
-        line = self.line((), word)
-        return SettingsError(f"{self.file}:{line}: {shortened(problem, _LONGEST)}{f', {hint}' if hint else ''}")
+        place = f"{display_path(self.file)}:{self.line((), word)}"
+        return SettingsError(f"{place}: {shortened(problem, _LONGEST)}{f', {hint}' if hint else ''}")
 
     def unknown(self, among: Collection[str], where: str = "") -> SettingsError:
         """The last key is none of these."""

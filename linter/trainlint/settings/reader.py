@@ -13,6 +13,7 @@ from trainlint.findings import Severity
 from trainlint.records import NamedTuple
 from trainlint.repository.bounds import inside, leads_out
 from trainlint.repository.discover import Excluder, repository_root
+from trainlint.repository.files import display_path
 from trainlint.selection import Choice
 from trainlint.settings import PathOverride, PerFileIgnores, Settings, SettingsError, Vocabulary
 from trainlint.settings.kinds import At
@@ -118,7 +119,7 @@ def _read(file: Path, known: Vocabulary, *, extended: bool) -> Written:
         for key in ("tool", "trainlint"):
             table = table.get(key, None if extended else {}) if isinstance(table, dict) else {}
         if table is None:
-            raise SettingsError(f"{file}: has no [tool.trainlint]")
+            raise SettingsError(f"{display_path(file)}: has no [tool.trainlint]")
     if not isinstance(table, dict):
         raise at.error("'trainlint' must be a table")
     values: dict[str, Any] = {}
@@ -174,16 +175,16 @@ def _parsed(file: Path) -> tuple[str, dict[str, object]]:
         with open(file, "rb") as stream:
             content = stream.read(BUDGET.settings + 1)
         if len(content) > BUDGET.settings:
-            raise SettingsError(f"{file}: cannot be read: it is larger than {BUDGET.settings:,} bytes")
+            raise SettingsError(f"{display_path(file)}: cannot be read: it is larger than {BUDGET.settings:,} bytes")
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
         return text, tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{file}: cannot be read: {error}") from None
+        raise SettingsError(f"{display_path(file)}: cannot be read: {error}") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise SettingsError(f"{file}: not valid TOML: {said}") from None
+        raise SettingsError(f"{display_path(file)}: not valid TOML: {said}") from None
     except ValueError:
-        raise SettingsError(f"{file}: not valid TOML: a number that is too long") from None
+        raise SettingsError(f"{display_path(file)}: not valid TOML: a number that is too long") from None
 
 
 def _extended(one: Written) -> Path | None:

@@ -141,7 +141,10 @@ def as_json(shown: Iterable[Shown]) -> str:
             "path": one.path,
             "settings": list(one.files),
             "values": {
-                value.key: {"value": _plain(value.value) if value.origins else None, "from": list(value.origins)}
+                value.key: {
+                    "value": _plain(value.value) if value.origins else _of_default(value.default),
+                    "from": list(value.origins),
+                }
                 for value in one.values
             },
             "off": list(one.off),
@@ -169,6 +172,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (tuple, list, frozenset)):
         return [_plain(one) for one in value]
     return value
+
+
+def _of_default(written: str) -> Any:
+    """The value of a default, whose words are TOML and JSON alike; one that is not there is None."""
+    return json.loads(written) if written else None
 
 
 def _toml(value: Any) -> str:

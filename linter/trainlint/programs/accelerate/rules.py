@@ -59,7 +59,7 @@ def unknown_accelerate_key(config: AccelerateConfig, facts: AccelerateFacts) -> 
         fix = None
         if entry.name in facts.key_spans:
             help = read_by(facts.key_spans[entry.name])
-        elif entry.name.startswith(PREFIX):
+        elif entry.name.startswith(PREFIX) and not did_you_mean(entry.name, known):
             help = "write it inside fsdp_config"
             fix = mending.moved(entry, config.field.get("fsdp_config")) if entry.name in facts.fsdp.keys else None
         else:
