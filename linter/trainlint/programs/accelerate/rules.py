@@ -84,14 +84,15 @@ def distributed_type(config: AccelerateConfig, facts: AccelerateFacts) -> Iterat
         if str(word).upper() == "FSDP2":
             help = "write FSDP, and fsdp_version: 2 in fsdp_config"
         yield word.finding(f'unknown distributed type "{word}"', help=help)
-    elif config.sagemaker and config.distributed_type.is_("NO") and facts.processes_filled_in:
-        yield from _filled_in(config, kind)
+    elif config.sagemaker and config.distributed_type.is_("NO"):
+        yield from _filled_in(config, facts)
 
 
-def _filled_in(config: AccelerateConfig, kind: Field) -> Iterator[Finding]:
+def _filled_in(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
     """The loader adds a key that its class for SageMaker does not have; one that is given is found there."""
-    if config.field.get("num_processes").node is None:
-        yield kind.finding(
+    known = config.field.get("compute_environment").plain in facts.environments
+    if known and facts.processes_filled_in and config.field.get("num_processes").node is None:
+        yield config.field.get("distributed_type").finding(
             "with NO the loader adds num_processes, which a file for SageMaker cannot have",
             help="write DATA_PARALLEL, or launch with accelerate 0.33 or older",
         )
