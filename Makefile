@@ -10,7 +10,8 @@
 # make dist           build source distribution and wheel with the tools that .ci/build.txt pins
 # make audit          zizmor and actionlint on workflows and Action, pip-audit on the dependencies (needs a network)
 # make locks          update .ci/build.txt and .ci/audit.txt
-# make bench          how long one staged file takes
+# make bench [BENCH_ARGS="--output benchmarks/results"]
+#                     what starts, repositories and the worst shapes cost, as ratios
 # make mutate SEED=…  invert 60 random conditions, one at a time, and list those that no test notices
 # make format         format the code, and fix what ruff can fix
 # make snapshots [RULE=FS101]
@@ -32,6 +33,7 @@
 PYTHON ?= python3
 PATHS ?= fixtures/demo
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 SEED ?= 1
 SECONDS ?= 60
 CASES ?= 500
@@ -163,7 +165,7 @@ locks:
 	for name in build audit; do .cache/locks/$(notdir $(BIN))/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command 'make locks' .ci/$$name.in --output-file .ci/$$name.txt || exit; done
 
 bench: $(BENCH)
-	$(BIN)/python benchmarks/staged.py
+	$(BIN)/python benchmarks/measure.py $(BENCH_ARGS)
 
 mutate: $(DEV)
 	$(BIN)/python tools/mutate.py --seed $(SEED)

@@ -11,6 +11,9 @@ import pytest
 from external import DEMO, commit_all, copy_of_project, need, need_wheelhouse, offline_environment, run
 from github_runner import DEFAULTS, STEP, Runner
 
+# No test looks into the cache folder of whoever runs it, nor do the commands that it starts.
+os.environ["TRAINLINT_CACHE"] = "off"
+
 
 @pytest.fixture(scope="session")
 def runner(tmp_path_factory: pytest.TempPathFactory) -> Runner:

@@ -81,8 +81,8 @@ def errors(report: Report) -> list[Finding]:
 )
 def test_wrong_types_of_what_other_rules_read(release: str, fields: str, place: str | None, tmp_path: Path) -> None:
     """The rules on torchtune are silent on a value of a wrong type, so it must be refused here."""
-    found = {f.field for f in errors(checked(tmp_path, JOB + fields, target=release))}
-    assert (place or "spec.trainer.resourcesPerNode.limits.nvidia.com/gpu") in found
+    found = {f.yaml_path for f in errors(checked(tmp_path, JOB + fields, target=release))}
+    assert (place or "spec.trainer.resourcesPerNode.limits[nvidia.com/gpu]") in found
 
 
 def test_one_finding_for_a_misspelt_required_field(tmp_path: Path) -> None:

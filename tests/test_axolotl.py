@@ -102,14 +102,14 @@ def test_last_spelling_counts(tmp_path: Path) -> None:
 
 
 def test_prefix_is_fixed(tmp_path: Path) -> None:
-    """The fix takes the prefix away and nothing else."""
+    """The fix takes the prefix away and nothing else, such as quotes."""
     (finding,) = found(tmp_path, "fsdp_config:\n  'fsdp_offload_params': true\n")
     assert finding.fix is not None
     assert finding.fix.safe
     (edit,) = finding.fix.edits
     content = (tmp_path / "config.yml").read_text(encoding="utf-8")
     assert content[: edit.start] + edit.replacement + content[edit.end :] == content.replace(
-        "'fsdp_offload_params'", "offload_params"
+        "fsdp_offload_params", "offload_params"
     )
 
 

@@ -32,6 +32,7 @@ NOT_RUN = {
     "docker run": "needs the image",
     "prek install": "changes the checkout; tests/test_hook.py runs the hooks",
     "pre-commit install": "changes the checkout; tests/test_hook.py runs the hooks",
+    "git apply": "takes a patch that somebody made",
     "git diff": "shows what somebody changed",
     "soup train": "a trainer's own command",
     "tune run": "a trainer's own command",

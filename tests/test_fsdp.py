@@ -117,7 +117,7 @@ def test_the_fix_moves_the_strategy_to_where_it_is_read() -> None:
     view = replace(setup(), reshard=Known(ROOT.at("section", "reshard"), "HYBRID_SHARD"))
     (finding,) = said(view)
     assert finding.fix
-    assert not finding.fix.safe
+    assert (finding.level, finding.fix.keeps) == (Severity.WARNING, False)
     (edit,) = finding.fix.edits
     assert TEXT[edit.start : edit.end] == "reshard"
     assert edit.replacement == "fsdp_sharding_strategy"

@@ -11,7 +11,7 @@ import trainlint
 
 PACKAGE = Path(trainlint.__file__).parent
 FLOORS = (
-    ("budget", "faults", "findings", "lazy", "records", "releases"),
+    ("budget", "faults", "findings", "jobs", "lazy", "records", "releases"),
     ("rule", "selection", "targets"),
     ("reading",),
     ("repository",),
@@ -50,7 +50,7 @@ PROGRAMS = {
 }
 """The programs that a program stands on."""
 
-EXCEPTIONS = {("reports", "__init__")}
+EXCEPTIONS = {("reports", "__init__"), ("recognise", "__init__")}
 """The version stands in the package itself, for the command line's and hatchling's sake."""
 
 
@@ -127,9 +127,10 @@ READERS = {
 """Who opens files or asks what is there: by what the user named, or through bounds.py."""
 OWN_DATA = {
     *("programs.torchtune.facts", "programs.kubeflow.facts.crds", "training.limits", "training.declarations"),
+    "repository.index",
     *("reports.html", "catalogue", "rule_list"),
 }
-"""Who reads the tables of the package."""
+"""Who reads the tables of the package, or the index in the user's cache folder."""
 OPENING = set("open read_bytes read_text isfile is_file isdir is_dir exists iterdir rglob glob".split())
 
 

@@ -131,6 +131,7 @@ def test_result() -> None:
                         ],
                     }
                 ],
+                "properties": {"applicability": "safe"},
             }
         ],
         "partialFingerprints": {

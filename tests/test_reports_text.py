@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from sample_report import BASELINED, EMPTY, FIXABLE, FULL, JOB, NODES, ODD, SUPPRESSED, report, span
-from trainlint.findings import Finding, Related, Severity, Stage
+from trainlint.findings import Finding, Fix, Related, Severity, Stage
 from trainlint.reading.text import Text
 from trainlint.report import FileCounts, Report
 from trainlint.reports import RenderOptions, render
@@ -40,11 +40,20 @@ def test_full_form() -> None:
 
 def test_remarks_and_footer() -> None:
     assert render("text", report(FIXABLE, SUPPRESSED, BASELINED)) == (
-        f"{NODES_BLOCK}"
+        f"{NODES_BLOCK.replace('TT102', 'TT102 [*]')}"
         "  = fix: remove numNodes\n"
         "  = related: runtimes/odd name.yaml:3:1 the runtime\n\n"
         f"Found 1 error in 1 of {FILES} (1 fixable with --fix, 1 suppressed, 1 in the baseline).\n"
     )
+
+
+def test_unsafe_fixes_are_marked_when_they_are_asked_for() -> None:
+    unsafe = replace(FIXABLE, fix=Fix("remove numNodes", (), safe=False), related=())
+    told = f"{NODES_BLOCK}  = fix: remove numNodes (unsafe)\n\nFound 1 error in 1 of {FILES} "
+    assert render("text", report(unsafe)) == f"{told}(1 fixable with --fix --unsafe-fixes).\n"
+    marked = render("text", report(unsafe), RenderOptions(unsafe_fixes=True))
+    assert marked == f"{told}(1 fixable with --fix --unsafe-fixes).\n".replace("TT102", "TT102 [*]")
+    assert "[*]" not in render("concise", report(replace(FIXABLE, baselined=True)), RenderOptions(show_suppressed=True))
 
 
 def test_suppressed_ones_when_asked_for() -> None:
@@ -57,7 +66,7 @@ def test_suppressed_ones_when_asked_for() -> None:
 
 def test_concise() -> None:
     assert render("concise", FULL) == (
-        "jobs/tune.yaml:6:15: error TT102 single-node-model: numNodes must be 1 for qwen2_5/1.5B\n"
+        "jobs/tune.yaml:6:15: error TT102 [*] single-node-model: numNodes must be 1 for qwen2_5/1.5B\n"
         "jobs/größe & co/a b,c:d.yaml:1:1: note TL001 unparsable-file: not checked\n"
         "jobs/größe & co/a b,c:d.yaml:9:10: warning TT102 single-node-model: 100% wrong: \\x1b[31m,\\nreally\n"
     )
@@ -79,6 +88,10 @@ def test_concise() -> None:
             FULL,
             f"Found 1 error, 1 warning and 1 note in 2 of {FILES} "
             "(1 fixable with --fix, 1 suppressed, 1 in the baseline).",
+        ),
+        (
+            report(FIXABLE, replace(FIXABLE, fix=Fix("write 1", (), safe=False))),
+            f"Found 2 errors in 1 of {FILES} (1 fixable with --fix, 1 more with --unsafe-fixes).",
         ),
         (report(NODES, NODES), f"Found 2 errors in 1 of {FILES}."),
         (Report((NODES,)), "Found 1 error in 1 of 1 file."),

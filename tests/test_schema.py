@@ -75,7 +75,6 @@ def spec(release: str = "2.3", kind: str = "TrainJob") -> SchemaNode:
             "runtimeRef: {name: {first: a, second: b}}",
             [
                 (DefectKind.WRONG_TYPE, "runtimeRef.name.first", 1, 21),
-                (DefectKind.WRONG_TYPE, "runtimeRef.name.second", 1, 31),
             ],
         ),
         (

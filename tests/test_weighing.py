@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from trainlint.findings import Finding, Severity, Span, Stage
+from collections.abc import Mapping
+from dataclasses import replace
+
+from trainlint.findings import Finding, Related, Severity, Span, Stage
 from trainlint.reading.text import Text
 from trainlint.weighing import without_consequences
 
@@ -22,8 +25,11 @@ def said(
     return Finding("m", at, document, path, path, severity=severity, stage=stage, rule=rule)
 
 
-def left(*findings: Finding, covers: tuple[str, ...] = ()) -> list[str]:
-    return [finding.rule for finding in without_consequences(findings, covers, TEXT)]
+NONE: Mapping[str, tuple[str, ...]] = {}
+
+
+def left(*findings: Finding, covers: tuple[str, ...] = (), follows: Mapping[str, tuple[str, ...]] = NONE) -> list[str]:
+    return [finding.rule for finding in without_consequences(findings, covers, follows, TEXT)]
 
 
 def test_what_shows_later_at_the_same_place() -> None:
@@ -52,3 +58,28 @@ def test_what_is_not_read_says_nothing() -> None:
     assert left(cause, below, covers=("A",)) == ["A"]
     assert left(cause, said("A", "b[1]", (4, 5, 6)), covers=("A",)) == ["A", "A"]
     assert left(said("A", "b", (2, 1, 2), Stage.RUN), below, covers=("A",)) == ["A"]
+
+
+def test_a_rule_names_what_says_the_same_better() -> None:
+    cause, same = said("A", "a", (1, 4, 5)), said("B", "a", (1, 4, 5))
+    assert left(cause, same, follows={"B": ("A",)}) == left(same, cause, follows={"B": ("A",)}) == ["A"]
+    assert left(cause, said("B", "b", (2, 1, 2)), follows={"B": ("A",)}) == ["A", "B"]
+    weaker = said("A", "a", (1, 4, 5), severity=Severity.WARNING)
+    assert left(weaker, same, follows={"B": ("A",)}) == ["B"]
+    assert left(weaker, said("B", "a", (1, 4, 5), severity=Severity.WARNING), follows={"B": ("A",)}) == ["A"]
+
+
+def test_an_error_hides_a_warning_of_its_own_stage() -> None:
+    cause = said("A", "a", (1, 4, 5))
+    assert left(cause, said("B", "a", (1, 4, 5), severity=Severity.WARNING)) == ["A"]
+
+
+def test_two_places_of_a_runtime_are_two_though_the_job_names_it_once() -> None:
+    place = "spec.runtimeRef.name"
+    one, other = said("A", place, (1, 4, 5)), said("B", place, (1, 4, 5))
+    spots = [Related(Span("r.yaml", line, 1, line, 2), "here") for line in (1, 2)]
+    follows = {"B": ("A",)}
+    apart = [replace(finding, related=(spot,)) for finding, spot in zip((one, other), spots, strict=True)]
+    assert left(*apart, follows=follows) == ["A", "B"]
+    together = [replace(finding, related=(spots[0],)) for finding in (one, other)]
+    assert left(*together, follows=follows) == ["A"]

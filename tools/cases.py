@@ -128,14 +128,23 @@ def cases(prefix: str) -> list[Case]:
 def judged(case: Case) -> tuple[Report, str]:
     """The report on a case, and its text with the safe fixes as a diff; it is the same on every machine."""
     with copied(case):
-        report = _by_the_newest(case.overrides())
-        before = case.files()
-        fixes.apply(report)
-        return report, render("text", report) + "".join(_diff(name, data) for name, data in before.items())
+        overrides = by_the_newest(case.overrides())
+        report = lint([Path()], overrides)
+        told, before = render("text", report), case.files()
+        now = report
+        for unsafe, label in ((False, "fixed"), (True, "with unsafe fixes")):
+            while changed := fixes.mended(now, unsafe=unsafe):
+                for file in changed:
+                    Path(file.path).write_bytes(file.data)
+                now = lint([Path()], overrides)
+            for name, data in before.items():
+                told += _diff(name, data, Path(name).read_bytes(), label)
+            before = {name: Path(name).read_bytes() for name in before}
+        return report, told
 
 
-def _by_the_newest(overrides: Overrides) -> Report:
-    """The report on the current folder; if no release of a program is stated, the newest one is used.
+def by_the_newest(overrides: Overrides) -> Overrides:
+    """The options for the current folder; where it states no release of a program, the newest one is used.
 
     torchtune is an exception, because its rules depend on whether the release is stated.
     """
@@ -145,7 +154,7 @@ def _by_the_newest(overrides: Overrides) -> Report:
         for name, target in report.targets.items()
         if target.how is How.NOT_STATED and name != "torchtune"
     }
-    return lint([Path()], replace(overrides, targets={**open_, **overrides.targets})) if open_ else report
+    return replace(overrides, targets={**open_, **overrides.targets})
 
 
 @contextmanager
@@ -164,7 +173,7 @@ def copied(case: Case) -> Iterator[None]:
             os.chdir(here)
 
 
-def _diff(name: str, before: bytes) -> str:
-    old, new = (data.decode("utf-8", "replace").splitlines() for data in (before, Path(name).read_bytes()))
-    lines = list(difflib.unified_diff(old, new, name, f"{name} (fixed)", lineterm=""))
+def _diff(name: str, before: bytes, after: bytes, label: str) -> str:
+    old, new = (data.decode("utf-8", "replace").splitlines() for data in (before, after))
+    lines = list(difflib.unified_diff(old, new, name, f"{name} ({label})", lineterm=""))
     return "\n".join(["", *lines, ""]) if lines else ""

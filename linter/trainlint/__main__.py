@@ -30,7 +30,7 @@ def plain_options(arguments: Sequence[str]) -> Options | None:
     paths = [word for word in words if word not in flags]
     if any(path.startswith("-") for path in paths):
         return None
-    overrides = Overrides(force_exclude="--force-exclude" in flags)
+    overrides = Overrides(force_exclude="--force-exclude" in flags, cache=True, jobs=0)
     return Options(tuple(Path(path) for path in paths), overrides, fix="--fix" in flags)
 
 

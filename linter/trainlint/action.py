@@ -78,7 +78,7 @@ def main(env: Mapping[str, str] = os.environ) -> int:
         _enter(inputs.directory, workspace)
         target = _free(inputs.sarif_file, workspace)
         base = _base_of_pull_request(env) if inputs.only_changed else None
-        run = Run(Overrides(fail_on=inputs.fail_on, config=inputs.config, force_exclude=base is not None))
+        run = Run(Overrides(fail_on=inputs.fail_on, config=inputs.config, force_exclude=base is not None, jobs=0))
         settings = run.settings_for(inputs.paths)
         paths = inputs.paths if base is None else _changed(inputs.paths, base)
         report = without_secrets(run.lint(paths))

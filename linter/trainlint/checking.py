@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trainlint.report import Report
     from trainlint.settings import Settings
 
-_ROUNDS = 10
+_ROUNDS = 25
 """Fixes that overlap are applied one after another, in so many rounds."""
 
 
@@ -40,6 +40,9 @@ class Options(NamedTuple):
     reason: str = ""
     show_settings: bool = False
     fix: bool = False
+    unsafe_fixes: bool = False
+    fix_only: bool = False
+    diff: bool = False
     show_files: bool = False
     show_suppressed: bool = False
     show_values: bool = False
@@ -82,8 +85,10 @@ def run_check(options: Options) -> None:
     named = [path for path in options.paths if str(path) != "-"]
     stdin = None
     if len(named) < len(options.paths):
-        if options.fix or options.add_ignores:
-            stop(f"{'--fix' if options.fix else '--add-ignores'} cannot be used with standard input")
+        if options.add_ignores:
+            stop("--add-ignores cannot be used with standard input")
+        if (options.fix or options.fix_only) and not options.diff:
+            stop("--fix cannot be used with standard input, only --diff")
         if sys.stdin is None:
             stop("standard input is closed")
         stdin = (options.stdin_filename or Path("stdin.yaml"), sys.stdin.buffer.read())
@@ -99,9 +104,11 @@ def run_check(options: Options) -> None:
         run = Run(options.overrides)
         settings = run.settings_for([*named, *([stdin[0]] if stdin else [])])
         report = _told(run, options, named, stdin)
+        if options.diff:
+            sys.exit(_show_diff(report, options, named, stdin))
         failed: dict[str, str] = {}
-        for _ in range(_ROUNDS if options.fix else 0):
-            if not _fix(report, failed):
+        for _ in range(_ROUNDS if options.fix or options.fix_only else 0):
+            if not _fix(report, failed, unsafe=options.unsafe_fixes):
                 break
             run = Run(options.overrides)
             report = run.lint(named)
@@ -112,6 +119,8 @@ def run_check(options: Options) -> None:
     told = report if options.show_values else without_secrets(report)
     for notice in [*(() if options.quiet else told.notices), *failed.values()]:
         _say(notice)
+    if options.fix_only:
+        sys.exit(2 if report.crashed or failed else 0)
     if options.add_ignores:
         _add_ignores(report, run, options)
     if options.write_baseline:
@@ -212,14 +221,47 @@ def _add_ignores(report: Report, run: Run, options: Options) -> NoReturn:
     sys.exit(2 if failed or report.crashed else 0)
 
 
-def _fix(report: Report, failed: dict[str, str]) -> int:
+def _show_diff(report: Report, options: Options, paths: list[Path], stdin: tuple[Path, bytes] | None) -> int:
+    """Print what fixes would change, in all rounds, as one diff; returns the exit code."""
+    from trainlint import fixes
+    from trainlint.engine import Run
+    from trainlint.reading.text import MASK
+    from trainlint.reports.diff import unified
+
+    first: dict[str, fixes.Mended] = {}
+    contents: dict[str, bytes] = {}
+    count = 0
+    now = report
+    for _ in range(_ROUNDS):
+        changed = fixes.mended(now, unsafe=options.unsafe_fixes)
+        if not changed:
+            break
+        for file in changed:
+            count += file.fixed
+            before = first[file.path].before if file.path in first else file.before
+            first[file.path] = file._replace(before=before)
+            contents[os.path.abspath(file.path)] = file.data
+            if stdin is not None and os.path.abspath(stdin[0]) == os.path.abspath(file.path):
+                stdin = stdin[0], file.data
+        now = Run(options.overrides, contents).lint(paths, stdin)
+    told = "".join(unified(file, show_values=options.show_values) for _, file in sorted(first.items()))
+    show(told)
+    if MASK in told and not options.show_values:
+        _say("what looks like a secret is masked: the diff can be applied with --show-values")
+    _say(f"would fix {count} finding{'' if count == 1 else 's'}")
+    if report.crashed:
+        return 2
+    return 1 if first else 0
+
+
+def _fix(report: Report, failed: dict[str, str], *, unsafe: bool) -> int:
     """Fix what can be fixed at once; the files that cannot be written are told in `failed`."""
     from trainlint import fixes
 
     def tell(error: OSError) -> None:
         failed[str(error.filename)] = f"{error.filename}: cannot be changed: {error.strerror}"
 
-    count = fixes.apply(report, tell)
+    count = fixes.apply(report, tell, unsafe=unsafe)
     if count:
         _say(f"fixed {count} finding{'' if count == 1 else 's'}")
     return count
@@ -264,6 +306,7 @@ def _write(report: Report, settings: Settings, options: Options, run: Run, paths
         fail_on=settings.fail_on,
         quiet=options.quiet,
         statistics=options.statistics,
+        unsafe_fixes=options.unsafe_fixes,
     )
     if "html" in {chosen, *(output.format for output in options.outputs)}:
         from trainlint.resolve import by_document, resolve

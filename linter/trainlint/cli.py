@@ -156,6 +156,17 @@ def _targets(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     return targets
 
 
+def _shard(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    number, slash, count = value.partition("/")
+    if not (slash and number.isascii() and number.isdigit() and count.isascii() and count.isdigit()):
+        raise click.BadParameter(f"{value!r} is not like 2/4.")
+    if len(value) > 12 or not 1 <= int(number) <= int(count):
+        raise click.BadParameter("the first number must be between 1 and the second.")
+    return int(number), int(count)
+
+
 def _severity(_: click.Context, __: click.Parameter, value: str | None) -> Severity | None:
     return None if value is None else Severity(value)
 
@@ -239,6 +250,16 @@ def _outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
 @click.option("--add-ignores", is_flag=True, help="Write comments that suppress what is found, and exit 0.")
 @click.option("--reason", metavar="TEXT", help="The reason in the comments of --add-ignores.")
 @click.option("--fix", is_flag=True, help="Fix files in place where that is safe.")
+@click.option("--unsafe-fixes", is_flag=True, help="Also use fixes that change what runs, or that are a guess.")
+@click.option("--fix-only", is_flag=True, help="Fix files, report nothing, and exit 0.")
+@click.option("--diff", is_flag=True, help="Change nothing: show what --fix would, and exit 1 if there is something.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes for many files (default: one for each core)."
+)
+@click.option(
+    "--shard", callback=_shard, metavar="I/N", help="Check only part I of N, which the paths of the files tell."
+)
+@click.option("--no-cache", is_flag=True, help="Open every file, and keep no index of what is in them.")
 @click.option("--show-files", is_flag=True, help="Show which program owns each file, and its release.")
 @click.option("--show-settings", is_flag=True, help="Show the settings of each path, and where they come from.")
 @click.option("--show-suppressed", is_flag=True, help="Also report suppressed findings.")
@@ -274,6 +295,12 @@ def check(
     add_ignores: bool,
     reason: str | None,
     fix: bool,
+    unsafe_fixes: bool,
+    fix_only: bool,
+    diff: bool,
+    jobs: int | None,
+    shard: tuple[int, int] | None,
+    no_cache: bool,
     show_files: bool,
     show_settings: bool,
     show_suppressed: bool,
@@ -302,7 +329,12 @@ def check(
         config=config,
         isolated=isolated,
         force_exclude=force_exclude,
+        cache=not no_cache,
+        jobs=1 if timings else jobs or 0,
+        shard=shard,
     )
+    if shard is not None and (write_baseline or update_baseline):
+        raise click.UsageError("A baseline is of all findings, and --shard finds a part of them.")
     if statistics and (format_ not in (None, *STATISTICS) or any(output.format for output in outputs)):
         raise click.UsageError(f"--statistics are shown as {' or '.join(STATISTICS)}.")
     if quiet and verbose:
@@ -324,6 +356,9 @@ def check(
             add_ignores=add_ignores,
             reason=reason or "",
             fix=fix,
+            unsafe_fixes=unsafe_fixes,
+            fix_only=fix_only,
+            diff=diff,
             show_files=show_files,
             show_settings=show_settings,
             show_suppressed=show_suppressed,

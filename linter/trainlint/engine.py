@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from trainlint.budget import BUDGET
 from trainlint.catalogue import OWN_RULES, VOCABULARY, code_of, nearest_rule, rule_names
@@ -16,8 +17,8 @@ from trainlint.judging import Judge, common_to_all, run_rules
 from trainlint.programs import Subject, Surroundings, Views
 from trainlint.programs.table import PROGRAMS, VERDICTS, Program
 from trainlint.reading.text import Text
-from trainlint.recognise import Recogniser, is_templated, marks, owner_of_broken, programs_of
-from trainlint.records import replace
+from trainlint.recognise import Recogniser, answers_version, is_templated, marks, owner_of_broken, programs_of, sought
+from trainlint.records import dataclass, field, replace
 from trainlint.releases import minor, speaking_for
 from trainlint.report import FileCounts, Near, Report
 from trainlint.repository.bounds import PathError
@@ -34,7 +35,7 @@ from trainlint.repository.discover import (
 )
 from trainlint.repository.files import Repository, Shared, Source, display_path
 from trainlint.repository.generated import Generated
-from trainlint.rule import Rule, is_covering, rules_of
+from trainlint.rule import Rule, followed_by, is_covering, rules_of
 from trainlint.selection import Selection
 from trainlint.settings import Overrides, Settings, SettingsError
 from trainlint.suppressions import Suppressed
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 MAX_NAMED_JSON = 64_000
 """The size in bytes up to which a JSON file is read that the user did not name."""
+FEW = 200
+"""Files that could be a program's, below which one process is faster than several."""
 
 
 def lint(
@@ -82,13 +85,14 @@ class Workspace:
         self.faults = Faults()
         self.judge = Judge(self._may_use, self._alternatives, self.faults.add)
         self._selections: dict[str, Selection] = {}
-        self.repository = Repository(root, Excluder((), root, (*settings.excluders, *above)), marks, run)
+        self.repository = Repository(root, Excluder((), root, (*settings.excluders, *above)), marks, run, sought())
         self.recogniser = Recogniser(self.repository, settings.program_of, self.faults.of)
         self.surroundings = Surroundings(
             self.repository,
             replace(settings.cluster, closed=settings.runtimes == "closed"),
             self._named_target,
             self.recogniser.subjects_of,
+            self.recogniser.subjects_in,
             lambda program, subject, release: self.judge.admits(PROGRAMS[program], subject, release),
         )
 
@@ -148,22 +152,45 @@ class Workspace:
             yield replace(finding, severity=severity, verdict=finding.level) if given else finding
 
 
-class Run:
-    """One run over any number of workspaces."""
+@dataclass
+class Told:
+    """What the check of files tells besides findings, in order, each once."""
 
-    def __init__(self, overrides: Overrides) -> None:
+    notices: dict[str, None] = field(default_factory=dict)
+    targets: dict[tuple[str, Target], None] = field(default_factory=dict)
+    """The programs of the files, with the releases that they may be for."""
+    near: list[Near] = field(default_factory=list)
+    parsed: int = 0
+    recognised: int = 0
+
+
+@dataclass
+class Checked:
+    """The check of one file: findings with the texts and names of their documents. It goes between processes."""
+
+    findings: list[Finding] = field(default_factory=list)
+    texts: dict[str, Text] = field(default_factory=dict)
+    names: dict[tuple[str, int], str] = field(default_factory=dict)
+    told: Told = field(default_factory=Told)
+
+
+class Run:
+    """One run over any number of workspaces.
+
+    `contents` is what files are taken to hold, by absolute path, whatever is on the disk.
+    """
+
+    def __init__(self, overrides: Overrides, contents: Mapping[str, bytes] | None = None) -> None:
         self.overrides = overrides
         self._workspaces: dict[Path, Workspace] = {}
         self._settings: dict[Path, Settings] = {}
-        self._shared = Shared()
+        self._shared = Shared(answers_version() if overrides.cache and not contents else "", contents)
         self._roots: dict[Path, Path] = {}
         self._targets: dict[str, Target] = {}
-        self._notices: dict[str, None] = {}
+        self._told = Told()
+        self._names: dict[tuple[str, int], str] = {}
         self._generated = Generated()
         self._left_alone: set[str] = set()
-        self._parsed = 0
-        self._recognised = 0
-        self._near: list[Near] = []
         self.progress: Callable[[int, int, str], None] | None = None
         """Called before each file, with how many are done, of how many."""
         self.tell: Callable[[str, str], None] | None = None
@@ -171,56 +198,139 @@ class Run:
 
     def lint(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None = None) -> Report:
         """Check everything; returns the report."""
-        findings: list[Finding] = []
-        texts: dict[str, Text] = {}
+        work: list[tuple[Told, Candidate, Source]] = []
         discovered = 0
         for candidate, source in self._sources(paths, stdin):
             discovered += 1
             if self.tell is not None:
                 self._tell(candidate, source)
-            if source.text is None or self._is_generated(candidate, source):
-                continue
-            by_path: dict[str, list[Finding]] = {source.path: []}
-            for finding in self._findings(candidate, source):
-                by_path.setdefault(finding.path, []).append(finding)
-            workspace = self._workspace(candidate.workspace)
-            repository = workspace.repository
-            for path, found in by_path.items():
-                text = source.text if path == source.path else repository.text_of(path)
-                if text is not None:
-                    own = path == source.path
-                    comments = Suppressed(
-                        text,
-                        repository.documents_of(path) if own else (),
-                        require_reason=workspace.settings.require_reason,
-                    )
-                    reported = list(comments.apply(found))
-                    if own:
-                        reported.extend(self._unused(candidate, path, comments))
-                    if reported:
-                        texts[path] = text
-                        findings.extend(reported)
+            if source.text is not None and not self._is_generated(candidate, source):
+                work.append((self._take_told(), candidate, source))
+        last = self._take_told()
+        findings: list[Finding] = []
+        texts: dict[str, Text] = {}
+        all_checked = list(self._all_checked(work))
+        for (told, _, _), checked in zip(work, all_checked, strict=True):
+            self._retell(told)
+            self._retell(checked.told)
+            findings.extend(checked.findings)
+            texts.update(checked.texts)
+            self._names.update(checked.names)
+        self._retell(last)
         if self._left_alone:
             count = len(self._left_alone)
             files, them = ("file is", "it") if count == 1 else ("files are", "them")
             self._notice(f"{count} {files} not checked: .gitattributes marks {them} as generated")
         for workspace in self._workspaces.values():
-            for fault in workspace.faults.found:
+            for fault in workspace.faults.found.values():
                 path = fault.span.path
                 texts.setdefault(path, workspace.repository.text_of(path) or Text(""))
                 findings.extend(run_rules(rules_of([OWN_RULES]), [fault], "trainlint"))
             for notice in sorted(workspace.repository.notices):
                 self._notice(notice)
-        findings = sorted(_merge_duplicates(findings), key=lambda f: (f.span, f.rule, f.message))
+        self._shared.save()
+        settled = [finding.settled for finding in _merge_duplicates(findings)]
+        findings = sorted(settled, key=lambda f: (f.span, f.rule, f.message))
         return Report(
             findings=self._fingerprinted(findings, texts),
-            files=FileCounts(discovered, self._parsed, self._recognised),
+            files=FileCounts(discovered, self._told.parsed, self._told.recognised),
             targets=self._targets,
-            notices=tuple(self._notices),
+            notices=tuple(self._told.notices),
             texts=texts,
-            near=tuple(self._near),
+            near=tuple(self._told.near),
             crashed=any(one.faults.found or one.repository.has_faults for one in self._workspaces.values()),
         )
+
+    def _all_checked(self, work: Sequence[tuple[Told, Candidate, Source]]) -> Iterator[Checked]:
+        """The check of each file, in their order; that of many is spread over several processes."""
+        spread: Mapping[int, Checked] = {}
+        if len(work) >= FEW and self.overrides.jobs != 1:
+            spread = self._spread(work)
+        for number, (_, candidate, source) in enumerate(work):
+            checked = spread.get(number)
+            if checked is None and self.progress is not None:
+                self.progress(number, len(work), source.path)
+            yield checked if checked is not None else self._checked(candidate, source)
+
+    def _spread(self, work: Sequence[tuple[Told, Candidate, Source]]) -> dict[int, Checked]:
+        from trainlint.jobs import Crash, Spread, can_copy, cores
+
+        jobs = self.overrides.jobs or cores()
+        if jobs < 2 or not can_copy():
+            return {}
+        # What all files of a kind ask for is found before the processes part.
+        first = {source.marks: number for number, (_, _, source) in reversed(list(enumerate(work)))}
+        found = {number: self._checked(*work[number][1:]) for number in first.values()}
+        spread = Spread(lambda number: self._checked(*work[number][1:]), self._own_remarks)
+        spread.run([number for number in range(len(work)) if number not in found], jobs)
+        for number, result in spread.found.items():
+            if isinstance(result, Crash):
+                _, candidate, source = work[number]
+                self._workspace(candidate.workspace).faults.ended(source.path, result.how)
+                found[number] = Checked()
+            else:
+                found[number] = result
+        for remarks in spread.rests:
+            for root, (faults, notices, has_faults) in remarks.items():
+                workspace = self._workspace(root)
+                workspace.faults.found.update(faults)
+                workspace.repository.notices.update(notices)
+                workspace.repository.has_faults |= has_faults
+        return found
+
+    def _own_remarks(self) -> dict[Path, tuple[dict[object, Fault], dict[str, None], bool]]:
+        """What this process has to say of each workspace besides the check of its files."""
+        return {
+            root: (workspace.faults.found, workspace.repository.notices, workspace.repository.has_faults)
+            for root, workspace in self._workspaces.items()
+        }
+
+    def _checked(self, candidate: Candidate, source: Source) -> Checked:
+        """The check of one file."""
+        checked = Checked()
+        by_path: dict[str, list[Finding]] = {source.path: []}
+        for finding in self._findings(candidate, source):
+            by_path.setdefault(finding.path, []).append(finding)
+        workspace = self._workspace(candidate.workspace)
+        repository = workspace.repository
+        for path, found in by_path.items():
+            text = source.text if path == source.path else repository.text_of(path)
+            if text is not None:
+                own = path == source.path
+                comments = Suppressed(
+                    text,
+                    repository.documents_of(path) if own else (),
+                    require_reason=workspace.settings.require_reason,
+                )
+                reported = list(comments.apply(found))
+                if own:
+                    reported.extend(self._unused(candidate, path, comments))
+                if reported:
+                    checked.texts[path] = text
+                    checked.findings.extend(reported)
+                    for number in {finding.document for finding in reported}:
+                        checked.names[path, number] = self._document_name(path, number, [workspace])
+        checked.told = self._take_told()
+        return checked
+
+    def _take_told(self) -> Told:
+        told, self._told = self._told, Told()
+        return told
+
+    def _retell(self, told: Told) -> None:
+        self._told.notices.update(told.notices)
+        self._told.near.extend(told.near)
+        self._told.parsed += told.parsed
+        self._told.recognised += told.recognised
+        for program, target in told.targets:
+            known = self._targets.get(program)
+            if known is None:
+                self._targets[program] = target
+            elif known != target:
+                origins = dict.fromkeys([*known.origin.split(", "), target.origin])
+                versions = dict.fromkeys([*known.versions, *target.versions])
+                how = known.how if known.how is target.how else How.STATED
+                self._targets[program] = Target(tuple(versions), ", ".join(origins), how)
 
     def subjects(self, paths: Sequence[Path], program: str) -> Iterator[tuple[Surroundings, Subject, InForce]]:
         """Each subject of one program in these files and folders, with each version that is targeted."""
@@ -324,12 +434,12 @@ class Run:
 
     def _sources(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None) -> Iterator[tuple[Candidate, Source]]:
         candidates = []
-        for candidate in discover(paths):
+        for candidate in discover(paths, self._shared.tree):
             if not self._excluded(candidate):
                 candidates.append(candidate)
             elif self.tell is not None:
                 self.tell(display_path(candidate.file), "not read: the settings exclude it")
-        near = [candidate for candidate in candidates if not is_too_deep(candidate.file, candidate.workspace)]
+        near = [candidate for candidate in candidates if not is_too_deep(candidate.key, candidate.workspace)]
         if len(near) < len(candidates):
             count = len(candidates) - len(near)
             files, them = ("file is", "it lies") if count == 1 else ("files are", "they lie")
@@ -339,25 +449,31 @@ class Run:
             file, data = stdin
             folder = file.parent if file.is_absolute() else Path.cwd()
             workspace = workspace_of((folder / file).parent, folder)
-            candidate = Candidate(file, workspace, workspace, file)
+            candidate = Candidate(os.path.abspath(file), workspace, workspace, file, named=True)
             if not self._excluded(candidate):
                 candidates.insert(0, candidate)
                 self._workspace(workspace).repository.adopt(file, data)
         self._limit(candidates)
         candidates.extend(self._named_json(paths, candidates))
-        for candidate in candidates:
-            self._workspace(candidate.workspace).repository.name([candidate.file])
-        for number, candidate in enumerate(candidates):
-            if self.progress is not None:
-                self.progress(number, len(candidates), display_path(candidate.file))
+        for workspace, ours in groupby(candidates, key=lambda candidate: candidate.workspace):
+            self._workspace(workspace).repository.name(candidate.key for candidate in ours)
+        for candidate in filter(self._is_in_shard, candidates):
             try:
-                yield candidate, self._workspace(candidate.workspace).repository.source(candidate.file)
+                yield candidate, self._workspace(candidate.workspace).repository.source(candidate.key)
             except OSError as error:
-                self._notice(f"{display_path(candidate.file)}: cannot be read: {error.strerror}")
+                self._notice(f"{display_path(candidate.key)}: cannot be read: {error.strerror}")
+
+    def _is_in_shard(self, candidate: Candidate) -> bool:
+        """The file belongs to the part of a run that this one does: its path tells, whatever other files there are."""
+        if self.overrides.shard is None:
+            return True
+        number, count = self.overrides.shard
+        path = self._home_path(candidate.key)
+        return crc32(os.fsencode(path)) % count == number - 1
 
     def _named_json(self, paths: Sequence[Path], candidates: Sequence[Candidate]) -> list[Candidate]:
         """The JSON files in the given folders that a command passes to a program; no other JSON file is read."""
-        seen = {os.path.abspath(candidate.file) for candidate in candidates}
+        seen = {candidate.key for candidate in candidates}
         found: list[Candidate] = []
         for path in paths:
             if not os.path.isdir(path):
@@ -365,16 +481,15 @@ class Run:
             root = workspace_of(Path(os.path.abspath(path)), Path(os.path.abspath(path)))
             workspace = self._workspace(root)
             below = os.path.join(os.path.abspath(path), "")
-            for file in workspace.repository.files_named((".json",)):
-                key = os.path.abspath(file)
-                if key in seen or not key.startswith(below) or os.path.getsize(file) > MAX_NAMED_JSON:
+            for key in workspace.repository.paths((".json",)):
+                if key in seen or not key.startswith(below) or os.path.getsize(key) > MAX_NAMED_JSON:
                     continue
                 try:
-                    source = workspace.repository.source(file)
+                    source = workspace.repository.source(key)
                 except OSError:
                     continue
                 if source.marks and workspace.recogniser.subjects(source):
-                    found.append(Candidate(file, root, root, path))
+                    found.append(Candidate(key, root, root, path, named=False))
         return found
 
     def _is_generated(self, candidate: Candidate, source: Source) -> bool:
@@ -397,7 +512,7 @@ class Run:
         excluders = [one for workspace in workspaces for one in self._workspace(workspace).repository.exclude.more]
         if not self.overrides.force_exclude:
             excluders = [e for e in excluders if not e.excludes(candidate.path, folder=not candidate.named)]
-        return any(excluder.excludes(candidate.file) for excluder in excluders)
+        return any(excluder.excludes(candidate.key) for excluder in excluders)
 
     def _workspace(self, root: Path) -> Workspace:
         if root not in self._workspaces:
@@ -409,15 +524,16 @@ class Run:
         """The findings of a file; an exception in trainlint ends the check of a subject, not that of the others."""
         workspace = self._workspace(candidate.workspace)
         stages = workspace.settings.stages
-        self._parsed += bool(source.documents or source.trouble)
+        self._told.parsed += bool(source.documents or source.trouble)
         subjects = workspace.recogniser.subjects(source)
-        self._recognised += bool(subjects)
+        self._told.recognised += bool(subjects)
         if source.marks and not subjects and source.trouble is None:
-            self._near.append(Near(source.path, tuple(program.title for program in programs_of(source))))
+            self._told.near.append(Near(source.path, tuple(program.title for program in programs_of(source))))
         verdicts = (self._guarded(workspace, *owned) for owned in subjects)
         found = list(workspace.used(chain(_trouble(workspace, source), *verdicts)))
         covers = {finding.rule for finding in found if is_covering(finding.rule)}
-        for finding in workspace.graded(without_consequences(found, covers, source.text)):
+        follows = {finding.rule: followed_by(finding.rule) for finding in found}
+        for finding in workspace.graded(without_consequences(found, covers, follows, source.text)):
             if not stages or finding.stage in stages:
                 yield finding
 
@@ -493,14 +609,7 @@ class Run:
         return within(finding, releases, target.how)
 
     def _note_target(self, program: Program, target: Target) -> None:
-        known = self._targets.get(program.name)
-        if known is None:
-            self._targets[program.name] = target
-        elif known != target:
-            origins = dict.fromkeys([*known.origin.split(", "), target.origin])
-            versions = dict.fromkeys([*known.versions, *target.versions])
-            how = known.how if known.how is target.how else How.STATED
-            self._targets[program.name] = Target(tuple(versions), ", ".join(origins), how)
+        self._told.targets[program.name, target] = None
         if not target.versions:
             self._notice(
                 f"{program.title} is older than all known releases by {target.origin}: its files are not checked"
@@ -558,17 +667,19 @@ class Run:
 
         return tuple(fingerprinted(findings, texts, self._home_path, self._document_name))
 
-    def _document_name(self, path: str, index: int) -> str:
+    def _document_name(self, path: str, index: int, nearest: Iterable[Workspace] = ()) -> str:
         from trainlint.fingerprints import document_name
 
-        for workspace in self._workspaces.values():
+        if (path, index) in self._names:
+            return self._names[path, index]
+        for workspace in chain(nearest, self._workspaces.values()):
             for document in workspace.repository.documents_of(path):
                 if document.index == index:
                     return document_name(document)
         return f"#{index}"
 
     def _notice(self, text: str) -> None:
-        self._notices[text] = None
+        self._told.notices[text] = None
 
 
 def _merge_duplicates(findings: Sequence[Finding]) -> list[Finding]:
@@ -585,12 +696,8 @@ class Faults:
     """The exceptions in trainlint itself, each of which the user sees as one finding."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, int, str], Fault] = {}
-
-    @property
-    def found(self) -> list[Fault]:
+        self.found: dict[object, Fault] = {}
         """All of them, each once for a document."""
-        return list(self._found.values())
 
     @contextmanager
     def of(self, document: Document, doing: str) -> Iterator[None]:
@@ -610,7 +717,13 @@ class Faults:
         line, column = document.text.position(document.root.start)
         span = Span(document.path, line, column, line, column)
         key = (document.path, document.index, at_fault(error))
-        self._found.setdefault(key, Fault(span, document.index, doing, at_fault(error)))
+        self.found.setdefault(key, Fault(span, document.index, doing, at_fault(error)))
+
+    def ended(self, path: str, how: str) -> None:
+        """Keep that the process ended which was checking a file."""
+        from trainlint.own_rules import Fault
+
+        self.found[path, how] = Fault(Span(path, 1, 1, 1, 1), 0, "the check", f"its process ended with {how}")
 
 
 def _trouble(workspace: Workspace, source: Source) -> Iterator[Finding]:

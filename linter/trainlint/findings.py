@@ -80,14 +80,20 @@ class Edit(NamedTuple):
 
 
 class Fix(NamedTuple):
-    """A change that fixes a finding; a `safe` one keeps what the program does today.
+    """A change that fixes a finding; `reading/mending.py` makes them.
 
-    `title` says what is written where. The help of the finding is a different sentence that says why or how.
+    `title` says what is written where. The help of the finding is a different sentence that says why or how. A rule
+    says whether the right text is certain (`safe`), and whether the program does the same before and after (`keeps`).
+    A reported fix is `safe` only if nobody can depend on what is there: it keeps that, or the program surely refuses.
+    Of fixes with the same `claim`, the place of a new key or of what is taken away, only `room` go in one round.
     """
 
     title: str
     edits: tuple[Edit, ...]
     safe: bool = True
+    keeps: bool = False
+    claim: str = ""
+    room: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +128,7 @@ class Finding:
     rule: str = ""
     name: str = ""
     related: tuple[Related, ...] = ()
-    fix: Fix | None = None
+    fix: Fix | None = records.field(default=None, compare=False)
     verdict: Severity | None = None
     """The severity before the settings set another one; None if they did not."""
     suppressed: str | None = records.field(default=None, compare=False)
@@ -143,6 +149,19 @@ class Finding:
     def level(self) -> Severity:
         """The severity; every reported finding has one."""
         return self.severity or Severity.ERROR
+
+    @property
+    def settled(self) -> Finding:
+        """This finding, whose fix is unsafe where some program runs with what it changes."""
+        fix = self.fix
+        if fix is None or not fix.safe or fix.keeps or self.level is Severity.ERROR:
+            return self
+        return self.with_unsafe_fix
+
+    @property
+    def with_unsafe_fix(self) -> Finding:
+        """This finding, whose fix is right in some cases only."""
+        return self if self.fix is None else replace(self, fix=self.fix._replace(safe=False))
 
     def stamped(
         self, *, rule: str, name: str, severity: Severity, stage: Stage, program: str, version: str | None
@@ -182,9 +201,19 @@ if TYPE_CHECKING:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`did you mean "x"?` for the nearest of the known words, else an empty text."""
+    """`did you mean "x"?` for the nearest of the known words, else an empty text.
+
+    A word that begins otherwise or has other digits is another word, unless one of the two is a part of the other.
+    """
     match = nearest(word, known)
-    return "" if match is None else f'did you mean "{match}"?'
+    return "" if match is None or not _may_be_meant(word.lower(), match.lower()) else f'did you mean "{match}"?'
+
+
+def _may_be_meant(word: str, match: str) -> bool:
+    numbers = {"".join(filter(str.isdigit, one)) for one in (word, match)}
+    part, whole = sorted((word, match), key=len)
+    is_part = whole.endswith(part) and not whole.removesuffix(part)[-1:].isalnum()
+    return len(numbers) == 1 and (word[:1] == match[:1] or is_part)
 
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:

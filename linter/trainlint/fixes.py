@@ -1,4 +1,4 @@
-"""Applies safe fixes in place; a file is changed as a whole or not at all."""
+"""Applies fixes: what each file becomes, and writing it; a file is changed as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from trainlint.findings import Edit, Finding
+from trainlint.findings import Edit, Finding, Fix
+from trainlint.reading.text import Text
+from trainlint.records import NamedTuple
 from trainlint.report import Report
 from trainlint.repository.bounds import inside, read
 from trainlint.repository.discover import workspace_of
@@ -21,44 +23,79 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def apply(report: Report, on_failure: Callable[[OSError], None] = _raise) -> int:
-    """Apply the safe fixes of the active findings; returns the number of fixed findings.
+class Mended(NamedTuple):
+    """One file with fixes: its text before, the content after them, and how many findings they fix."""
 
-    A fix that overlaps an earlier one is left for the next round, and so is what the same file has under another name.
-    A file that cannot be written, or has changed since it was read, stays as it is and is told; the others are fixed.
+    path: str
+    before: Text
+    content: str
+    fixed: int
+
+    @property
+    def data(self) -> bytes:
+        """The new content as bytes, in the encoding and with the byte order mark of the file."""
+        return self.before.encoded(self.content)
+
+
+def applicable(finding: Finding, *, unsafe: bool = False) -> Fix | None:
+    """The fix of a finding, if it has edits and is safe, or if unsafe ones are wanted, too."""
+    fix = finding.fix
+    return fix if fix is not None and fix.edits and (fix.safe or unsafe) else None
+
+
+def mended(report: Report, *, unsafe: bool = False) -> list[Mended]:
+    """What the files of the active findings become; a fix that overlaps an earlier one is left for the next round.
+
+    What the same file has under another name is left for the next round, too.
     """
-    by_file: dict[str, list[Finding]] = {}
+    by_file: dict[str, list[Fix]] = {}
     for finding in report.active:
-        if finding.fix is not None and finding.fix.safe and finding.fix.edits:
-            by_file.setdefault(finding.path, []).append(finding)
-    fixed = 0
-    written: set[str] = set()
-    for path, findings in by_file.items():
+        fix = applicable(finding, unsafe=unsafe)
+        if fix is not None:
+            by_file.setdefault(finding.path, []).append(fix)
+    found: list[Mended] = []
+    known: set[str] = set()
+    for path, fixes in by_file.items():
         text = report.texts[path]
-        edits, count = _compatible(finding.fix.edits for finding in findings if finding.fix)
+        edits, count = _compatible(fixes)
         content = text.content
-        for edit in sorted(edits, key=lambda e: e.start, reverse=True):
+        for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
             content = content[: edit.start] + edit.replacement + content[edit.end :]
         real = os.path.realpath(path)
-        if content == text.content or real in written:
-            continue
+        if content != text.content and real not in known:
+            known.add(real)
+            found.append(Mended(path, text, content, count))
+    return found
+
+
+def apply(report: Report, on_failure: Callable[[OSError], None] = _raise, *, unsafe: bool = False) -> int:
+    """Apply the fixes of the active findings, one round of them; returns the number of fixed findings.
+
+    A file that cannot be written, or has changed since it was read, stays as it is and is told; the others are fixed.
+    """
+    fixed = 0
+    for file in mended(report, unsafe=unsafe):
         try:
-            replace_content(Path(path), text.encoded(text.content), text.encoded(content))
+            replace_content(Path(file.path), file.before.encoded(file.before.content), file.data)
         except OSError as error:
             on_failure(error)
         else:
-            written.add(real)
-            fixed += count
+            fixed += file.fixed
     return fixed
 
 
-def _compatible(fixes: Iterable[tuple[Edit, ...]]) -> tuple[list[Edit], int]:
+def _compatible(fixes: Iterable[Fix]) -> tuple[list[Edit], int]:
     """The edits of the fixes that overlap no earlier one, and the number of these fixes; equal edits count once."""
     chosen: list[Edit] = []
+    claims: dict[str, set[tuple[Edit, ...]]] = {}
     count = 0
-    for edits in fixes:
-        fresh = [edit for edit in edits if edit not in chosen]
+    for fix in fixes:
+        fresh = [edit for edit in fix.edits if edit not in chosen]
+        claimed = claims.setdefault(fix.claim, set()) | {fix.edits}
+        if fix.claim and len(claimed) > fix.room:
+            continue
         if not any(_touch(edit, other) for edit in fresh for other in chosen):
+            claims[fix.claim] = claimed
             chosen += fresh
             count += 1
     return chosen, count

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from trainlint.budget import BUDGET
 from trainlint.catalogue import OWN_RULES
 from trainlint.findings import Finding, Severity, Stage
+from trainlint.records import replace
 from trainlint.rule import Rule, rules_of
 
 if TYPE_CHECKING:
@@ -167,8 +168,14 @@ def _further(finding: Finding) -> Excess:
 
 
 def common_to_all(alternatives: Sequence[list[Finding]]) -> list[Finding]:
-    """The findings of the first alternative that all others have at the same place too."""
+    """The findings of the first alternative that all others have at the same place too, with the fix of all."""
     if len(alternatives) < 2:
         return list(alternatives[0]) if alternatives else []
-    others = [{(f.rule, f.span, f.level) for f in findings} for findings in alternatives[1:]]
-    return [f for f in alternatives[0] if all((f.rule, f.span, f.level) in other for other in others)]
+    others = [{(f.rule, f.span, f.level): f for f in findings} for findings in alternatives[1:]]
+    common: list[Finding] = []
+    for finding in alternatives[0]:
+        alike = [other.get((finding.rule, finding.span, finding.level)) for other in others]
+        if all(alike):
+            same = all(other is None or other.fix == finding.fix for other in alike)
+            common.append(finding if same else replace(finding, fix=None))
+    return common

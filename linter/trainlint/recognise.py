@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from trainlint.lazy import regex
-from trainlint.programs.table import PROGRAMS, Program, marked
+from trainlint.programs.table import COMMANDS, MARKED, PROGRAMS, Program, marked
 from trainlint.reading.values import Field
 from trainlint.records import NamedTuple
+from trainlint.repository.files import Sought
 
 if TYPE_CHECKING:
     from trainlint.programs import Subject
@@ -88,7 +90,7 @@ class Recogniser:
         self._program_of = program_of
         self._guard = guard
         self._claims: dict[str, list[Claim]] = {}
-        self._of_program: dict[str, list[Subject]] = {}
+        self._of_program: dict[tuple[str, ...], list[Subject]] = {}
 
     def claims(self, source: Source) -> list[Claim]:
         """The claims of all programs to a file, document by document."""
@@ -104,17 +106,25 @@ class Recogniser:
         """The subjects in a file, document by document, each with its program."""
         return [(claim.program, claim.subject) for claim in self.claims(source) if not claim.lost]
 
-    def subjects_of(self, program: str) -> Sequence[Subject]:
-        """The subjects of one program in the workspace's YAML files, by path and document."""
-        if program not in self._of_program:
-            self._of_program[program] = [
+    def subjects_of(self, program: str, saying: Sequence[str] = ()) -> Sequence[Subject]:
+        """The subjects of one program in the workspace's YAML files, by path and document.
+
+        Of files that cannot say some words there are none.
+        """
+        key = program, *saying
+        if key not in self._of_program:
+            self._of_program[key] = [
                 subject
-                for source in self.repository.sources
-                if program in source.marks
+                for source in self.repository.marked(program, saying)
                 for owner, subject in self.subjects(source)
                 if owner.name == program
             ]
-        return self._of_program[program]
+        return self._of_program[key]
+
+    def subjects_in(self, program: str, path: str) -> Sequence[Subject]:
+        """The subjects of one program in one of these files."""
+        source = self.repository.known(path)
+        return [subject for owner, subject in self.subjects(source) if owner.name == program] if source else []
 
     def _document_claims(self, document: Document, source: Source) -> Iterator[Claim]:
         chosen = self._program_of(source.path)
@@ -163,8 +173,27 @@ class Recogniser:
                 return
 
 
-def marks(content: str) -> tuple[str, ...]:
-    """The names of the programs whose marker is in a text."""
+def sought() -> Sought:
+    """What is looked for in the bytes of all files on behalf of the programs."""
+    words = dict.fromkeys(word for program in PROGRAMS.values() for word in program.sought)
+    return Sought(tuple(PROGRAMS), tuple(words), COMMANDS)
+
+
+def answers_version() -> str:
+    """Another text wherever the same bytes of a file might get other answers than before."""
+    from trainlint import __version__
+    from trainlint.repository.statements import readers_version
+
+    tables = [(p.name, p.words, p.marker, p.commands, p.sought) for p in PROGRAMS.values()]
+    return f"{__version__} {crc32(repr(tables).encode()):08x} {readers_version()}"
+
+
+def marks(content: bytes | str) -> tuple[str, ...]:
+    """The names of the programs whose marker is in a text, or in the bytes of one, read as Latin-1."""
+    if isinstance(content, bytes):
+        if not MARKED.found_in(content):
+            return ()
+        content = content.decode("latin-1")
     return tuple(program.name for program in marked(content))
 
 

@@ -36,6 +36,8 @@ class Rule:
     """Which other severity its findings have, and when: `warning where the release ignores the key`."""
     covers: bool = False
     """The program does not read the place of a finding: what other rules say of it and of what is in it follows."""
+    follows: tuple[str, ...] = ()
+    """Rules whose finding at the same place has the same cause, and says it better."""
 
     @cached_property
     def _parameters(self) -> list[type]:
@@ -93,6 +95,7 @@ def rule(
     varies: str = "",
     ordinary_elsewhere: bool = False,
     covers: bool = False,
+    follows: tuple[str, ...] = (),
 ) -> Callable[[Check], Check]:
     """Register a function as a rule.
 
@@ -106,7 +109,7 @@ def rule(
         if taken is not None:
             raise ValueError(f"{code} {name}: code or name is taken by {taken}")
         _NAMES[name] = code
-        _REGISTRY[code] = Rule(code, name, check, severity, stage, program, ordinary_elsewhere, varies, covers)
+        _REGISTRY[code] = Rule(code, name, check, severity, stage, program, ordinary_elsewhere, varies, covers, follows)
         return check
 
     return register
@@ -115,6 +118,11 @@ def rule(
 def is_covering(code: str) -> bool:
     """The rule with this code covers what is at and below the places of its findings."""
     return _REGISTRY[code].covers
+
+
+def followed_by(code: str) -> tuple[str, ...]:
+    """The rules whose findings make one of this rule at the same place superfluous."""
+    return _REGISTRY[code].follows
 
 
 def known_rules() -> list[Rule]:

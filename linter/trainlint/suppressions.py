@@ -155,11 +155,11 @@ class Suppressed:
             return None
         if left:
             start, end = self._bracket(comment)
-            return Fix(f"remove {', '.join(words)} from the comment", (Edit(start, end, ", ".join(left)),))
+            return Fix(f"remove {', '.join(words)} from the comment", (Edit(start, end, ", ".join(left)),), keeps=True)
         removed = [comment, *([self._ends[comment.line]] if comment.line in self._ends else [])]
         if not all(one.certain for one in removed):
             return None
-        return Fix("remove the comment", tuple(self._removal(one) for one in removed))
+        return Fix("remove the comment", tuple(self._removal(one) for one in removed), keeps=True)
 
     def extended(self, line: int, rules: Sequence[str], reason: str) -> list[Edit] | None:
         """The changes that add rules, and a reason where there is none, to the comment on a line.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from trainlint.findings import Finding, Severity, Span, Stage
@@ -25,8 +25,11 @@ def chosen(verdicts: Sequence[tuple[str, list[Finding]]]) -> Iterator[Finding]:
             key = (finding.rule, finding.span, finding.message, finding.severity, finding.field)
             before = merged.get(key)
             versions = (*before.program_versions, label) if before else (label,)
+            differs = before is not None and before.fix != finding.fix
+            finding = finding.with_unsafe_fix if differs else finding
             merged[key] = replace(finding, program_versions=tuple(dict.fromkeys(versions)))
-    yield from merged.values()
+    for finding in merged.values():
+        yield finding if len(finding.program_versions) == len(verdicts) else finding.with_unsafe_fix
 
 
 def meant(
@@ -51,18 +54,20 @@ def meant(
         return
     dropped = {finding.rule for finding in newest if all_must_agree or finding.rule in ordinary_elsewhere}
     left = newest
-    others: dict[str, dict[Place, Severity]] = {}
+    others: dict[str, dict[Place, Finding]] = {}
     # The oldest release differs most from the newest: what it lacks need not be looked for in the others.
     for release in dict.fromkeys((*releases[:1], *releases[-2:0:-1])):
         if release == releases[-1] or not left:
             continue
-        others[release] = _levels(judge(release, frozenset(finding.rule for finding in left)))
+        others[release] = _by_place(judge(release, frozenset(finding.rule for finding in left)))
         left = [f for f in left if f.rule not in dropped or (f.rule, f.span) in others[release]]
     for finding in left:
         place = (finding.rule, finding.span)
         agreeing = [release for release in releases[:-1] if place in others[release]] + [releases[-1]]
-        levels = [finding.level, *(others[release][place] for release in agreeing[:-1])]
-        level = min(levels, key=lambda one: one.rank)
+        alike = [others[release][place] for release in agreeing[:-1]]
+        level = min((finding.level, *(other.level for other in alike)), key=lambda one: one.rank)
+        if len(agreeing) < len(releases) or any(other.fix != finding.fix for other in alike):
+            finding = finding.with_unsafe_fix
         if len(agreeing) < len(releases):
             finding = _weakened(replace(finding, severity=level))
         else:
@@ -79,27 +84,53 @@ def differing(verdicts: Sequence[tuple[str, list[Finding]]]) -> Iterator[Finding
         yield _weakened(finding) if alone else finding
 
 
-def without_consequences(findings: Sequence[Finding], covers: Collection[str], text: Text | None) -> Iterator[Finding]:
-    """The findings of one file, which holds `text`, without those that follow from an error among them.
+def without_consequences(
+    findings: Sequence[Finding],
+    covers: Collection[str],
+    follows: Mapping[str, Collection[str]],
+    text: Text | None,
+) -> Iterator[Finding]:
+    """The findings of one file, which holds `text`, without those that follow from another one.
 
-    An error hides what shows at a later stage at the same place. An error of the rules in `covers` says that the
-    program does not read a place at all, and hides whatever other rules say of it and of what is in it.
+    An error hides what shows at a later stage at the same place, and a warning of its own stage. An error of the rules
+    in `covers` says that the program does not read a place at all, and hides whatever other rules say of it and of what
+    is in it. `follows` names for a rule those whose finding at the same place hides its own, unless that is weaker.
     """
     order = {stage: number for number, stage in enumerate(Stage)}
+    named = {code for codes in follows.values() for code in codes}
     causes: dict[tuple[str, int, str], list[Finding]] = {}
     for finding in findings:
-        if finding.level is Severity.ERROR and finding.yaml_path:
+        if finding.yaml_path and (finding.level is Severity.ERROR or finding.rule in named):
             causes.setdefault((finding.path, finding.document, finding.yaml_path), []).append(finding)
+
+    def hides(cause: Finding, finding: Finding, *, inside: bool) -> bool:
+        if cause.rule == finding.rule:
+            return False
+        if cause.rule in covers and cause.level is Severity.ERROR and inside:
+            return True
+        if inside or not _same_entry(cause.span, finding.span, text):
+            return False
+        if cause.rule in follows.get(finding.rule, ()) and cause.level.reaches(finding.level):
+            return _is_of_one_place(cause, finding)
+        if cause.level is not Severity.ERROR:
+            return False
+        earlier = order[_stage(cause)] < order[_stage(finding)]
+        weaker = cause.stage is finding.stage and finding.level is not Severity.ERROR
+        return cause.rule in covers or earlier or (weaker and _is_of_one_place(cause, finding))
+
     for finding in findings:
-        hidden = any(
-            cause.rule != finding.rule
-            and (cause.rule in covers or order[_stage(cause)] < order[_stage(finding)])
-            and (cause.rule in covers if inside else _same_entry(cause.span, finding.span, text))
+        if not any(
+            hides(cause, finding, inside=inside)
             for inside, place in _places(finding.yaml_path)
             for cause in causes.get((finding.path, finding.document, place), ())
-        )
-        if not hidden:
+        ):
             yield finding
+
+
+def _is_of_one_place(one: Finding, other: Finding) -> bool:
+    """What a runtime holds is told where a job names it, so that the place in the runtime must be the same, too."""
+    places = [{related.span for related in finding.related} for finding in (one, other)]
+    return not all(places) or bool(places[0] & places[1]) or not one.field.startswith("spec.runtimeRef")
 
 
 def _stage(finding: Finding) -> Stage:
@@ -148,8 +179,8 @@ def _weakened(finding: Finding) -> Finding:
     return replace(finding, severity=Severity.WARNING, refused_by_some=True)
 
 
-def _levels(findings: Sequence[Finding]) -> dict[Place, Severity]:
-    return {(finding.rule, finding.span): finding.level for finding in findings}
+def _by_place(findings: Sequence[Finding]) -> dict[Place, Finding]:
+    return {(finding.rule, finding.span): finding for finding in findings}
 
 
 def _words(agreeing: Sequence[str], releases: Sequence[str]) -> str:

@@ -264,7 +264,7 @@ def test_git_ends_although_nobody_stops_it(repository: Repository, monkeypatch: 
     (repository.root / ".gitignore").write_text(f"{'*a' * 9}*b\n", encoding="utf-8")
     (repository.root / f"{'a' * 200}.yaml").write_text(JOB, encoding="utf-8")
     with pytest.raises(PathError, match="git has not listed the files within 1 seconds"):
-        git.listed(repository.root, (".yaml",))
+        git.listed(repository.root, git.Answers())
 
 
 def test_a_pattern_with_many_stars(repository: Repository) -> None:

@@ -11,11 +11,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cases import FIXTURES, WITHOUT, Case, cases
 from checkout import ARGUMENTS, build, without_notice
 from trainlint import fixes
 from trainlint.cli import main
-from trainlint.engine import lint
 from trainlint.report import Report
 
 posix = pytest.mark.skipif(os.name == "nt", reason="modes, owners and links of POSIX")
@@ -31,10 +29,10 @@ def test_a_file_that_has_changed_since_is_not_written(tmp_path: Path, monkeypatc
     build(tmp_path, {"a.yaml": ARGUMENTS + OLD, "b.yaml": ARGUMENTS + OLD})
     real = fixes.apply
 
-    def late(report: Report, *rest: object) -> int:
+    def late(report: Report, *rest: object, **options: object) -> int:
         with open(tmp_path / "a.yaml", "a", encoding="utf-8") as stream:
             stream.write("max_steps: 5\n")
-        return real(report, *rest)  # type: ignore[arg-type]
+        return real(report, *rest, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(fixes, "apply", late)
     done = fix(tmp_path, monkeypatch)
@@ -132,31 +130,3 @@ def test_a_kill_where_every_file_has_a_name(tmp_path: Path, monkeypatch: pytest.
     assert fix(tmp_path, monkeypatch).exit_code == 0
     assert (tmp_path / "a.yaml").read_text(encoding="utf-8") == ARGUMENTS + NEW
     assert sorted(os.listdir(tmp_path)) == [".git", "a.yaml"]
-
-
-def _fixable() -> list[Case]:
-    return [case for case in cases("bad") if case.code not in WITHOUT and "\n= fix:" in case.kept.replace("  =", "\n=")]
-
-
-def test_there_are_fixes() -> None:
-    assert len(_fixable()) > 5
-
-
-@pytest.mark.parametrize("case", _fixable(), ids=lambda case: str(case.path.relative_to(FIXTURES)))
-def test_a_fix_removes_its_finding_and_brings_no_other(
-    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    build(tmp_path, dict(case.files()))
-    monkeypatch.chdir(tmp_path)
-    before = lint([Path()], case.overrides())
-    safe = [f for f in before.active if f.fix is not None and f.fix.safe and f.fix.edits]
-    rounds = 0
-    while fixes.apply(lint([Path()], case.overrides())):
-        rounds += 1
-        assert rounds < 10
-    after = lint([Path()], case.overrides())
-    left = [f for f in after.active if f.fix is not None and f.fix.safe and f.fix.edits]
-    assert left == []
-    assert len(list(after.active)) <= len(list(before.active)) - bool(safe)
-    known = {f.rule for f in before.active}
-    assert {f.rule for f in after.active} <= known

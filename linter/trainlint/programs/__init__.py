@@ -163,13 +163,21 @@ class Surroundings:
     cluster: Cluster
     named_target: Callable[[str, str], Target | None]
     """The target that an option or a setting names for a program and a file."""
-    _subjects: Callable[[str], Sequence[Subject]]
+    _subjects: Callable[[str, Sequence[str]], Sequence[Subject]]
+    _subjects_in: Callable[[str, str], Sequence[Subject]]
     _judge: Callable[[str, Subject, str], bool]
     _admitted: dict[tuple[int, str], bool] = field(default_factory=dict)
 
-    def subjects(self, program: str, kind: type[Kind]) -> list[Kind]:
-        """All subjects of a program in the workspace that have this type, by path and document."""
-        return [subject for subject in self._subjects(program) if isinstance(subject, kind)]
+    def subjects(self, program: str, kind: type[Kind], saying: Sequence[str] = ()) -> list[Kind]:
+        """All subjects of a program in the workspace that have this type, by path and document.
+
+        Where the file of each that is wanted must hold some words, `saying` them saves reading all others.
+        """
+        return [subject for subject in self._subjects(program, saying) if isinstance(subject, kind)]
+
+    def subjects_in(self, path: str, program: str, kind: type[Kind]) -> list[Kind]:
+        """Those in one file."""
+        return [subject for subject in self._subjects_in(program, path) if isinstance(subject, kind)]
 
     def is_admitted(self, program: str, subject: Subject, release: str) -> bool:
         """The subject's own program admits it: no rule on admission finds an error."""

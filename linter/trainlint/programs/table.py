@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from trainlint.reading.words import AnyOf
 from trainlint.records import NamedTuple, dataclass, field
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ class Program:
     """The marker, or narrower ones of which each must match, shows that a broken file belongs to this program."""
     templates: tuple[str, ...] = ("{{", "{%", "${")
     """Text that shows that a file of this program is a template."""
+    commands: tuple[str, ...] = ()
+    """One of these words is in each text with a command that is looked for on behalf of this program."""
+    sought: tuple[str, ...] = ()
+    """Words of which a file must say one where something is looked up in it: the index knows which it may say."""
     reads_commands: bool = False
     """It has subjects in other programs' documents: commands, or jobs that start it."""
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
@@ -192,6 +197,7 @@ PROGRAMS: dict[str, Program] = {
             keys=frozenset({"apiVersion"}),
             strength=4,
             sure=(r"(?m:^[ \t-]*[\"']?apiVersion[\"']?[ \t]*:[ \t]*[\"']?trainer\.kubeflow\.org/)",),
+            sought=("TrainingRuntime", "CustomResourceDefinition"),
             verdicts={
                 "kubernetes": Verdict("Kubernetes", _SERVERS, _SERVERS[2:]),
                 "torchrun": Verdict("torchrun"),
@@ -219,6 +225,7 @@ PROGRAMS: dict[str, Program] = {
             keys=frozenset({"compute_environment"}),
             strength=4,
             sure=(_ACCELERATE_KEYS,),
+            commands=("accelerate",),
         ),
         Program(
             "torchtune",
@@ -232,6 +239,7 @@ PROGRAMS: dict[str, Program] = {
             sure=(r"(?m:^[ \t-]*[\"']?_component_[\"']?[ \t]*:)",),
             templates=("{{", "{%"),
             reads_commands=True,
+            commands=("tune",),
         ),
         Program(
             "axolotl",
@@ -248,6 +256,7 @@ PROGRAMS: dict[str, Program] = {
                 _top("datasets", "pretraining_dataset"),
                 _top("micro_batch_size", "sequence_len"),
             ),
+            commands=("axolotl",),
         ),
         Program(
             "soup",
@@ -260,6 +269,7 @@ PROGRAMS: dict[str, Program] = {
             strength=3,
             sure=(r"(?m:^base[ \t]*:[ \t]*\S)", _top("data"), _top("training", "task")),
             reads_commands=True,
+            commands=("soup",),
         ),
         Program(
             "llamafactory",
@@ -276,6 +286,7 @@ PROGRAMS: dict[str, Program] = {
                 _top("finetuning_type", "cutoff_len"),
                 _top("stage", "template", "dataset"),
             ),
+            commands=("llamafactory-cli", "lmf", "train.py"),
         ),
         Program(
             "trl",
@@ -288,6 +299,7 @@ PROGRAMS: dict[str, Program] = {
             keys=frozenset({"model_name_or_path"}),
             strength=1,
             several_readers=True,
+            commands=("trl", "--config"),
         ),
         Program(
             "transformers",
@@ -303,6 +315,11 @@ PROGRAMS: dict[str, Program] = {
         ),
     )
 }
+
+MARKED = AnyOf(word for program in PROGRAMS.values() for word in program.words)
+"""The words of all markers: most files have none."""
+COMMANDS = AnyOf(word for program in PROGRAMS.values() for word in program.commands)
+"""The words of all commands."""
 
 VERDICT_ONLY = {name: program.name for program in PROGRAMS.values() for name in program.verdicts}
 """Programs that give verdicts on another program's files, with that program."""

@@ -53,13 +53,15 @@ class RenderOptions(NamedTuple):
     suppressed and baselined findings (github, azure and rdjson never have them, sarif always). Formats that another
     program lays over the repository (sarif, github, gitlab, azure, rdjson) write paths relative to `root`, the
     repository's root. Findings below `fail_on` do not fail a junit test. `show_values` does not mask what looks like a
-    secret. `statistics` renders counts in place of findings; `jobs` is for html.
+    secret. `statistics` renders counts in place of findings; `jobs` is for html. With `unsafe_fixes` unsafe fixes are
+    marked like safe ones, because the user asked for them.
     """
 
     color: bool = False
     links: bool = False
     show_suppressed: bool = False
     show_values: bool = False
+    unsafe_fixes: bool = False
     root: Path = Path()
     version: str = __version__
     fail_on: Severity = Severity.ERROR

@@ -23,7 +23,7 @@ from trainlint.reports import PROJECT, RenderOptions, rule_page
 from trainlint.reports.escape import as_xml, visible, visible_path
 from trainlint.reports.snippet import hidden_in, printed
 from trainlint.reports.statistics import counts
-from trainlint.reports.words import annotation, counted, hints, reason, result
+from trainlint.reports.words import annotation, counted, fix_title, hints, reason, result
 
 AROUND = 3
 """Lines before and after a marked one."""
@@ -179,7 +179,7 @@ def _finding(finding: Finding, text: Text | None) -> Iterator[str]:
         yield f'<pre tabindex="0"><code>{_lines(_source(finding, text))}</code></pre>'
     remarks = [
         ("help", finding.help),
-        ("fix", finding.fix.title if finding.fix else ""),
+        ("fix", fix_title(finding)),
         ("suppressed", reason(finding)),
     ]
     remarks += [

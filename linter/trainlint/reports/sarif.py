@@ -24,7 +24,7 @@ from trainlint.report import Report
 from trainlint.reports import PROJECT, RenderOptions, rule_page
 from trainlint.reports.escape import as_json
 from trainlint.reports.snippet import CONTEXT
-from trainlint.reports.words import IN_BASELINE, with_help
+from trainlint.reports.words import IN_BASELINE, fix_title, with_help
 from trainlint.rule import Rule
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -295,4 +295,11 @@ def _fixes(finding: Finding, text: Text | None, options: RenderOptions) -> list[
         content = om.ArtifactContent(text=edit.replacement) if edit.replacement else None
         replacements.append(om.Replacement(deleted_region=_region(span), inserted_content=content))
     change = om.ArtifactChange(artifact_location=_artifact(finding.path, options), replacements=replacements)
-    return [om.Fix(artifact_changes=[change], description=om.Message(text=finding.fix.title))]
+    applicability = "safe" if finding.fix.safe else "unsafe"
+    return [
+        om.Fix(
+            artifact_changes=[change],
+            description=om.Message(text=fix_title(finding)),
+            properties={"applicability": applicability},
+        )
+    ]

@@ -9,7 +9,7 @@ from trainlint.records import NamedTuple
 from trainlint.report import Report
 from trainlint.reports import RenderOptions
 from trainlint.reports.escape import as_json
-from trainlint.reports.words import result
+from trainlint.reports.words import is_fixable, result
 
 
 class Count(NamedTuple):
@@ -22,11 +22,11 @@ class Count(NamedTuple):
     fixable: int
 
 
-def counts(findings: Iterable[Finding]) -> list[Count]:
+def counts(findings: Iterable[Finding], *, unsafe: bool = False) -> list[Count]:
     """One row for each rule and severity, the most frequent first."""
     found: dict[tuple[str, str, Severity], list[bool]] = {}
     for finding in findings:
-        fixable = finding.fix is not None and finding.fix.safe
+        fixable = is_fixable(finding, unsafe=unsafe)
         found.setdefault((finding.rule, finding.name, finding.level), []).append(fixable)
     rows = [Count(*key, len(fixable), sum(fixable)) for key, fixable in found.items()]
     return sorted(rows, key=lambda row: (-row.number, row.rule, -row.severity.rank))
@@ -34,7 +34,7 @@ def counts(findings: Iterable[Finding]) -> list[Count]:
 
 def render(report: Report, options: RenderOptions) -> str:
     """A table, and the result."""
-    rows = counts(options.shown(report))
+    rows = counts(options.shown(report), unsafe=options.unsafe_fixes)
     wide = max((len(str(row.number)) for row in rows), default=0)
     longest = max((len(row.name) for row in rows), default=0)
     lines = [
@@ -56,6 +56,6 @@ def render_json(report: Report, options: RenderOptions) -> str:
                 "count": row.number,
                 "fixable": row.fixable,
             }
-            for row in counts(options.shown(report))
+            for row in counts(options.shown(report), unsafe=options.unsafe_fixes)
         ]
     )

@@ -12,11 +12,12 @@ from trainlint.report import Report
 from trainlint.reports import RenderOptions, rule_page
 from trainlint.reports.escape import columns, visible, visible_path
 from trainlint.reports.snippet import CUT, Mark, rows
-from trainlint.reports.words import annotation, hints, reason, result
+from trainlint.reports.words import annotation, fix_title, hints, is_fixable, reason, result
 
 _COLORS = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: "1;36"}
 _FRAME = "34"
 _BOLD = "1"
+_MARK = "36"
 _NARROWEST = 40
 """Columns that the lines of a file have, however narrow the terminal."""
 _IN_SNIPPET = 3
@@ -71,12 +72,13 @@ def _place(span: Span, options: RenderOptions) -> str:
 
 
 def _headline(finding: Finding, options: RenderOptions, *, pad: bool = False) -> list[Piece]:
-    """`error TT102 single-node-model: message`."""
+    """`error TT102 single-node-model: message`; `[*]` behind the code marks what `--fix` fixes."""
     level = finding.level.value
     return [
         (level, _COLORS[finding.level]),
         (" " * (8 - len(level)) if pad else " ", ""),
         (finding.rule, _BOLD),
+        (" [*]" if is_fixable(finding, unsafe=options.unsafe_fixes) else "", _MARK),
         (f" {finding.name}: {visible(finding.message, options.encoding)}", ""),
     ]
 
@@ -173,7 +175,7 @@ def _remarks(finding: Finding, beside: list[Related], options: RenderOptions) ->
     if finding.help:
         yield "help", visible(finding.help, options.encoding)
     if finding.fix is not None:
-        yield "fix", visible(finding.fix.title, options.encoding)
+        yield "fix", visible(fix_title(finding), options.encoding)
     for related in finding.related:
         if related not in beside:
             yield "related", f"{_place(related.span, options)} {visible(related.message, options.encoding)}"

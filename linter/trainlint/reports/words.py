@@ -71,17 +71,32 @@ def visible_with_help(finding: Finding) -> str:
     return "\n".join(visible(line) for line in said if line)
 
 
+def is_fixable(finding: Finding, *, unsafe: bool = False) -> bool:
+    """Whether `--fix` fixes it, or would with `--unsafe-fixes`."""
+    active = finding.suppressed is None and not finding.baselined
+    return active and finding.fix is not None and (finding.fix.safe or unsafe)
+
+
+def fix_title(finding: Finding) -> str:
+    """What the fix does, and that it is unsafe if it is; empty without a fix."""
+    if finding.fix is None:
+        return ""
+    return finding.fix.title if finding.fix.safe else f"{finding.fix.title} (unsafe)"
+
+
 def result(report: Report) -> str:
     """How many findings of each severity in how many files, and how many are not shown; one sentence."""
     active = list(report.active)
     counts = [
         counted(report.count(severity), severity.value) for severity in reversed(Severity) if report.count(severity)
     ]
-    fixable = sum(finding.fix is not None and finding.fix.safe for finding in active)
+    fixable = sum(is_fixable(finding) for finding in active)
+    unsafe = sum(is_fixable(finding, unsafe=True) for finding in active) - fixable
     asides = [
         f"{number} {what}"
         for number, what in (
             (fixable, "fixable with --fix"),
+            (unsafe, "more with --unsafe-fixes" if fixable else "fixable with --fix --unsafe-fixes"),
             (report.suppressed, "suppressed"),
             (report.baselined, IN_BASELINE),
         )

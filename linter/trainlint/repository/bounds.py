@@ -12,12 +12,14 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 from trainlint.budget import BUDGET
 
 MAX_BYTES = BUDGET.bytes
 _KERNEL = tuple(os.path.join(os.sep, name, "") for name in ("dev", "proc", "sys"))
 _MAX_LINKS = 40
+_INODE = 2**63 - 1
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -25,34 +27,58 @@ class PathError(ValueError):
     """A path that the user named, or a file that is needed for it, cannot be used."""
 
 
+Stamp: TypeAlias = tuple[int, int, int, int]
+"""What the disk says of a regular file: size, mtime and ctime in ns, inode. While it stays, so does the content."""
+
+
 class Bounds:
-    """The bounds of one folder; resolved folders are cached for many files."""
+    """The bounds of one folder; what is resolved is kept, for the folders and the files in them.
+
+    A path that is a text is absolute and normal, as a listing gives it.
+    """
 
     def __init__(self, root: Path) -> None:
         self._roots = (os.path.abspath(root), os.path.realpath(root))
         self._known: dict[str, str | None] = {}
+        self._files: dict[str, tuple[str, Stamp] | None] = {}
 
-    def file(self, path: Path) -> str | None:
+    def file(self, path: str | Path) -> str | None:
         """The path with its links resolved; None unless it is a regular file in the folder.
 
         Every path that a repository names goes through this function. So nothing outside the folder, no device, no
         pipe and no file of the kernel is read, and a missing file cannot be told from one outside.
         """
-        folder, name = os.path.split(os.path.abspath(path))
+        found = self.look(path if isinstance(path, str) else os.path.abspath(path))
+        return found[0] if found else None
+
+    def look(self, key: str) -> tuple[str, Stamp] | None:
+        """The same path, with the file's stamp."""
         try:
-            if folder not in self._known:
-                self._known[folder] = self._resolved(folder)
-            holder = self._known[folder]
-            if holder is None:
+            return self._files[key]
+        except KeyError:
+            found = self._files[key] = self._look(key)
+            return found
+
+    def _look(self, key: str) -> tuple[str, Stamp] | None:
+        at = key.rfind(os.sep) + 1
+        above = key[:at]
+        try:
+            if above not in self._known:
+                holder = self._resolved(above)
+                self._known[above] = holder and os.path.join(holder, "")
+            start = self._known[above]
+            if start is None:
                 return None
-            real: str | None = os.path.join(holder, name)
-            mode = os.lstat(os.path.join(holder, name)).st_mode
-            if stat.S_ISLNK(mode):
-                real = self._resolved(os.path.join(holder, name))
-                mode = os.lstat(real).st_mode if real else 0
+            real = start + key[at:]
+            status = os.lstat(real)
+            if stat.S_ISLNK(status.st_mode):
+                real = self._resolved(real) or ""
+                status = os.lstat(real) if real else status
         except (OSError, ValueError):
             return None
-        return real if real and stat.S_ISREG(mode) and not real.startswith(_KERNEL) else None
+        if not stat.S_ISREG(status.st_mode) or real.startswith(_KERNEL):
+            return None
+        return real, (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino & _INODE)
 
     def leaves(self, path: Path) -> bool:
         """A path is outside the folder after links are resolved, whether or not it exists."""
@@ -61,17 +87,23 @@ class Bounds:
         except (OSError, ValueError):
             return True
 
-    def read(self, path: Path) -> bytes:
+    def read(self, path: str | Path) -> bytes:
         """The bytes of a file in the folder, at most one more than MAX_BYTES.
 
         Raises OSError.
         """
-        real = self.file(path)
-        if real is None:
+        found = self.look(path if isinstance(path, str) else os.path.abspath(path))
+        if found is None:
             raise OSError(errno.ENOENT, "not a regular file in the workspace", str(path))
-        with open(os.open(real, _FLAGS), "rb", buffering=0) as stream:
-            large = os.fstat(stream.fileno()).st_size > MAX_BYTES
-            return (stream.read(MAX_BYTES + 1) if large else stream.read()) or b""
+        real, (size, *_) = found
+        descriptor = os.open(real, _FLAGS)
+        try:
+            data = os.read(descriptor, min(size, MAX_BYTES) + 1)
+            while size != len(data) <= MAX_BYTES and (more := os.read(descriptor, MAX_BYTES + 1 - len(data))):
+                data += more
+            return data
+        finally:
+            os.close(descriptor)
 
     def _resolved(self, path: str) -> str | None:
         """An absolute path with the links below the folder followed; None as soon as it leaves the folder."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,24 +30,100 @@ class MissingPath(PathError):
 
 
 class Candidate(NamedTuple):
-    """A file to check, with its workspace; `path` is the named path that led to it, `start` that path's workspace."""
+    """A file to check, with its workspace; `path` is the named path that led to it, `start` that path's workspace.
 
-    file: Path
+    `key` is its absolute path.
+    """
+
+    key: str
     workspace: Path
     start: Path
     path: Path
+    named: bool
+    """The user named the file itself."""
 
     @property
-    def named(self) -> bool:
-        """The user named the file itself."""
-        return self.path == self.file
+    def file(self) -> Path:
+        """The file, as the user named it."""
+        return self.path if self.named else Path(self.key)
 
 
-def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
-    """The files of the named paths, each once: a file itself, a folder's YAML files.
+class Tree:
+    """The files below one folder, asked of git or of the disk once.
 
     In a git work tree these are the tracked files and the untracked ones that are not ignored; elsewhere, and below a
-    folder that git ignores, all files below, without links to folders. Links that lead out of a workspace are skipped.
+    folder that git ignores, all files below, without links to folders. Links that lead out of the workspace are
+    skipped. Unless it is `deep`, only the files in the folder itself belong to it. Reading it raises PathError where
+    git refuses.
+    """
+
+    def __init__(
+        self, folder: Path, answers: git.Answers | None = None, bounds: Bounds | None = None, *, deep: bool = True
+    ) -> None:
+        self.folder = os.path.abspath(folder)
+        self.deep = deep
+        self._start = os.path.join(self.folder, "")
+        self._answers = answers or git.Answers()
+        self._bounds = bounds or Bounds(workspace_of(Path(self.folder), Path(self.folder)))
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Paths from the folder with forward slashes, in the order of their parts; also of what may not be read."""
+        if not self.deep:
+            return sorted(os.listdir(self.folder))
+        listed = git.listed(Path(self.folder), self._answers)
+        return sorted(_walk(self.folder), key=git.by_parts) if listed is None else listed
+
+    @cached_property
+    def folders(self) -> dict[str, list[str]]:
+        """The names by the folder that they are in, without those that are too deep."""
+        found: dict[str, list[str]] = {}
+        last = None
+        files: list[str] = []
+        for name in self.names:
+            if name.count("/") > BUDGET.depth:
+                continue
+            folder = name[: name.rfind("/") + 1]
+            if folder != last:
+                last, files = folder, found.setdefault(folder[:-1], [])
+            files.append(name)
+        return found
+
+    def paths(self, suffixes: Sequence[str] = SUFFIXES) -> list[str]:
+        """The absolute paths that end so, in any case, of files that may be read."""
+        wanted = tuple(suffix.lower() for suffix in suffixes)
+        folder, look = self.folder.lower(), self._bounds.look
+        spanning = any("/" in suffix for suffix in wanted)
+        both = zip(self.names, self._lowered, strict=True)
+        if spanning:
+            names = [name for name, lowered in both if f"{folder}/{lowered}".endswith(wanted)]
+        else:
+            names = [name for name, lowered in both if lowered.endswith(wanted)]
+        start = self._start
+        paths = [start + name for name in names] if os.sep == "/" else [self.path(name) for name in names]
+        return [path for path in paths if look(path)]
+
+    def ending(self, suffixes: Sequence[str]) -> list[str]:
+        """The names of the same files, without those that are too deep."""
+        found = (path[len(self._start) :].replace(os.sep, "/") for path in self.paths(suffixes))
+        return [name for name in found if name.count("/") <= BUDGET.depth]
+
+    def holds(self, name: str) -> bool:
+        """A name is of a regular file in the workspace."""
+        return self._bounds.look(self.path(name)) is not None
+
+    def path(self, name: str) -> str:
+        """The absolute path of a name."""
+        return self._start + (name if os.sep == "/" else name.replace("/", os.sep))
+
+    @cached_property
+    def _lowered(self) -> list[str]:
+        """The names in lower case."""
+        return "\0".join(self.names).lower().split("\0") if self.names else []
+
+
+def discover(paths: Sequence[Path], tree: Callable[[Path], Tree] = Tree) -> Iterator[Candidate]:
+    """The files of the named paths, each once: a file itself, a folder's YAML files.
 
     Raises MissingPath, and PathError for a path that leads out of its workspace or where git refuses.
     """
@@ -56,59 +132,27 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
     for path in paths:
         # Before the check that the path exists: nobody should learn what exists outside the workspace.
         workspaces.hold(path)
-        if os.path.isdir(path):
-            found: Iterable[Path] = _kept(path, _files_below(path, SUFFIXES))
-            top = path
-        elif os.path.exists(path):
-            found, top = (path,), path.parent
-        else:
+        absolute = os.path.abspath(path)
+        named = not os.path.isdir(path)
+        if named and not os.path.exists(path):
             raise MissingPath(f"{path}: no such file or folder")
-        top = Path(os.path.abspath(top))
-        start = workspaces.of(top, top)
-        for file in found:
-            place = os.path.abspath(file)
-            key = os.path.normcase(place)
-            if key not in seen:
-                seen.add(key)
-                yield Candidate(file, workspaces.of(Path(os.path.dirname(place)), top), start, path)
+        top = Path(os.path.dirname(absolute) if named else absolute)
+        start = workspaces.of(str(top), top)
+        for key in [absolute] if named else tree(top).paths():
+            spelled = os.path.normcase(key)
+            if spelled not in seen:
+                seen.add(spelled)
+                yield Candidate(key, workspaces.of(os.path.dirname(key), top), start, path, named)
 
 
-def is_too_deep(file: Path, workspace: Path) -> bool:
-    """There are more folders between a workspace and a file than the budget allows."""
-    return os.path.abspath(file).count(os.sep) - os.path.abspath(workspace).count(os.sep) > BUDGET.depth
-
-
-def files_below(folder: Path, suffixes: Sequence[str] = SUFFIXES, answers: git.Answers | None = None) -> Iterator[Path]:
-    """The files below a folder with one of these suffixes, in the order of their paths.
-
-    Links that lead out are left out, and files that are too deep. Raises PathError where git refuses.
-    """
-    return (file for file in _kept(folder, _files_below(folder, suffixes, answers)) if not is_too_deep(file, folder))
-
-
-def _files_below(folder: Path, suffixes: Sequence[str], answers: git.Answers | None = None) -> list[Path]:
-    wanted = tuple(suffix.lower() for suffix in suffixes)
-    listed = git.listed(folder, wanted, answers)
-    return sorted(_walk(folder, wanted) if listed is None else listed)
-
-
-def files_in(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> list[Path]:
-    """The files directly in a folder with one of these suffixes, in the order of their paths."""
-    wanted = tuple(suffix.lower() for suffix in suffixes)
-    names = sorted(name for name in os.listdir(folder) if name.lower().endswith(wanted))
-    return list(_kept(folder, (folder / name for name in names)))
-
-
-def _kept(folder: Path, files: Iterable[Path]) -> Iterator[Path]:
-    """The regular files, and the links to regular files in the workspace of the folder."""
-    root = workspace_of(Path(os.path.abspath(folder)), Path(os.path.abspath(folder)))
-    bounds = Bounds(root)
-    return (file for file in files if bounds.file(file))
+def is_too_deep(path: str, workspace: Path) -> bool:
+    """There are more folders between a workspace and a file than the budget allows; both paths are absolute."""
+    return path.count(os.sep) - os.fspath(workspace).count(os.sep) > BUDGET.depth
 
 
 def workspace_of(folder: Path, top: Path) -> Path:
     """The nearest folder upward with settings or `.git`, else `top`, the folder that the user named."""
-    return _Workspaces().of(folder, top)
+    return _Workspaces().of(str(folder), top)
 
 
 def is_workspace(folder: Path) -> bool:
@@ -157,10 +201,10 @@ def repository_root(folder: Path) -> Path:
 
 class _Workspaces:
     def __init__(self) -> None:
-        self._known: dict[Path, Path | None] = {}
+        self._known: dict[str, Path | None] = {}
         self._held: set[Path] = set()
 
-    def of(self, folder: Path, top: Path) -> Path:
+    def of(self, folder: str, top: Path) -> Path:
         return self._marked(folder) or top
 
     def hold(self, path: Path) -> None:
@@ -170,35 +214,37 @@ class _Workspaces:
             if link in self._held:
                 return
             self._held.add(link)
-            holder = self._marked(link.parent) if os.path.islink(link) else None
+            holder = self._marked(str(link.parent)) if os.path.islink(link) else None
             if holder is not None and leads_out(holder, link):
                 raise PathError(f"{path}: a link that leads out of the workspace {holder}")
 
-    def _marked(self, folder: Path) -> Path | None:
-        passed: list[Path] = []
+    def _marked(self, folder: str) -> Path | None:
+        passed: list[str] = []
         found: Path | None = None
-        for above in (folder, *folder.parents):
-            if above in self._known:
-                found = self._known[above]
-                break
+        above = folder
+        while above not in self._known:
             passed.append(above)
-            if is_workspace(above):
-                found = above
+            if is_workspace(Path(above)):
+                found = Path(above)
                 break
+            folder, above = above, os.path.dirname(above)
+            if above == folder:
+                break
+        else:
+            found = self._known[above]
         self._known.update(dict.fromkeys(passed, found))
         return found
 
 
-def _walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
-    for root, folders, names in walk(folder):
+def _walk(folder: str) -> Iterator[str]:
+    start = len(os.path.join(folder, ""))
+    for root, folders, names in walk(Path(folder)):
         if "pyvenv.cfg" in names:
             folders.clear()
             continue
-        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        folders[:] = [name for name in folders if name not in _SKIPPED]
         for name in names:
-            file = Path(root, name)
-            if name.lower().endswith(suffixes):
-                yield file
+            yield os.path.join(root, name)[start:].replace(os.sep, "/")
 
 
 class Excluder:
@@ -209,17 +255,16 @@ class Excluder:
         self.patterns = tuple(patterns)
         self.more = tuple(more)
 
-    def excludes(self, path: Path | str, *, folder: bool = False) -> bool:
+    def excludes(self, path: str | Path, *, folder: bool = False) -> bool:
         """A pattern matches the file (or folder), or a folder above it."""
         if any(other.excludes(path, folder=folder) for other in self.more):
             return True
         if not self.patterns:
             return False
-        # As texts: there may be a thousand settings for paths, each of which asks this of each file.
-        absolute, base = os.path.abspath(path), os.path.join(self.base, "")
-        if not os.path.normcase(os.path.join(absolute, "")).startswith(os.path.normcase(base)):
+        try:
+            relative = Path(os.path.abspath(path)).relative_to(self.base).as_posix()
+        except ValueError:
             return False
-        relative = absolute[len(base) :].replace(os.sep, "/") or "."
         return _patterns(self.patterns).match(f"{relative}/" if folder else relative)
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast
 
 from trainlint.budget import BUDGET
 from trainlint.reading.text import Text, Undecodable, decode
+from trainlint.reading.words import ANYTHING, AnyOf, may_say
 from trainlint.records import NamedTuple
 from trainlint.repository.bounds import MAX_BYTES, Bounds, PathError, read
-from trainlint.repository.discover import SUFFIXES, Excluder, files_below, files_in
+from trainlint.repository.discover import SUFFIXES, Excluder, Tree, is_too_deep, workspace_of
 from trainlint.repository.git import Answers
+from trainlint.repository.index import Index, Question
 
 if TYPE_CHECKING:
     from trainlint.reading.document import Document
@@ -72,42 +74,48 @@ class Source:
         _ = self.documents
         return self._trouble
 
+    def may_say(self, word: str) -> bool:
+        """A value of the file can hold a word."""
+        return self.text is not None and may_say(self.text.content, word)
+
 
 _UNMARKED = Source("", None)
 _HEAD = 10_000
 """Characters of a file beyond the budget, by which its program is recognised."""
 
 
-def display_path(file: Path) -> str:
+def display_path(file: str | Path) -> str:
     """A file as the user would name it: relative to the current folder if it is below, with forward slashes."""
-    absolute = os.path.abspath(file)
+    absolute = _key(file)
     here = os.path.join(os.getcwd(), "")
     below = os.path.normcase(absolute).startswith(os.path.normcase(here))
     return (absolute[len(here) :] if below else absolute).replace(os.sep, "/")
 
 
-Marks = Callable[[str], Collection[str]]
-"""Gives the marks of a text; it gets the bytes of a file as Latin-1."""
+def _key(file: str | Path) -> str:
+    """The absolute path of a file; a text is one already, as a listing gives it."""
+    return file if isinstance(file, str) else os.path.abspath(file)
 
 
-def load(file: Path, data: bytes, marks: Marks) -> Source:
+Marks = Callable[[bytes | str], Collection[str]]
+"""Gives the marks of the bytes of a file, or of its text where that is in UTF-16."""
+
+
+def load(file: str | Path, data: bytes, marks: Marks) -> Source:
     """Read a file; one without a mark is only searched for marks."""
+    head = data if len(data) <= MAX_BYTES else data[:_HEAD]
     text: Text | None = None
-    content = (data if len(data) <= MAX_BYTES else data[:_HEAD]).decode("latin-1")
     if b"\0" in data[:4]:
-        try:
+        with suppress(Undecodable):
             text = decode(data)
-            content = text.content
-        except Undecodable:
-            pass
-    found = marks(content)
+    found = marks(head if text is None else text.content)
     if not found:
         return _UNMARKED
     path = display_path(file)
     if len(data) > MAX_BYTES:
-        return Source(path, Text(content[:_HEAD]), found, _beyond(f"it is larger than {MAX_BYTES // 1_000_000} MB"))
+        return Source(path, Text(_head(data, text)), found, _beyond(f"it is larger than {MAX_BYTES // 1_000_000} MB"))
     if data.count(b"\n") + data.count(b"\r") > BUDGET.lines:
-        return Source(path, Text(content[:_HEAD]), found, _beyond(f"it has more than {BUDGET.lines:,} lines"))
+        return Source(path, Text(_head(data, text)), found, _beyond(f"it has more than {BUDGET.lines:,} lines"))
     try:
         return Source(path, text or decode(data), found)
     except Undecodable as error:
@@ -115,15 +123,25 @@ def load(file: Path, data: bytes, marks: Marks) -> Source:
         return Source(path, Text(data.decode("utf-8", "replace")), found, trouble)
 
 
+def _head(data: bytes, text: Text | None) -> str:
+    return (data[:_HEAD].decode("latin-1") if text is None else text.content)[:_HEAD]
+
+
 def _beyond(message: str) -> Trouble:
     return Trouble(message, 1, 1, 0, "budget", "split it, or exclude the file in the settings")
 
 
 class Shared:
-    """What is made once, by key: for one workspace, or for all of a run."""
+    """What is made once, by key: for one workspace, or for all of a run.
 
-    def __init__(self) -> None:
+    `version` is that of the answers in an index, empty where none is used; `contents` is what files are taken to hold,
+    by absolute path, whatever is on the disk.
+    """
+
+    def __init__(self, version: str = "", contents: Mapping[str, bytes] | None = None) -> None:
         self._made: dict[Hashable, object] = {}
+        self._version = version
+        self.contents = contents or {}
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of `make`, which is called once for each key."""
@@ -131,23 +149,67 @@ class Shared:
             self._made[key] = make()
         return cast("T", self._made[key])
 
+    def bounds(self, root: Path) -> Bounds:
+        """The bounds of a folder."""
+        return self.once(("bounds", os.path.abspath(root)), lambda: Bounds(root))
+
+    def tree(self, folder: Path, *, deep: bool = True) -> Tree:
+        """The files below a folder, or in it."""
+        answers = self.once("git", Answers)
+        start = Path(os.path.abspath(folder))
+        bounds = self.once(("bounds of the workspace of", start), lambda: self.bounds(workspace_of(start, start)))
+        return self.once(("tree", start, deep), lambda: Tree(start, answers, bounds, deep=deep))
+
+    def index(self, folder: str) -> Index | None:
+        """What the last run found in the files below a folder."""
+        if not self._version:
+            return None
+        return self.once(("index", folder), lambda: Index(folder, self._version))
+
+    def save(self) -> None:
+        """Keep what was found for the next run."""
+        for tree in [made for made in self._made.values() if isinstance(made, Tree) and made.deep]:
+            if ("index", tree.folder) in self._made:
+                index = self.index(tree.folder)
+                if index is not None:
+                    index.save(map(tree.path, tree.names))
+
+
+class Sought(NamedTuple):
+    """What is looked for in the bytes of all files: the names of marks, words of look-ups, and words of commands."""
+
+    marks: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    commands: AnyOf = ANYTHING
+
+    def bits(self, marks: Iterable[str], words: Iterable[str]) -> int:
+        """Some marks and words as one number."""
+        places = {name: 1 << place for place, name in enumerate((*self.marks, *self.words))}
+        return sum(places.get(name, 0) for name in (*marks, *words))
+
+
+NOTHING = Sought()
+
 
 class Repository:
     """The files of one workspace, each read once."""
 
-    def __init__(self, root: Path, exclude: Excluder, marks: Marks, run: Shared | None = None) -> None:
+    def __init__(
+        self, root: Path, exclude: Excluder, marks: Marks, run: Shared | None = None, sought: Sought = NOTHING
+    ) -> None:
         self.root = root
         self.exclude = exclude
         self.whole = True
         """All files below the root belong to it, else only those in the root itself."""
         self.run = run or Shared()
         self._marks = marks
-        self._bounds = Bounds(root)
-        self._named: dict[str, Path] = {}
+        self._sought = sought
+        self._bounds = self.run.bounds(root)
+        self._named: dict[str, None] = {}
         self._sources: dict[str, Source] = {}
         self._unmarked: dict[str, Source] = {}
         self._scripts: dict[str, Document] = {}
-        self._listed: dict[tuple[str, ...], list[Path]] = {}
+        self._listed: dict[tuple[str, ...], list[str]] = {}
         self._own = Shared()
         self.has_faults = False
         """An exception in trainlint itself has ended the reading of a file that another one needs."""
@@ -177,15 +239,37 @@ class Repository:
         """The result of `make`, which is called once for each key."""
         return self._own.once(key, make)
 
-    def source(self, file: Path) -> Source:
+    def source(self, file: str | Path) -> Source:
         """One file of the workspace.
 
         Raises OSError when it cannot be read.
         """
-        key = os.path.abspath(file)
-        if key not in self._sources:
-            self._sources[key] = load(file, self._read(file), self._marks)
-        return self._sources[key]
+        key = _key(file)
+        source = self._sources.get(key)
+        if source is None:
+            source = self._sources[key] = _UNMARKED if self._recall(key, Question.MARKS) == 0 else self._load(key)
+        return source
+
+    def _load(self, key: str) -> Source:
+        source = load(key, self.read(key), self._marks)
+        said = filter(source.may_say, self._sought.words) if source.marks else ()
+        self._keep(key, Question.MARKS, self._sought.bits(source.marks, said) if source.marks else 0)
+        return source
+
+    @cached_property
+    def index(self) -> Index | None:
+        """What the last run found in the files of the workspace."""
+        return self.run.index(os.path.abspath(self.root)) if self.whole else None
+
+    def _recall(self, key: str, question: Question) -> int | None:
+        """What the last run found in a file that has not changed since."""
+        found = self._bounds.look(key) if self.index is not None else None
+        return self.index.answer(key, found[1], question) if self.index is not None and found is not None else None
+
+    def _keep(self, key: str, question: Question, answer: int) -> None:
+        found = self._bounds.look(key) if self.index is not None else None
+        if self.index is not None and found is not None:
+            self.index.keep(key, found[1], question, answer)
 
     def find(self, file: Path) -> Path | None:
         """A file that another file names; None if it is not a file in the workspace."""
@@ -206,36 +290,43 @@ class Repository:
         """
         return decode(self._bounded(file)).content
 
-    def _read(self, file: Path) -> bytes:
+    def read(self, file: str | Path) -> bytes:
         """The bytes of a file in the workspace, at most one more than MAX_BYTES.
 
         A file that the user named outside any workspace may be a link to anywhere, because the user chose it.
+        Raises OSError.
         """
-        if not self.whole and os.path.abspath(file) in self._named:
+        if self.run.contents:
+            held = self.run.contents.get(os.path.abspath(file))
+            if held is not None:
+                return held
+        if not self.whole and _key(file) in self._named:
             real = Path(os.path.realpath(file))
             return read(real.parent, real)
         return self._bounds.read(file)
 
-    def _bounded(self, file: Path) -> bytes:
-        data = self._read(file)
+    def _bounded(self, file: str | Path) -> bytes:
+        data = self.read(file)
         if len(data) > MAX_BYTES:
             raise OSError(errno.EFBIG, f"larger than {MAX_BYTES // 1_000_000} MB", str(file))
         return data
 
-    def documents(self, file: Path, pattern: re.Pattern[str]) -> list[Document]:
-        """The documents of one YAML file; a file without a mark must match the pattern.
+    def documents(self, file: str | Path, pattern: re.Pattern[str]) -> list[Document]:
+        """The documents of one YAML file whose text matches the pattern.
 
         Raises OSError when it cannot be read.
         """
         source = self.source(file)
-        return source.documents if source.text is not None else self._looked_into(file, pattern).documents
+        if source.text is None:
+            return self._looked_into(file, pattern).documents
+        return source.documents if pattern.search(source.text.content) else []
 
-    def _looked_into(self, file: Path, pattern: re.Pattern[str]) -> Source:
+    def _looked_into(self, file: str | Path, pattern: re.Pattern[str]) -> Source:
         """A file without a mark as a separate source; for the run it stays unmarked."""
-        key = os.path.abspath(file)
+        key = _key(file)
         if key in self._unmarked:
             return self._unmarked[key]
-        data = self._read(file)
+        data = self.read(file)
         if len(data) > MAX_BYTES or not pattern.search(data.decode("latin-1")):
             return _UNMARKED
         try:
@@ -244,14 +335,14 @@ class Repository:
             self._unmarked[key] = _UNMARKED
         return self._unmarked[key]
 
-    def script(self, file: Path) -> Document:
+    def script(self, file: str | Path) -> Document:
         """A file other than YAML (a script, a Makefile) as a document of one text, for findings in it.
 
         Raises OSError when it cannot be read and Undecodable when it is not text.
         """
         from trainlint.reading.document import of_text
 
-        key = os.path.abspath(file)
+        key = _key(file)
         if key not in self._scripts:
             self._scripts[key] = of_text(display_path(file), decode(self._bounded(file)))
         return self._scripts[key]
@@ -292,9 +383,9 @@ class Repository:
                 return False
             folder = above
 
-    def name(self, files: Iterable[Path]) -> None:
+    def name(self, keys: Iterable[str]) -> None:
         """Add files to the repository that settings or git leave out, because the user named them."""
-        self._named.update((os.path.abspath(file), file) for file in files)
+        self._named.update(dict.fromkeys(keys))
 
     @property
     def files(self) -> list[Path]:
@@ -302,24 +393,78 @@ class Repository:
         return self.files_named(SUFFIXES)
 
     @property
-    def git(self) -> Answers:
-        """What git has said in this run."""
-        return self.run.once("git", Answers)
+    def tree(self) -> Tree:
+        """The files below the root, or in it."""
+        return self.run.tree(self.root, deep=self.whole)
 
     def files_named(self, suffixes: Sequence[str]) -> list[Path]:
         """All files of the workspace whose names have one of these endings (scripts, requirements)."""
+        return [Path(path) for path in self.paths(suffixes)]
+
+    def paths(self, suffixes: Sequence[str] = SUFFIXES) -> list[str]:
+        """The same files by their absolute paths."""
         key = tuple(suffixes)
         if key not in self._listed:
-            found = files_below(self.root, key, self.git) if self.whole else files_in(self.root, key)
-            self._listed[key] = [file for file in found if not self.exclude.excludes(file)]
+            near = (path for path in self.tree.paths(key) if not is_too_deep(path, self.root))
+            self._listed[key] = [path for path in near if not self.exclude.excludes(path)]
         return self._listed[key]
 
-    @property
-    def sources(self) -> Iterator[Source]:
-        """The workspace's readable YAML files, with those that the user named."""
-        listed = {os.path.abspath(file): file for file in self.files}
-        for file in (*self.files, *(file for key, file in sorted(self._named.items()) if key not in listed)):
+    def with_commands(self, suffixes: Sequence[str]) -> list[str]:
+        """The absolute paths of the files with one of these endings in which a command of a program can stand."""
+        return self.once(("commands", *suffixes), lambda: list(filter(self._may_have_commands, self.paths(suffixes))))
+
+    def _may_have_commands(self, key: str) -> bool:
+        if key in self._sources and self._sources[key].text is not None:
+            return True
+        known = self._recall(key, Question.COMMANDS)
+        if known is None:
             try:
-                yield self.source(file)
+                data = self.read(key)
             except OSError:
-                continue
+                return False
+            known = int(b"\0" in data[:4] or self._sought.commands.found_in(data))
+            self._keep(key, Question.COMMANDS, known)
+        return bool(known)
+
+    @cached_property
+    def _all(self) -> dict[str, None]:
+        """The workspace's YAML files, then the others that the user named."""
+        listed = dict.fromkeys(self.paths())
+        return {**listed, **dict.fromkeys(sorted(self._named.keys() - listed.keys()))}
+
+    def marked(self, mark: str, saying: Sequence[str] = ()) -> Iterator[Source]:
+        """Of the workspace's readable YAML files and those that the user named: all with a mark that may say words."""
+        wanted = self._sought.bits([mark], saying)
+        for key, held in self._held.items():
+            if held & wanted == wanted:
+                with suppress(OSError):
+                    source = self.source(key)
+                    if mark in source.marks and all(map(source.may_say, saying)):
+                        yield source
+
+    @cached_property
+    def _held(self) -> dict[str, int]:
+        """The bits of each of these files that has a mark; -1, which has all bits, where only its text can tell."""
+        held: dict[str, int] = {}
+        index, look, sources = self.index, self._bounds.look, self._sources
+        for key in self._all:
+            known = None
+            if key in sources:
+                known = -1
+            elif index is not None and (found := look(key)) is not None:
+                known = index.answer(key, found[1], Question.MARKS)
+            if known is None:
+                with suppress(OSError):
+                    known = -1 if self.source(key).marks else 0
+            if known:
+                held[key] = known
+        return held
+
+    def known(self, path: str) -> Source | None:
+        """One of the same files, by its display path; None where it is none of them or has no mark."""
+        key = os.path.abspath(path)
+        try:
+            source = self.source(key) if key in self._all else _UNMARKED
+        except OSError:
+            return None
+        return source if source.marks else None

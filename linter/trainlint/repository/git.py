@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -74,12 +75,15 @@ class Answers:
         return self._programs[root]
 
     def names(self, git: str, root: Path, below: str) -> list[str] | None:
-        """The files of a work tree that are below a folder, as paths from the root; None if there is no repository."""
+        """The files of a work tree that are below a folder, as paths from the root; None if there is no repository.
+
+        They are in the order of their parts, so that those of one folder stand together.
+        """
         if (root, below) not in self._listed:
             found: list[str] | None
             if below != "." and any(known == root for known, _ in self._listed):
                 whole = self.names(git, root, ".")
-                found = None if whole is None else [name for name in whole if name.startswith(f"{below}/")]
+                found = None if whole is None else _below(whole, below)
             else:
                 found = _listing(git, root, below)
             self._listed[root, below] = found
@@ -94,13 +98,12 @@ class Answers:
         return _ignores(git, root, below)
 
 
-def listed(folder: Path, suffixes: tuple[str, ...], answers: Answers | None = None) -> list[Path] | None:
-    """The files below a folder that git tracks or does not ignore and whose names end so, in any case.
+def listed(folder: Path, answers: Answers) -> list[str] | None:
+    """The files below a folder that git tracks or does not ignore, as paths from it, in the order of their parts.
 
     None outside a work tree, without git, and if git ignores the folder itself. Raises PathError for a repository that
     git refuses to read.
     """
-    answers = answers or Answers()
     root = top(folder)
     if root is None:
         return None
@@ -110,11 +113,21 @@ def listed(folder: Path, suffixes: tuple[str, ...], answers: Answers | None = No
         return None
     below = real.relative_to(root).as_posix()
     names = answers.names(git, root, below)
-    found = [name for name in names or () if name.lower().endswith(suffixes)]
-    if names is None or answers.ignores(git, root, below, found):
+    if names is None or answers.ignores(git, root, below, names):
         return None
-    start = "" if below == "." else f"{below}/"
-    return [folder / name.removeprefix(start) for name in found]
+    return names if below == "." else [name[len(below) + 1 :] for name in names]
+
+
+def by_parts(name: str) -> str:
+    """The key by which paths stand in the order of their parts: a folder's files come before `folder-b`."""
+    return name.replace("/", "\0")
+
+
+def _below(names: Sequence[str], folder: str) -> list[str]:
+    """Of paths in the order of their parts, those below a folder."""
+    first = bisect_left(names, by_parts(f"{folder}/"), key=by_parts)
+    last = bisect_left(names, by_parts(folder) + "\1", first, key=by_parts)
+    return list(names[first:last])
 
 
 def changed(folder: Path, base: str) -> list[Path]:
@@ -171,7 +184,7 @@ def _listing(git: str, root: Path, below: str) -> list[str] | None:
         trusted = [f"safe.directory={folder}" for folder in _trusted(git)]
         code, out, error = _answer(git, root, arguments, trusted) if trusted else (code, out, error)
     if code == 0:
-        return [os.fsdecode(name) for name in out.split(b"\0") if name]
+        return sorted(dict.fromkeys(os.fsdecode(out).split("\0")[:-1]), key=by_parts)
     if "not a git repository" in error:
         return None
     if code < 0:

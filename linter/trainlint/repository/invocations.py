@@ -21,6 +21,7 @@ from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Absent, Field, Unknown, Value
 from trainlint.records import NamedTuple, dataclass
 from trainlint.repository import fences
+from trainlint.repository.discover import SUFFIXES
 from trainlint.repository.shell import SHELLS, ShellText, Word, commands_of, exec_word, name_of, script_of
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ def _repository_invocations(repository: Repository, wanted: Command) -> Iterator
     from trainlint.reading.text import Undecodable
 
     pattern = _pattern(wanted.marker)
-    for file in repository.files:
+    for file in repository.with_commands(SUFFIXES):
         try:
             documents = repository.documents(file, pattern)
         except OSError:
@@ -219,7 +220,7 @@ def _repository_invocations(repository: Repository, wanted: Command) -> Iterator
         for document in documents:
             with repository.companion(document.path):
                 yield from invocations_in(document, [wanted])
-    for file in repository.files_named(SCRIPT_SUFFIXES):
+    for file in repository.with_commands(SCRIPT_SUFFIXES):
         try:
             document = repository.script(file)
         except (OSError, Undecodable):
@@ -242,7 +243,7 @@ def documented_invocations(repository: Repository, wanted: Command) -> list[Invo
 def _documented(repository: Repository, wanted: Command) -> Iterator[Invocation]:
     from trainlint.reading.text import Undecodable
 
-    for file in repository.files_named(fences.SUFFIXES):
+    for file in repository.with_commands(fences.SUFFIXES):
         try:
             document = repository.script(file)
         except (OSError, Undecodable):

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, TypeVar
 from trainlint.budget import BUDGET
 from trainlint.lazy import regex
 from trainlint.records import dataclass
-from trainlint.repository import bounds
 from trainlint.repository.files import display_path
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ class PythonCode:
         total = 0
         for file in self._repository.files_named((".py",)):
             try:
-                data = bounds.read(self._repository.root, file)
+                data = self._repository.read(file)
             except OSError:
                 continue
             if len(data) <= BUDGET.code and total + len(data) <= MAX_TOTAL:

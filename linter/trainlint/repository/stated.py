@@ -11,18 +11,20 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
 from trainlint.records import NamedTuple
 from trainlint.repository import fences
-from trainlint.repository.bounds import inside, read
-from trainlint.repository.discover import SUFFIXES, files_below, repository_root
+from trainlint.repository.bounds import Bounds
+from trainlint.repository.discover import SUFFIXES, Tree, repository_root
 from trainlint.repository.files import display_path
+from trainlint.repository.git import by_parts
+from trainlint.repository.index import Index, Question
 from trainlint.repository.statements import (
     Form,
     Include,
@@ -82,9 +84,8 @@ _CLUSTER = (
 TRAINER = "kubeflow-trainer"
 SERVER = "kubernetes"
 """The cluster's API server."""
-Listing: TypeAlias = Callable[[Sequence[str]], Iterable[Path]]
-"""The files whose names end in one of some texts."""
 _SURE = frozenset((Form.LOCK, Form.REQUIREMENTS, Form.CONSTRAINTS, Form.PROJECT, Form.ENVIRONMENT, Form.VENDORED))
+_SILENT = Reading()
 _LOCKED = frozenset((Form.PROJECT, Form.ENVIRONMENT))
 
 
@@ -137,19 +138,24 @@ def allows(statement: Statement, version: str) -> bool:
 class Statements:
     """What the files of one git repository state, read when first asked for.
 
-    `root` is the git root, or the folder that was named where there is none; `listing` tells the files that belong to
-    it.
+    `root` is the git root, or the folder that was named where there is none; `tree` tells the files that belong to it,
+    but for those that are `excluded`.
     """
 
     def __init__(
         self,
         root: Path,
-        listing: Listing | None = None,
+        tree: Tree | None = None,
+        index: Index | None = None,
+        excluded: Callable[[str], bool] = lambda path: False,
         note: Callable[[str], None] = lambda notice: None,
         companion: Callable[[str], AbstractContextManager[None]] = lambda path: nullcontext(),
     ) -> None:
         self.root = Path(os.path.abspath(root))
-        self._listing = listing or (lambda suffixes: files_below(self.root, suffixes))
+        self._tree = tree or Tree(self.root)
+        self._index = index
+        self._excluded = excluded
+        self._bounds = Bounds(self.root)
         self._note = note
         self._companion = companion
         self.unreadable: dict[Unreadable, None] = {}
@@ -157,8 +163,11 @@ class Statements:
         self._targets: dict[tuple[str, str, str], str | None] = {}
         self._readings: dict[tuple[str, str], Reading] = {}
         self._lists: dict[tuple[str, ...], dict[str, list[str]]] = {}
-        self._levelled: dict[tuple[str, ...], dict[str, list[str]]] = {}
+        self._of_level: dict[tuple[tuple[str, ...], str], list[str]] = {}
+        self._speaking: dict[tuple[str, str, str], list[str]] = {}
+        self._found: dict[tuple[str, str, str], list[Statement]] = {}
         self._known = Packages(KNOWN)
+        self._folders: dict[str, str] = {}
         self._stated: dict[tuple[str, str], Stated] = {}
         self._copies: dict[str, list[tuple[str, str]]] = {}
 
@@ -171,8 +180,11 @@ class Statements:
         return self._stated[key]
 
     def _folder_of(self, near: str | Path) -> str:
-        folder = os.path.relpath(os.path.dirname(os.path.abspath(near)), self.root).replace(os.sep, "/")
-        return "" if folder == "." or folder.startswith("..") else folder
+        place = os.path.dirname(near)
+        if place not in self._folders:
+            folder = os.path.relpath(os.path.abspath(place), self.root).replace(os.sep, "/")
+            self._folders[place] = "" if folder == "." or folder.startswith("..") else folder
+        return self._folders[place]
 
     def in_comments(self, near: str | Path, package: str) -> Stated:
         """What a file's own comments say of the release of a package; they count where nothing else does."""
@@ -204,7 +216,7 @@ class Statements:
                 if variants and group != self._at:
                     # A variant of the requirements yields to requirements further up, and to nothing else.
                     continue
-                counted = self._counted(list(group(level, package)), others)
+                counted = self._counted(self._once(group, level, package), others)
                 if group == self._at and counted:
                     counted = self._replaced(counted, level, others)
                 elif group == self._at:
@@ -221,7 +233,7 @@ class Statements:
         if bounds:
             return Stated(package, tuple(bounds), tuple(others))
         for level in levels:
-            counted = self._counted(list(self._readmes(level, package)), others)
+            counted = self._counted(self._once(self._readmes, level, package), others)
             if counted and not variants:
                 return Stated(package, tuple(counted), tuple(others))
         return Stated(package, tuple(variants), tuple(others))
@@ -239,8 +251,8 @@ class Statements:
     def _broken(self, level: str, package: str) -> list[Statement]:
         """A file that by its name states releases, cannot be read and names the package: nobody knows which release."""
         asked = Packages([package])
-        for path in sorted({*self._files(_FILES, level), *self._files(SUFFIXES, level)}):
-            unreadable = self._reading(path, package, home=level).unreadable if form_of(path) in _SURE else None
+        for path in self._that_speak("at", level, package):
+            unreadable = self._reading(path, package, home=level).unreadable
             if unreadable is not None and asked.named_in((self._bytes(path) or b"").lower()):
                 meaning = Meaning(Kind.UNKNOWN, "")
                 return [Statement(package, meaning, unreadable.span, form_of(path) or Form.PROJECT)]
@@ -248,26 +260,29 @@ class Statements:
 
     # what stands at one level
 
+    def _once(self, group: Callable[[str, str], Iterator[Statement]], level: str, package: str) -> list[Statement]:
+        """What a group of files says at a level, which many folders have above them."""
+        key = group.__name__, level, package
+        if key not in self._found:
+            self._found[key] = list(group(level, package))
+        return self._found[key]
+
     def _at(self, level: str, package: str) -> Iterator[Statement]:
         """Locks, requirements, project files and copies of the source that speak for a folder itself."""
-        for path in sorted({*self._files(_FILES, level), *self._files(SUFFIXES, level)}):
-            if form_of(path) in _SURE:
-                yield from self._followed(path, package, level)
+        for path in self._that_speak("at", level, package):
+            yield from self._followed(path, package, level)
         for above in _levels(level):
             # A workspace's lock speaks for its members, which lie below it.
             lock = posixpath.join(above, "uv.lock")
-            if above != level and lock in self._listed(_FILES).get(above, ()):
+            if above != level and lock in self._listed(("uv.lock",)).get(above, ()):
                 yield from (s for s in self._statements(lock, package) if s.home == level)
         for path, home in self._sources(package):
             if home == level and form_of(path) not in _SURE:
                 yield from self._statements(path, package)
 
     def _commands(self, level: str, package: str) -> Iterator[Statement]:
-        for path in sorted(
-            {*self._files(_COMMANDS, level), *self._files(SUFFIXES, level), *self._files(_CLUSTER, level)}
-        ):
-            if form_of(path) not in _SURE and not _is_for_serving(path):
-                yield from self._followed(path, package, level)
+        for path in self._that_speak("commands", level, package):
+            yield from self._followed(path, package, level)
 
     def _below(self, level: str, package: str) -> Iterator[Statement]:
         """Copies of the source further in; of the Trainer and the API server, whatever says what the cluster runs."""
@@ -277,14 +292,38 @@ class Statements:
         for path in self._files((".gitmodules",), level):
             yield from self._statements(path, package)
         if package in (TRAINER, SERVER):
-            for folder, paths in self._listed(_CLUSTER).items():
-                if folder == level or _is_below(folder, level):
-                    for path in paths:
-                        yield from self._statements(path, package)
+            for path in self._of_cluster.get(level, ()):
+                yield from self._statements(path, package)
 
     def _readmes(self, level: str, package: str) -> Iterator[Statement]:
-        for path in self._files(fences.SUFFIXES, level):
+        for path in self._that_speak("readmes", level, package):
             yield from self._statements(path, package)
+
+    @cached_property
+    def _of_cluster(self) -> dict[str, list[str]]:
+        """The files that say what a cluster runs, by each folder that they are in or below."""
+        found: dict[str, list[str]] = {}
+        for folder, paths in self._listed(_CLUSTER).items():
+            for level in _levels(folder):
+                found.setdefault(level, []).extend(paths)
+        return found
+
+    def _that_speak(self, group: str, level: str, package: str) -> list[str]:
+        """The files of a group at a level in which anything is stated, of any package that is known."""
+        known = package in self._known
+        key = group, level, "" if known else package
+        if key not in self._speaking:
+            paths = {
+                "at": lambda: [p for p in self._all_files(level, _FILES, SUFFIXES) if form_of(p) in _SURE],
+                "commands": lambda: [
+                    path
+                    for path in self._all_files(level, _COMMANDS, SUFFIXES, _CLUSTER)
+                    if form_of(path) not in _SURE and not _is_for_serving(path)
+                ],
+                "readmes": lambda: self._files(fences.SUFFIXES, level),
+            }[group]()
+            self._speaking[key] = [path for path in paths if self._reading(path, package, home=level) != _SILENT]
+        return self._speaking[key]
 
     def _sources(self, package: str) -> list[tuple[str, str]]:
         """The files that hold the version of a copy of a package's source, each with the folder of the project."""
@@ -339,7 +378,7 @@ class Statements:
         found: list[Statement] = []
         for name in (*Packages([package]).all[0].version_files, *_PROJECTS) if not home.startswith("..") else ():
             path = _normal(posixpath.join(home, name))
-            if inside(self.root, self.root / path):
+            if self._bounds.file(self.root / path):
                 found += self._version(path, package, home)
         return [statement for statement in found if statement.kind is Kind.EXACT]
 
@@ -352,29 +391,49 @@ class Statements:
 
     def _files(self, suffixes: tuple[str, ...], level: str) -> list[str]:
         """The files that speak for a folder: its own, and those of folders in it that are no project of their own."""
-        if suffixes not in self._levelled:
-            found: dict[str, list[str]] = {}
-            for folder, paths in self._listed(suffixes).items():
-                home = folder
-                found.setdefault(home, []).extend(paths)
-                while home and _is_beside(posixpath.basename(home).lower()):
+        key = suffixes, level
+        if key not in self._of_level:
+            found = [files for folder in self._speakers.get(level, ()) if (files := self._in_folder(folder, suffixes))]
+            self._of_level[key] = [path for files in sorted(found, key=lambda f: by_parts(f[0])) for path in files]
+        return self._of_level[key]
+
+    def _all_files(self, level: str, *suffixes: tuple[str, ...]) -> list[str]:
+        return sorted({path for ends in suffixes for path in self._files(ends, level)})
+
+    @cached_property
+    def _speakers(self) -> dict[str, list[str]]:
+        """By folder, the folders whose files speak for it."""
+        found: dict[str, list[str]] = {}
+        for folder in self._tree.folders:
+            home = folder
+            found.setdefault(home, []).append(folder)
+            while home and _is_beside(posixpath.basename(home).lower()):
+                home = posixpath.dirname(home)
+                if folder.endswith(".egg-info") and posixpath.basename(home) == "src":
                     home = posixpath.dirname(home)
-                    if folder.endswith(".egg-info") and posixpath.basename(home) == "src":
-                        home = posixpath.dirname(home)
-                    found.setdefault(home, []).extend(paths)
-            self._levelled[suffixes] = found
-        return self._levelled[suffixes].get(level, [])
+                found.setdefault(home, []).append(folder)
+        return found
+
+    def _in_folder(self, folder: str, suffixes: tuple[str, ...]) -> list[str]:
+        """The files directly in a folder with one of these suffixes, as paths from the root."""
+        return [
+            name
+            for name in self._tree.folders.get(folder, ())
+            if name.lower().endswith(suffixes) and self._belongs(name)
+        ]
 
     def _listed(self, suffixes: tuple[str, ...]) -> dict[str, list[str]]:
         """The repository's files with one of these suffixes, by folder, as paths from the root."""
         if suffixes not in self._lists:
             found: dict[str, list[str]] = {}
-            prefix = len(os.path.join(self.root, ""))
-            for file in self._listing(suffixes):
-                path = os.path.abspath(file)[prefix:].replace(os.sep, "/")
-                found.setdefault(posixpath.dirname(path), []).append(path)
+            for name in self._tree.ending(suffixes):
+                if self._belongs(name):
+                    found.setdefault(posixpath.dirname(name), []).append(name)
             self._lists[suffixes] = found
         return self._lists[suffixes]
+
+    def _belongs(self, name: str) -> bool:
+        return self._tree.holds(name) and not self._excluded(self._tree.path(name))
 
     def _statements(self, path: str, package: str) -> list[Statement]:
         return [statement for statement in self._reading(path, package).statements if statement.package == package]
@@ -401,17 +460,17 @@ class Statements:
         """The file of the repository that another names, from its own folder, else from one above it."""
         key = include.span.path, include.path, include.package
         if key not in self._targets:
-            self._targets[key] = self._found(include)
+            self._targets[key] = self._file_of(include)
         return self._targets[key]
 
-    def _found(self, include: Include) -> str | None:
+    def _file_of(self, include: Include) -> str | None:
         written = include.path
         if not written or written.startswith(("/", "~")) or len(written) > 500 or "\0" in written:
             return None
         folder = posixpath.dirname(self._relative(include.span.path))
         for above in _levels(folder) if not include.package else (folder,):
             path = _normal(posixpath.join(above, written))
-            if not path.startswith("..") and inside(self.root, self.root / path):
+            if not path.startswith("..") and self._bounds.file(self.root / path):
                 return path
         return None
 
@@ -422,14 +481,18 @@ class Statements:
         group = "" if package in self._known else package
         key = f"{path}\0{'' if form is None else form.name}\0{version_of}", group
         if key not in self._readings:
+            plain = not group and form is None and not version_of
+            if plain and self._is_known_silent(path):
+                return _SILENT
             data = self._bytes(path)
             asked = Packages([package]) if group else self._known
-            reading = Reading()
+            reading = _SILENT
             if data is not None:
                 shown = display_path(self.root / path)
                 with self._companion(shown):
-                    reading = statements_of(path, data, asked, form=form, package=version_of, home=home)
-                    reading = _shown(reading, shown)
+                    reading = _shown(statements_of(path, data, asked, form=form, package=version_of, home=home), shown)
+                    if plain:
+                        self._remember(path, reading)
             if reading.unreadable is not None:
                 self.unreadable[reading.unreadable] = None
                 span = reading.unreadable.span
@@ -437,10 +500,22 @@ class Statements:
             self._readings[key] = reading
         return self._readings[key]
 
+    def _is_known_silent(self, path: str) -> bool:
+        """The file has not changed since the last run, and stated nothing of any known package then."""
+        index, place = self._index, self._tree.path(path)
+        found = self._bounds.look(place) if index else None
+        return index is not None and found is not None and index.answer(place, found[1], Question.STATES) == 0
+
+    def _remember(self, path: str, reading: Reading) -> None:
+        index, place = self._index, self._tree.path(path)
+        found = self._bounds.look(place) if index else None
+        if index and found:
+            index.keep(place, found[1], Question.STATES, int(reading != _SILENT))
+
     def _bytes(self, path: str) -> bytes | None:
         """The content of a file of the repository; None for what is none, or lies outside."""
         try:
-            return read(self.root, self.root / path)
+            return self._bounds.read(os.path.abspath(os.path.join(self.root, path)))
         except (OSError, ValueError):
             return None
 
@@ -563,13 +638,13 @@ def statements_in(repository: Repository) -> Statements:
     def made() -> Statements:
         root = Path(os.path.abspath(repository.root))
         top = repository_root(root) if repository.whole else root
+        note, companion, run = repository.note, repository.companion, repository.run
         if top == root:
-            return Statements(top, repository.files_named, repository.note, repository.companion)
+            return Statements(top, repository.tree, repository.index, repository.exclude.excludes, note, companion)
         # Workspaces within one git repository look at the same files.
-        listing: Listing = partial(files_below, top, answers=repository.git)
-        return repository.run.once(
+        return run.once(
             ("statements", top),
-            lambda: Statements(top, listing, repository.note, repository.companion),
+            lambda: Statements(top, run.tree(top), run.index(str(top)), note=note, companion=companion),
         )
 
     return repository.once("statements", made)

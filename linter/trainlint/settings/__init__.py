@@ -161,6 +161,12 @@ class Overrides:
     config: Path | None = None
     isolated: bool = False
     force_exclude: bool = False
+    cache: bool = False
+    """An index in the user's cache folder may be used and written."""
+    jobs: int = 1
+    """The processes among which many files are divided; 0 for as many as there are cores."""
+    shard: tuple[int, int] | None = None
+    """Which part of the files is checked, of how many parts; None for all."""
 
     def over(self, settings: Settings, base: Path) -> Settings:
         """The settings overridden by these options, whose patterns are relative to a folder; `exclude` is added."""

@@ -24,12 +24,13 @@ Findings have their place in the config, be it a file of its own.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlint.findings import Stage
+from trainlint.findings import Edit, Fix, Stage
 from trainlint.reading.document import Document, Scalar, Unparsable, documents
 from trainlint.reading.scalars import Dialect, Plain
 from trainlint.reading.text import Undecodable
@@ -304,6 +305,8 @@ class BrokenConfig(NamedTuple):
     field: Field
     reason: str
     read_at: Stage = Stage.START
+    fix: Fix | None = None
+    help: str = "write it as JSON"
 
 
 def named_config(name: str, bases: Iterable[Path], repository: Repository) -> Field | BrokenConfig | None:
@@ -323,11 +326,12 @@ def named_config(name: str, bases: Iterable[Path], repository: Repository) -> Fi
 def _of_json(document: Document) -> Field | BrokenConfig | None:
     text = document.text
     if text.has_mark:
-        return BrokenConfig(_place(document, 0), "it begins with a byte order mark")
+        help = "save it as UTF-8 without a byte order mark"
+        return BrokenConfig(_place(document, 0), "it begins with a byte order mark", help=help)
     try:
         json.loads(text.content)
     except json.JSONDecodeError as error:
-        return BrokenConfig(*_trouble(document, error))
+        return _trouble(document, error)
     except RecursionError:
         return None
     try:
@@ -345,18 +349,25 @@ _REASONS = {
 }
 
 
-def _trouble(document: Document, error: json.JSONDecodeError) -> tuple[Field, str]:
+_PYTHON = {"True": "true", "False": "false", "None": "null"}
+
+
+def _trouble(document: Document, error: json.JSONDecodeError) -> BrokenConfig:
     content, at = document.text.content, error.pos
     before = content[:at].rstrip()
     if not content.strip():
-        return _place(document, 0), "it is empty"
+        return BrokenConfig(_place(document, 0), "it is empty", help="write an object, or name another file")
     if content.startswith(("//", "/*", "#"), at):
-        return _place(document, at), "it has a comment"
+        return BrokenConfig(_place(document, at), "it has a comment", help="remove the comments")
     comma = at if content.startswith(",", at) else len(before) - 1
     if content[comma : comma + 1] == "," and content[comma + 1 :].lstrip().startswith(("}", "]")):
         # Python names the comma or the bracket, depending on its version.
-        return _place(document, comma), "a comma stands before a bracket"
-    return _place(document, at), _REASONS.get(error.msg, error.msg.lower())
+        without = Fix("remove the comma", (Edit(comma, comma + 1, ""),))
+        found = _place(document, comma)
+        return BrokenConfig(found, "a comma stands before a bracket", fix=without, help="remove the comma")
+    word = next((word for word in _PYTHON if re.match(rf"{word}\b", content[at : at + 6])), "")
+    fix = Fix(f"write {_PYTHON[word]}", (Edit(at, at + len(word), _PYTHON[word]),)) if word else None
+    return BrokenConfig(_place(document, at), _REASONS.get(error.msg, error.msg.lower()), fix=fix)
 
 
 def _place(document: Document, at: int) -> Field:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, some_of
+from trainlint.reading import mending
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 from trainlint.training.declarations import Spec, declarations
@@ -39,7 +40,10 @@ def deepspeed_not_json(config: BrokenConfig) -> Iterator[Finding]:
     Source: accelerate, HfDeepSpeedConfig of utils/deepspeed.py.
     """
     yield config.field.finding(
-        f"the DeepSpeed config is not JSON: {config.reason}", help="write it as JSON", stage=config.read_at
+        f"the DeepSpeed config is not JSON: {config.reason}",
+        help=config.help,
+        stage=config.read_at,
+        fix=config.fix,
     )
 
 
@@ -117,8 +121,10 @@ def deepspeed_section(config: DeepSpeedConfig) -> Iterator[Finding]:
 
 def _no_mapping(section: Field, stage: Stage) -> Finding:
     device = section.plain in ("cpu", "nvme", "none") and section.name.startswith("offload")
-    help = f'write {{"device": "{section.written}"}}' if device else "write its settings in braces, or remove it"
-    return section.finding(f"{section.name} must be an object", help=help, stage=stage)
+    literal = f'{{"device": "{section.written}"}}'
+    help = f"write {literal}" if device else "write its settings in braces, or remove it"
+    fix = mending.written(section, literal) if device else mending.removed(section) if section.is_null else None
+    return section.finding(f"{section.name} must be an object", help=help, stage=stage, fix=fix)
 
 
 _WORDS: Mapping[str, tuple[str, ...]] = {
@@ -190,6 +196,7 @@ def deepspeed_value(config: DeepSpeedConfig) -> Iterator[Finding]:
             "gradient_clipping must be a number",
             help="write the number without quotes; 0 clips nothing",
             stage=Stage.TRAIN,
+            fix=mending.numbered(clipping),
         )
 
 
@@ -199,7 +206,18 @@ def _written(field: Field) -> bool:
 
 def _wrong(field: Field, wanted: str, choices: Collection[str] = ()) -> Finding:
     help = did_you_mean(field.written, choices) or f"write {wanted}"
-    return field.finding(f"{field.name} must be {wanted}", help=help)
+    if choices:
+        same = _SAME_DTYPE.get(field.written.lower())
+        fix = mending.worded(field, same) if same and same in choices else mending.respelled(field, choices)
+    elif "true or false" in wanted or "boolean" in wanted:
+        fix = mending.switched(field)
+    else:
+        fix = mending.whole(field) if "integer" in wanted else mending.numbered(field) if "number" in wanted else None
+    return field.finding(f"{field.name} must be {wanted}", help=help, fix=fix)
+
+
+_SAME_DTYPE = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32"}
+"""Other names of the types of numbers."""
 
 
 def _words(config: DeepSpeedConfig) -> Iterator[Finding]:
@@ -290,6 +308,7 @@ def _unknown_keys(section: Field, table: str, model: Mapping[str, Spec], facts: 
             yield entry.finding(
                 f"DeepSpeed {facts.release} does not know {entry.name} in {section.name}",
                 help=_advice(entry.name, table) or did_you_mean(entry.name, known) or "remove it",
+                fix=None if _advice(entry.name, table) else mending.renamed_to_nearest(entry, known),
                 at_key=True,
             )
 
@@ -331,6 +350,7 @@ def deepspeed_unread_key(config: DeepSpeedConfig) -> Iterator[Finding]:
                     help="remove one of them",
                     at_key=True,
                     related=entry.earlier_keys,
+                    fix=mending.without_earlier(entry),
                 )
     for entry in config.field.entries():
         inner = _ELSEWHERE.get(entry.name, entry.name)
@@ -338,7 +358,10 @@ def deepspeed_unread_key(config: DeepSpeedConfig) -> Iterator[Finding]:
             continue
         help = f"write {inner} inside zero_optimization" if inner in zero else did_you_mean(entry.name, TOP_KEYS)
         if help:
-            yield entry.finding(f"{entry.name} is not read here", help=help, at_key=True)
+            inside = inner in zero
+            section = config.field.get("zero_optimization")
+            fix = mending.moved(entry, section, inner) if inside else mending.renamed_to_nearest(entry, TOP_KEYS)
+            yield entry.finding(f"{entry.name} is not read here", help=help, fix=fix, at_key=True)
 
 
 @rule("FS138", "deepspeed-removed", stage=Stage.PREPARE)
@@ -358,8 +381,14 @@ def deepspeed_removed(config: DeepSpeedConfig) -> Iterator[Finding]:
                 yield entry.finding(
                     f"DeepSpeed {config.facts.release} no longer has {entry.name}",
                     help=_INSTEAD.get(entry.name, "remove it, or use an older DeepSpeed"),
+                    fix=mending.removed(entry) if _is_off(entry) else None,
                     at_key=True,
                 )
+
+
+def _is_off(field: Field) -> bool:
+    """What it is for is switched off, so it can go."""
+    return field.plain is False or (field.is_mapping and field.get("enabled").plain is False)
 
 
 _INSTEAD = {
@@ -452,6 +481,7 @@ def deepspeed_batch(config: DeepSpeedConfig) -> Iterator[Finding]:
             yield total.finding(
                 f"train_batch_size is {size:g}, but micro batch × accumulation × processes is {words} = {product:g}",
                 help='write "auto"',
+                fix=None if parts and parts > 1 else mending.written(total, '"auto"', sure=False),
                 related=(*micro.relate("the micro batch"), *(steps.relate("the accumulation") if steps.node else ())),
             )
     elif size % (accumulated * world) or size < accumulated * world:
@@ -571,7 +601,9 @@ def deepspeed_optimizer(config: DeepSpeedConfig) -> Iterator[Finding]:
         help = did_you_mean(kind.plain, known) or f"write {one_of(('Adam', 'AdamW', 'Lion', 'Adagrad'))}"
         if "adam" in word and "mini" not in word:
             help = "write AdamW: DeepSpeed itself takes its fused or CPU version"
-        yield kind.finding(f"DeepSpeed {facts.release} does not know the optimizer {kind.plain}", help=help)
+        fix = mending.worded(kind, "AdamW") if word.startswith("adamw_torch") else mending.respelled(kind, known)
+        message = f"DeepSpeed {facts.release} does not know the optimizer {kind.plain}"
+        yield kind.finding(message, help=help, fix=fix)
         return
     if word in _ONE_BIT and (config.stage or 0) > 0:
         yield kind.finding(f"{kind.plain} does not work with ZeRO", help="write AdamW, or set stage to 0")
@@ -593,6 +625,7 @@ def _arguments(config: DeepSpeedConfig, word: str, kind: Field, params: Field) -
             yield entry.finding(
                 f"{made} does not take {entry.name}",
                 help=_CALLED.get(entry.name, "") or did_you_mean(entry.name, allowed) or "remove it",
+                fix=mending.advised(entry, _CALLED.get(entry.name, "")) or mending.renamed_to_nearest(entry, allowed),
                 at_key=True,
                 related=kind.relate("the optimizer"),
             )
@@ -619,8 +652,12 @@ def _arguments(config: DeepSpeedConfig, word: str, kind: Field, params: Field) -
         # WarmupLR goes up to the optimizer's own rate where it names none; the others overwrite it.
         taken = scheduled and schedule.plain == "WarmupLR" and config.at("scheduler.params.warmup_max_lr").is_absent
         if text and (taken or not scheduled):
-            stage = Stage.PREPARE if taken else Stage.TRAIN
-            yield field.finding(f"{name} must be a number", help="write it without quotes", stage=stage)
+            yield field.finding(
+                f"{name} must be a number",
+                help="write it without quotes",
+                stage=Stage.PREPARE if taken else Stage.TRAIN,
+                fix=mending.numbered(field),
+            )
 
 
 _CALLED = {
@@ -685,10 +722,16 @@ def deepspeed_scheduler(config: DeepSpeedConfig) -> Iterator[Finding]:
         return
     if kind.plain not in (*_SCHEDULERS, *TORCH_SCHEDULERS):
         help = did_you_mean(kind.plain, _SCHEDULERS) or _LIKE.get(kind.plain, f"write {one_of(_SCHEDULERS)}")
-        yield kind.finding(f"DeepSpeed does not know the scheduler {kind.plain}", help=help)
+        yield kind.finding(
+            f"DeepSpeed does not know the scheduler {kind.plain}", help=help, fix=mending.respelled(kind, _SCHEDULERS)
+        )
         return
     if params.is_absent:
-        yield kind.finding(f"the scheduler {kind.plain} has no params", help='add "params": {}')
+        yield kind.finding(
+            f"the scheduler {kind.plain} has no params",
+            help='add "params": {}',
+            fix=mending.written(params, "{}") if params.is_null else None,
+        )
         return
     if kind.plain not in _SCHEDULERS:
         if (config.stage or 0) > 0:
@@ -702,6 +745,7 @@ def deepspeed_scheduler(config: DeepSpeedConfig) -> Iterator[Finding]:
             yield entry.finding(
                 f"{kind.plain} does not take {entry.name}",
                 help=did_you_mean(entry.name, arguments) or f"it takes {some_of(arguments)}",
+                fix=mending.renamed_to_nearest(entry, arguments),
                 at_key=True,
                 related=kind.relate("the scheduler"),
             )
@@ -719,7 +763,8 @@ def deepspeed_scheduler(config: DeepSpeedConfig) -> Iterator[Finding]:
         checked = name == steps.name and facts.warmup_must_be_positive
         if text or (not checked and not rates and (field.is_mapping or field.is_sequence)):
             help = "write it without quotes" if text else "write a number"
-            yield field.finding(f"{name} must be a number", help=help, at_key=not text)
+            fix = mending.numbered(field) if text else None
+            yield field.finding(f"{name} must be a number", help=help, fix=fix, at_key=not text)
     positive = isinstance(steps.plain, int) and steps.plain > 0
     text = isinstance(steps.plain, str) or steps.is_unknown
     if facts.warmup_must_be_positive and steps.node is not None and not positive and not text:
@@ -772,6 +817,7 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
                 help="remove it",
                 at_key=True,
                 related=other.relate("the new name"),
+                fix=mending.removed(zero.get(name), sure=zero.get(name).plain is False),
             )
     if stage == 3:
         for name in ("offload_param", "offload_optimizer"):
@@ -789,11 +835,15 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
         prescale, divide = config.at("prescale_gradients"), config.at("gradient_predivide_factor")
         if prescale.plain not in (None, False, AUTO) and not prescale.is_unknown:
             yield prescale.finding(
-                f"prescale_gradients does not work with ZeRO {stage} and reduce_scatter", help="remove it"
+                f"prescale_gradients does not work with ZeRO {stage} and reduce_scatter",
+                help="remove it",
+                fix=mending.removed(prescale, sure=False),
             )
         if _written(divide) and divide.plain not in (1, AUTO):
             yield divide.finding(
-                f"gradient_predivide_factor must be 1 with ZeRO {stage} and reduce_scatter", help="remove it"
+                f"gradient_predivide_factor must be 1 with ZeRO {stage} and reduce_scatter",
+                help="remove it",
+                fix=mending.removed(divide, sure=False),
             )
     bucket = as_number(config.plain("zero_optimization.allgather_bucket_size"))
     if stage in (1, 2) and bucket is not None and bucket % 2 == 1:
@@ -808,7 +858,9 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
             "only ZeRO 3 offloads a part of the optimizer", help="set stage to 3, or remove ratio"
         )
     if config.is_on("zero_optimization.legacy_stage1") and (stage or 0) > 0:
-        yield zero.get("legacy_stage1").finding("DeepSpeed no longer has the old ZeRO 1", help="remove legacy_stage1")
+        old = zero.get("legacy_stage1")
+        fix = mending.removed(old, sure=False)
+        yield old.finding("DeepSpeed no longer has the old ZeRO 1", help="remove legacy_stage1", fix=fix)
     normed = config.is_on("zero_optimization.compute_grad_norm", default=True)
     if "compute_grad_norm" in model and normed is False and stage in (0, 3):
         yield zero.get("compute_grad_norm").finding(
@@ -830,7 +882,11 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
         yield curriculum.get("enabled").finding("curriculum_learning needs curriculum_metrics", help="add them")
     operation = config.at("gradient_allreduce_op")
     if config.facts.allreduce_op and stage == 3 and str(operation.plain).lower() == "sum":
-        yield operation.finding("gradient_allreduce_op sum does not work with ZeRO 3", help="write mean")
+        yield operation.finding(
+            "gradient_allreduce_op sum does not work with ZeRO 3",
+            help="write mean",
+            fix=mending.worded(operation, "mean", sure=False),
+        )
 
 
 def _zenflow(config: DeepSpeedConfig) -> Iterator[Finding]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from trainlint.findings import Edit, Finding, Fix, Severity, Stage, did_you_mean, one_of
+from trainlint.findings import Finding, Fix, Severity, Stage, did_you_mean, one_of
+from trainlint.reading import mending
 from trainlint.reading.values import Field, Value
 from trainlint.rule import rule
 from trainlint.training.fsdp import FSDP2_ALWAYS, STRATEGIES, FsdpRun, FsdpSetup
@@ -35,11 +36,16 @@ def unread_fsdp_key(setup: FsdpSetup) -> Iterator[Finding]:
     for entry in setup.section.entries():
         bare = not entry.name.startswith(facts.optional_prefix)
         name = facts.optional_prefix + entry.name if bare else entry.name
-        if name not in facts.keys:
+        told = facts.version_not_read is not None and setup.version.field.node is entry.node  # by FS002
+        if name not in facts.keys and not told:
             known = {key.removeprefix(facts.optional_prefix) for key in facts.keys} if bare else facts.keys
             advice = facts.key_advice.get(name) or did_you_mean(entry.name, known)
             yield entry.finding(
-                f"{entry.name} is not read", help=advice or "remove it", severity=facts.unknown_key, at_key=True
+                f"{entry.name} is not read",
+                help=advice or "remove it",
+                severity=facts.unknown_key,
+                fix=mending.advised(entry, advice) or mending.renamed_to_nearest(entry, known),
+                at_key=True,
             )
 
 
@@ -57,7 +63,11 @@ def fsdp_version(setup: FsdpSetup) -> Iterator[Finding]:
         return
     if facts.versions:
         if version.wrong_type or version.known_and_not_in(facts.versions):
-            yield version.finding(f"unknown FSDP version {version}", help=f"write {one_of(facts.versions)}")
+            yield version.finding(
+                f"unknown FSDP version {version}",
+                help=f"write {one_of(facts.versions)}",
+                fix=mending.whole(version),
+            )
     elif facts.version_not_read and version.known_and_not_in([facts.default_version]):
         yield version.finding(
             f"{version.field.name} is not read: FSDP{facts.default_version} runs",
@@ -78,11 +88,13 @@ def sharding_strategy(setup: FsdpSetup) -> Iterator[Finding]:
 
     Source: torch.distributed.fsdp.ShardingStrategy; accelerate, FullyShardedDataParallelPlugin.
     """
-    word, help = setup.strategy.field.written.upper(), ""
+    word, help, fix = setup.strategy.field.written.upper(), "", None
     if setup.facts.strategy_numbers:
         stands = {name: f"{number}, which stands for {name}" for number, name in enumerate(STRATEGIES, 1)}
         help = f"write {stands.get(word) or f'a number from 1 ({STRATEGIES[0]}) to {len(STRATEGIES)}'}"
-    yield from _unknown_word(setup, "strategy", setup.strategy, help)
+        if word in STRATEGIES:
+            fix = mending.written(setup.strategy, str(STRATEGIES.index(word) + 1))
+    yield from _unknown_word(setup, "strategy", setup.strategy, help, fix)
 
 
 @rule("FS004", "wrap-policy", stage=Stage.START, varies="warning in releases that ignore an unknown word")
@@ -122,7 +134,9 @@ def state_dict_type(setup: FsdpSetup) -> Iterator[Finding]:
     yield from _unknown_word(setup, "state_dict_type", setup.state_dict_type)
 
 
-def _unknown_word(setup: FsdpSetup, setting: str, value: Value[str], help: str = "") -> Iterator[Finding]:
+def _unknown_word(
+    setup: FsdpSetup, setting: str, value: Value[str], help: str = "", fix: Fix | None = None
+) -> Iterator[Finding]:
     version = setup.runs_version
     words = setup.facts.words.get(setting, {}).get(version or 0)
     if not setup.on or words is None:
@@ -137,6 +151,7 @@ def _unknown_word(setup: FsdpSetup, setting: str, value: Value[str], help: str =
             help=help or (not elsewhere and did_you_mean(value.field.written, allowed)) or f"write {one_of(allowed)}",
             severity=words.otherwise,
             stage=_stage(words.otherwise),
+            fix=fix or (None if elsewhere or help else mending.respelled(value, allowed)),
         )
 
 
@@ -198,6 +213,7 @@ def size_wrap_without_size(setup: FsdpSetup) -> Iterator[Finding]:
             f"{size.field.name} must be an integer{_not_what_is_written(size.field)}",
             help="write the digits out, such as 100000000",
             severity=facts.size_not_an_integer,
+            fix=mending.whole(size),
         )
 
 
@@ -222,17 +238,19 @@ def layer_class_names(setup: FsdpSetup) -> Iterator[Finding]:
             severity=setup.facts.no_class_name,
         )
     if setup.on and setup.facts.class_names and setup.wrap_policy.is_("TRANSFORMER_BASED_WRAP") and classes.wrong_type:
-        written = classes.field.written
+        written, fix = classes.field.written, None
         if classes.field.is_sequence:
             names = ",".join(str(item.written) for item in classes.field.items())
             what, help = "the layer classes must be one text, not a list", f"write {names}" if names else "remove it"
+            fix = mending.as_text(classes, names) if names else mending.removed(classes)
         else:
             fixed = ",".join(name.strip().rpartition(".")[2] for name in written.split(",") if name.strip())
             what = (
                 f'"{written}" holds no class name' if not fixed else f'"{written}" is not comma-separated class names'
             )
             help = f"write {fixed}" if fixed and fixed != written else "remove it: the model's own list is used"
-        yield classes.finding(what, help=help, severity=setup.facts.class_names)
+            fix = mending.worded(classes, fixed) if fixed and fixed != written else mending.removed(classes)
+        yield classes.finding(what, help=help, severity=setup.facts.class_names, fix=fix)
 
 
 @rule("FS010", "unsynced-ram-loading", stage=Stage.START)
@@ -271,7 +289,12 @@ def fsdp2_reshard_word(setup: FsdpSetup) -> Iterator[Finding]:
             f"{reshard.field.name} must be true or false under FSDP2{_not_what_is_written(reshard.field)}",
             help=f"write {'false' if keeps else 'true'}",
             severity=severity,
+            fix=mending.written(reshard, "false" if keeps else "true") if _is_strategy(reshard) else None,
         )
+
+
+def _is_strategy(reshard: Value[bool | str]) -> bool:
+    return reshard.known_and(lambda word: _strategy(word) in STRATEGIES)
 
 
 @rule("FS012", "checkpoint-offload-alone", stage=Stage.START)
@@ -309,12 +332,17 @@ def checkpointing_without_wrap(setup: FsdpSetup) -> Iterator[Finding]:
     Source: accelerate 1.8 to 1.15, preparation of a model for FSDP2.
     """
     severity = setup.facts.checkpointing_without_wrap
-    if severity and setup.is_fsdp2 and setup.activation_checkpointing.is_(True) and _no_policy(setup):
+    if _stops_without_wrap(setup):
         yield setup.activation_checkpointing.finding(
             "activation checkpointing under FSDP2 needs a wrap policy",
             help=setup.facts.wrap_advice,
             severity=severity,
         )
+
+
+def _stops_without_wrap(setup: FsdpSetup) -> bool:
+    checkpoints = setup.facts.checkpointing_without_wrap and setup.activation_checkpointing.is_(True)
+    return bool(checkpoints) and setup.on and setup.is_fsdp2 and _no_policy(setup)
 
 
 def _no_policy(setup: FsdpSetup) -> bool:
@@ -374,21 +402,13 @@ def strategy_not_read(setup: FsdpSetup) -> Iterator[Finding]:
             else f"write fsdp_sharding_strategy: {wanted}",
             severity=severity,
             related=setup.strategy.field.relate("this strategy runs") if given else (),
-            fix=None if given else _renamed(reshard.field, "fsdp_sharding_strategy"),
+            fix=None if given else mending.renamed(reshard, "fsdp_sharding_strategy"),
         )
 
 
 def _strategy(word: bool | str) -> str:
     text = str(word).upper()
     return STRATEGIES[int(text) - 1] if text in ("1", "2", "3", "4", "5") else text
-
-
-def _renamed(field: Field, name: str) -> Fix | None:
-    entry = field.entry
-    if entry is None or entry.use is not None or field.use is not None:
-        return None
-    key = entry.key
-    return Fix(f"rename the key to {name}", (Edit(key.start, key.end, name),), safe=False)
 
 
 @rule("FS021", "reshard-without-fsdp2", stage=Stage.RUN, severity=Severity.WARNING)
@@ -449,6 +469,7 @@ def fsdp1_setting_under_fsdp2(setup: FsdpSetup) -> Iterator[Finding]:
             f"{value.field.name} has no effect under FSDP2",
             help=_instead(setup, setting),
             severity=Severity.NOTE if same and severity is Severity.WARNING else severity,
+            fix=_fix_under_fsdp2(setup, setting, value, same=same),
             at_key=True,
         )
 
@@ -469,6 +490,15 @@ def _instead(setup: FsdpSetup, setting: str) -> str:
     if setting == "strategy" and setup.strategy.is_("HYBRID_SHARD", "HYBRID_SHARD_ZERO2"):
         return "remove it, and set the replicate and shard sizes in parallelism_config"
     return "remove it"
+
+
+def _fix_under_fsdp2(setup: FsdpSetup, setting: str, value: Value[object], *, same: bool) -> Fix | None:
+    """Take away what FSDP2 does anyway or has nothing like; a strategy that it does not run is for the author."""
+    if setting != "strategy" or same:
+        return mending.removed(value, sure=same, keeps=True)
+    if setup.strategy.is_("SHARD_GRAD_OP"):
+        return mending.instead(value, setup.reshard.field.name, "false")
+    return None
 
 
 @rule("FS023", "unused-fsdp-settings", stage=Stage.RUN, severity=Severity.WARNING)
@@ -516,6 +546,8 @@ def single_fsdp_unit(setup: FsdpSetup) -> Iterator[Finding]:
     if not (severity and setup.on) or setup.runs_version is None:
         return
     help = setup.facts.wrap_advice
+    if _stops_without_wrap(setup) or (setup.section.node is not None and not setup.section.is_mapping):
+        return  # FS013, or FS108
     if policy.absent:
         place = setup.section if not setup.section.is_absent else setup.switch
         yield place.finding(
@@ -599,6 +631,7 @@ def two_checkpointings(run: FsdpRun) -> Iterator[Finding]:
             "gradient checkpointing is on together with FSDP's activation checkpointing",
             help="set gradient_checkpointing: false",
             severity=severity,
+            fix=mending.written(mine, "false", sure=False),
             stage=run.facts.trainer_stage,
             related=other.field.relate("FSDP checkpoints activations"),
         )

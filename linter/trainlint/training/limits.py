@@ -12,8 +12,8 @@ on an unknown value does not hold. `rl sample_packing` holds when both are set t
 
 `true` and `false` are the booleans themselves. `a.b` is a key of the section `a`. A word before the colon (`start`,
 `prepare`, `train`, `save`) says when the program refuses, where that is later than its rule says. `{}` in a message or
-help is the last part of the name of the setting that the finding points at. A program's limits are in
-programs/PROGRAM/limits.txt.
+help is the last part of the name of the setting that the finding points at. A help that is one step, `remove NAME` or
+`set NAME: VALUE`, is also the unsafe fix. A program's limits are in programs/PROGRAM/limits.txt.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from trainlint.findings import Stage
+from trainlint.findings import Fix, Stage
 from trainlint.lazy import regex
+from trainlint.reading import mending
 from trainlint.reading.scalars import Dialect, Plain, plain_value
 from trainlint.reading.values import UNKNOWN
 from trainlint.records import dataclass
@@ -158,14 +159,19 @@ def refused(
     severity: Severity | None = None,
     why: str = "",
 ) -> Iterator[Finding]:
-    """A finding for each limit that holds; `converted` is the file after its values are converted.
+    """A finding for each place with a limit that holds; `converted` is the file after its values are converted.
 
-    `why` is added to each message.
+    Further limits of the same place are told with the first one. `why` is added to each message.
     """
+    found: dict[object, list[tuple[Limit, ReadFile]]] = {}
     for limit in limits:
         seen = converted if limit.converted and converted is not None else reading
         if limit.holds(seen):
-            yield told(limit, seen, severity=severity, why=why)
+            place = limit.place(seen)
+            found.setdefault((place.path, place.node is None and limit.message), []).append((limit, seen))
+    for (limit, seen), *others in found.values():
+        also = [other for other, _ in others]
+        yield told(limit, seen, also, severity=severity, why=why)
 
 
 def told(
@@ -177,11 +183,39 @@ def told(
     return place.finding(
         limit.named(limit.message, reading) + why,
         help=limit.named(limit.help, reading),
+        fix=_followed(limit, reading),
         severity=severity,
         stage=limit.stage,
         at_key=place.is_sequence or place.is_mapping,
         related=tuple(dict.fromkeys(one for some in related for one in some)),
     )
+
+
+def _followed(limit: Limit, reading: ReadFile) -> Fix | None:
+    """The fix where the help is one step: `remove NAME`, `remove it` or `set NAME: VALUE`.
+
+    It is never sure: the other half of the contradiction may be the wrong one.
+    """
+    step = _STEP.fullmatch(limit.help)
+    if step is None:
+        return None
+    pointed = limit.pointed(reading)
+    if step["gone"]:
+        name = pointed if step["gone"] in ("it", "{}") else step["gone"]
+        return mending.removed(reading.place(name), sure=False)
+    named = [name for term in terms_of(limit.when) for name in term.names]
+    name = next((name for name in named if name == step["name"] or name.endswith(f".{step['name']}")), None)
+    if name is None:
+        return None
+    place = reading.place(name)
+    if place.node is not None:
+        return mending.written(place, step["value"], sure=False)
+    return mending.added(place.parent, place.name, step["value"], sure=False) if place.parent is not None else None
+
+
+_STEP = regex(
+    r"remove (?P<gone>it|\{\}|[\w.]+)(?:: .+)?|set (?P<name>[\w.]+): (?P<value>[\w.-]+)(?: \(the default is [\w.]+\))?"
+)
 
 
 def grouped(limits: Iterable[Limit], reading: ReadFile) -> list[list[Limit]]:

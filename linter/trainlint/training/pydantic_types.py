@@ -12,8 +12,9 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from trainlint.findings import some_of
+from trainlint.findings import Fix, some_of
 from trainlint.lazy import regex
+from trainlint.reading import mending
 from trainlint.reading.document import Scalar, target_of
 from trainlint.reading.scalars import value_of
 from trainlint.reading.values import is_template
@@ -93,6 +94,26 @@ def model_refusals(place: Field, fields: Mapping[str, Spec], schema: Schema) -> 
         for field in dict.fromkeys(written):
             if not spec.converted:
                 yield from refusals(field, spec, schema)
+
+
+def mended(refusal: Refusal) -> Fix | None:
+    """The fix for a refused value, where the value that is meant is as good as written."""
+    place, wanted_ = refusal.place, refusal.wanted
+    target = place.target
+    if not isinstance(target, Scalar):
+        alone = place.items()[0] if len(place.items()) == 1 else None
+        text = alone.text().known if alone is not None else None
+        return mending.as_text(place, text) if text is not None and wanted_ == _WORDS["str"] else None
+    if not isinstance(place.plain, str):
+        quotes = wanted_ == _WORDS["str"] or target.value in refusal.choices
+        return mending.quoted(place) if quotes and not place.is_null else None
+    if refusal.choices:
+        return mending.respelled(place, (str(choice) for choice in refusal.choices))
+    if wanted_ in ("a list of texts", "a list"):
+        return mending.listed(place) if wanted_ == "a list of texts" and target.value else None
+    if wanted_ in (_WORDS["int"], _WORDS["PositiveInt"]):
+        return mending.whole(place)
+    return None
 
 
 def wanted(spec: Spec) -> str:

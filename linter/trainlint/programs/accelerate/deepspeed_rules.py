@@ -37,12 +37,18 @@ def settings_beside_deepspeed_file(launch: DeepSpeedLaunch) -> Iterator[Finding]
     flagged = config.launch is not None and config.launch.flag("mixed_precision") is not None
     if not precision.is_absent and not flagged:
         found.append(precision)
-    for field in found:
-        yield field.finding(
-            f"{field.name} cannot stand beside deepspeed_config_file",
-            help="remove it, and write it in the DeepSpeed config",
+    if found:
+        # The stage is what most runs take from such a config.
+        found.sort(key=lambda field: field.name != "zero_stage")
+        them = "them" if len(found) > 1 else "it"
+        yield found[0].finding(
+            f"{some_of(field.name for field in found)} cannot stand beside deepspeed_config_file",
+            help=f"remove {them}, and write {them} in the DeepSpeed config",
             at_key=True,
-            related=named.relate("the DeepSpeed config is named here"),
+            related=(
+                *named.relate("the DeepSpeed config is named here"),
+                *(place for field in found[1:] for place in field.relate("nor can this")),
+            ),
         )
 
 

@@ -197,11 +197,13 @@ def _find_launches(surroundings: Surroundings) -> Iterator[tuple[Invocation, Acc
     from trainlint.repository.files import display_path
 
     repository = surroundings.repository
-    configs = {config.field.document.path: config for config in surroundings.subjects("accelerate", AccelerateConfig)}
-    for invocation in repository_invocations(repository, LAUNCH) if configs else ():
+    for invocation in repository_invocations(repository, LAUNCH) if any(repository.marked("accelerate")) else ():
         name = invocation.flag("--config_file").known
         file = named_file(repository, invocation, name) if name else None
-        config = configs.get(display_path(file)) if file is not None else None
+        configs = (
+            surroundings.subjects_in(display_path(file), "accelerate", AccelerateConfig) if file is not None else []
+        )
+        config = configs[-1] if configs else None
         if config is not None:
             yield invocation, config
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, some_of
+from trainlint.findings import Finding, Fix, Severity, Stage, did_you_mean, one_of, some_of
 from trainlint.programs.accelerate.config import AccelerateConfig, Launch, ListedConfig, MisnamedLaunch, switch, truthy
 from trainlint.programs.accelerate.facts import (
     PARALLELISM,
@@ -15,6 +15,7 @@ from trainlint.programs.accelerate.facts import (
     read_by,
 )
 from trainlint.programs.accelerate.program import fsdp_setup
+from trainlint.reading import mending
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 
@@ -50,16 +51,22 @@ def unknown_accelerate_key(config: AccelerateConfig, facts: AccelerateFacts) -> 
     Source: accelerate, commands/config/config_args.py.
     """
     known = facts.sagemaker_keys if config.sagemaker else facts.top_keys
+    if _is_local(config, facts):
+        return  # FS103
     for entry in config.field.entries():
         if entry.name in known:
             continue
+        fix = None
         if entry.name in facts.key_spans:
             help = read_by(facts.key_spans[entry.name])
         elif entry.name.startswith(PREFIX):
             help = "write it inside fsdp_config"
+            fix = mending.moved(entry, config.field.get("fsdp_config")) if entry.name in facts.fsdp.keys else None
         else:
             help = did_you_mean(entry.name, known) or "remove it"
-        yield entry.finding(f"accelerate {facts.release} does not know {entry.name}", help=help, at_key=True)
+            fix = mending.renamed_to_nearest(entry, known)
+        message = f"accelerate {facts.release} does not know {entry.name}"
+        yield entry.finding(message, help=help, fix=fix, at_key=True)
 
 
 @rule("FS102", "distributed-type", stage=Stage.LOAD)
@@ -75,15 +82,25 @@ def distributed_type(config: AccelerateConfig, facts: AccelerateFacts) -> Iterat
     Source: accelerate, utils.DistributedType and commands/config/config_args.py.
     """
     kind = config.field.get("distributed_type")
+    if _is_local(config, facts):
+        return  # FS103
     allowed = facts.sagemaker_types if config.sagemaker else facts.distributed_types
     if kind.node is None:
         yield kind.finding("distributed_type is missing", help=f"add {one_of(sorted(allowed))}", at_key=True)
     elif config.distributed_type.known_and_not_in(allowed):
         word = config.distributed_type
-        help = did_you_mean(str(word), allowed) or f"write {one_of(sorted(allowed))}"
+        help, fix = (
+            did_you_mean(str(word), allowed) or f"write {one_of(sorted(allowed))}",
+            mending.respelled(word, allowed),
+        )
         if str(word).upper() == "FSDP2":
             help = "write FSDP, and fsdp_version: 2 in fsdp_config"
-        yield word.finding(f'unknown distributed type "{word}"', help=help)
+            section = config.field.get("fsdp_config")
+            version = section.get(PREFIX + "version")
+            says = None if version.plain == 2 else mending.added(section, PREFIX + "version", "2")
+            fix = mending.worded(word, "FSDP")
+            fix = fix if version.plain == 2 else mending.all_of(fix, says)
+        yield word.finding(f'unknown distributed type "{word}"', help=help, fix=fix)
     elif config.sagemaker and config.distributed_type.is_("NO"):
         yield from _filled_in(config, facts)
 
@@ -114,15 +131,31 @@ def compute_environment(config: AccelerateConfig, facts: AccelerateFacts) -> Ite
         yield environment.finding(
             f'unknown compute environment "{environment.written}"',
             help=did_you_mean(environment.written, facts.environments) or "write LOCAL_MACHINE, or remove it",
+            fix=mending.respelled(environment, facts.environments),
         )
         return
-    given = {entry.name for entry in config.field.entries()}
-    missing = sorted(facts.sagemaker_required - given - {"distributed_type", "mixed_precision", "use_cpu", "debug"})
+    missing = sorted(_missing_for_sagemaker(config, facts))
     if missing:
         yield environment.finding(
             f"a file for SageMaker needs {some_of(missing)}",
             help="add the missing keys, or write compute_environment: LOCAL_MACHINE",
         )
+
+
+def _missing_for_sagemaker(config: AccelerateConfig, facts: AccelerateFacts) -> frozenset[str]:
+    given = {entry.name for entry in config.field.entries()}
+    return facts.sagemaker_required - given - {"distributed_type", "mixed_precision", "use_cpu", "debug"}
+
+
+def _is_local(config: AccelerateConfig, facts: AccelerateFacts) -> bool:
+    """A file for this machine that is read as one for SageMaker: everything else follows."""
+    environment = config.field.get("compute_environment")
+    wrong = environment.plain not in facts.environments or bool(_missing_for_sagemaker(config, facts))
+    return config.sagemaker and environment.node is not None and wrong
+
+
+_SAME_PRECISION = {"fp32": "no", "float32": "no", "none": "no", "bfloat16": "bf16", "float16": "fp16"}
+"""Other names of precisions."""
 
 
 @rule("FS104", "mixed-precision", stage=Stage.LOAD)
@@ -143,15 +176,19 @@ def mixed_precision(config: AccelerateConfig, facts: AccelerateFacts) -> Iterato
     if field.plain is False and not field.is_sequence:
         if not facts.bare_no_is_no_precision:
             yield field.finding(
-                f"YAML reads an unquoted {field.written} as false, not as a precision", help='write "no" with quotes'
+                f"YAML reads an unquoted {field.written} as false, not as a precision",
+                help='write "no" with quotes',
+                fix=mending.worded(field, "no"),
             )
     elif word.wrong_type or word.map(str.lower).known_and_not_in(facts.precisions):
         full = word.map(str.lower).is_("fp32", "float32", "none")
+        same = _SAME_PRECISION.get(field.written.lower())
         yield field.finding(
             f'unknown mixed precision "{field.written}"',
             help='write "no" with quotes'
             if full
             else did_you_mean(field.written, facts.precisions) or f"write {one_of(sorted(facts.precisions))}",
+            fix=mending.worded(field, same) if same else mending.respelled(field, facts.precisions),
         )
 
 
@@ -172,7 +209,9 @@ def gpu_ids(config: AccelerateConfig) -> Iterator[Finding]:
     ids = field.text()
     if ids.wrong_type:
         help = f'write "{field.written}" with quotes' if field.written else "write the ids as text: 0,1"
-        yield field.finding("gpu_ids must be text", help=help)
+        several = ",".join(str(item.plain) for item in field.items())
+        fix = mending.as_text(field, several) if field.is_sequence and several else mending.quoted(field)
+        yield field.finding("gpu_ids must be text", help=help, fix=fix)
     elif (
         config.runs.is_(*SEVERAL_GPUS)
         and config.machines.below(2)
@@ -234,6 +273,7 @@ def _unreadable_count(config: AccelerateConfig, field: Field) -> Iterator[Findin
             if several and word
             else "num_processes must be an integer",
             help="write the number of processes of all machines, without quotes",
+            fix=mending.whole(field),
         )
 
 
@@ -255,7 +295,11 @@ def machine_count(config: AccelerateConfig) -> Iterator[Finding]:
         plain = machines.plain
         counts = isinstance(plain, (bool, int, float)) and (config.launcher == "single" or plain <= 1)
         if machines.is_sequence or machines.is_mapping or not counts:
-            yield machines.finding("num_machines must be an integer", help="write the number without quotes")
+            yield machines.finding(
+                "num_machines must be an integer",
+                help="write the number without quotes",
+                fix=mending.whole(machines),
+            )
     number = rank.written.lstrip("-").isdecimal() if not (rank.is_sequence or rank.is_mapping) else False
     if (
         config.launcher == "torchrun"
@@ -334,6 +378,7 @@ def ram_loading_without_sync(config: AccelerateConfig, facts: AccelerateFacts) -
             severity=Severity.WARNING,
             stage=Stage.RUN,
             related=related,
+            fix=mending.written(sync, "true", keeps=facts.sync_forced_aloud),
         )
 
 
@@ -362,6 +407,7 @@ def dynamo(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding
             if unquoted
             else did_you_mean(backend.written, facts.dynamo_backends)
             or f"write {one_of(sorted(facts.dynamo_backends))}",
+            fix=mending.worded(backend, "no") if unquoted else mending.respelled(backend, facts.dynamo_backends),
         )
     for name in ("dynamo_use_fullgraph", "dynamo_use_dynamic", "dynamo_use_regional_compilation"):
         field = _dynamo_key(section, name, facts)
@@ -392,13 +438,18 @@ def parallelism_value(config: AccelerateConfig, facts: AccelerateFacts) -> Itera
             yield size.finding(
                 f"{size.field.name} must be an integer of at least 1",
                 help="write the number without quotes" if compared else "write 1 or more",
+                fix=mending.whole(size) if compared else None,
             )
     for name, allowed, needs in PARALLELISM:
         if name not in facts.sections["parallelism_config"] or not (needs is None or mesh.size(needs) > 1):
             continue
         field = config.parallelism.get(name)
         if field.node is not None and not field.is_unknown and field.plain not in allowed:
-            yield field.finding(f'{name} cannot be "{field.written}"', help=f"write {one_of(allowed)}")
+            yield field.finding(
+                f'{name} cannot be "{field.written}"',
+                help=f"write {one_of(allowed)}",
+                fix=mending.respelled(field, allowed),
+            )
 
 
 @rule(
@@ -483,7 +534,8 @@ def unread_section_key(config: AccelerateConfig, facts: AccelerateFacts) -> Iter
         known = facts.sections[name]
         full = name + "_" + entry.name
         help = f"write {full}" if full in known else did_you_mean(entry.name, known) or "remove it"
-        yield entry.finding(f"{entry.name} is not read from {name}", help=help, at_key=True)
+        fix = mending.renamed(entry, full) if full in known else mending.renamed_to_nearest(entry, known)
+        yield entry.finding(f"{entry.name} is not read from {name}", help=help, fix=fix, at_key=True)
 
 
 def _unread(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[tuple[str, Field]]:
@@ -636,6 +688,7 @@ def _repeated(mapping: Field, prefix: str, left_out: Collection[str] = ()) -> It
                 help="remove one of them",
                 at_key=True,
                 related=earlier,
+                fix=mending.without_earlier(entry),
             )
         last[name] = entry
 
@@ -667,7 +720,13 @@ def port_as_text(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[F
             help="write the number without quotes" if text else "write a number such as 29500",
             at_key=field.is_sequence or field.is_mapping,
             severity=Severity.ERROR if config.launcher == "deepspeed" else Severity.WARNING,
+            fix=_plain_port(field),
         )
+
+
+def _plain_port(field: Field) -> Fix | None:
+    number = field.written.lstrip("0")
+    return mending.written(field, number) if number.isdecimal() else None
 
 
 @rule("FS122", "several-machines-without-address", stage=Stage.START)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
 from trainlint.programs.accelerate.config import AccelerateConfig, python_integer, python_text, switch
 from trainlint.programs.accelerate.facts import SEVERAL_GPUS, AccelerateFacts
+from trainlint.reading import mending
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 
@@ -36,7 +37,7 @@ def megatron_setting(config: AccelerateConfig, facts: AccelerateFacts) -> Iterat
         if entry.is_unknown or (entry.is_null and entry.name not in _ALWAYS_PASSED):
             continue
         if kind == "int" and python_integer(entry).wrong_type:
-            yield entry.finding(f"{entry.name} must be an integer", help="write the number")
+            yield entry.finding(f"{entry.name} must be an integer", help="write the number", fix=mending.whole(entry))
         elif kind == "float" and not _is_float(entry):
             yield entry.finding(f"{entry.name} must be a number", help="write the number")
         elif entry.name in _SWITCHES and switch(entry).wrong_type:
@@ -88,12 +89,13 @@ def fp8_setting(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Fi
         yield backend.finding(
             f'unknown FP8 backend "{backend.written}"',
             help=did_you_mean(backend.written, facts.fp8_backends) or f"write {one_of(sorted(facts.fp8_backends))}",
+            fix=mending.respelled(backend, facts.fp8_backends),
         )
         return
     for name in _COUNTS if word.is_("TE") else ():
         field = _fp8(section, name)
         if not field.is_absent and python_integer(field).wrong_type:
-            yield field.finding(f"{field.name} must be an integer", help="write the number")
+            yield field.finding(f"{field.name} must be an integer", help="write the number", fix=mending.whole(field))
     for name in ("format", "amax_compute_algo") if word.is_("TE") else ("opt_level",) if word.is_("MSAMP") else ():
         field, words = _fp8(section, name), _WORDS[name]
         text = python_text(field)
@@ -102,6 +104,7 @@ def fp8_setting(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Fi
             yield field.finding(
                 f'{field.name} cannot be "{field.written}"',
                 help=did_you_mean(field.written, words) or f"write {one_of(words)}",
+                fix=mending.respelled(field, words),
             )
 
 

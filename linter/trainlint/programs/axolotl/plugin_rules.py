@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
+from trainlint.findings import Finding, Fix, Severity, Stage, did_you_mean, one_of
 from trainlint.programs.axolotl.facts import KERNEL_WORDS, PLUGINS, SWANLAB_MODES, AxolotlFacts
 from trainlint.programs.axolotl.program import AxolotlConfig
+from trainlint.reading import mending
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 from trainlint.training.declarations import declarations
@@ -39,11 +40,15 @@ def axolotl_plugin(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Findi
             continue
         full = written.replace(":", ".", 1) if facts.plugins_required else written
         if "." not in full:
-            yield item.finding(f"{written} names no class", help=_meant(full, facts) or "write module.Class")
+            help = _meant(full, facts) or "write module.Class"
+            yield item.finding(f"{written} names no class", help=help, fix=_full_name(item, help))
         elif name and "." not in name:
-            yield item.finding(f"{written} is a module, not a plugin", help=_meant(name, facts))
+            help = _meant(name, facts)
+            yield item.finding(f"{written} is a module, not a plugin", help=help, fix=_full_name(item, help))
         elif name.rpartition(".")[0] in {known.rpartition(".")[0] for known in facts.plugins}:
-            yield item.finding(f"{_last(name, 2)} has no class {_last(name, 1)}", help=_meant(name, facts))
+            help = _meant(name, facts)
+            message = f"{_last(name, 2)} has no class {_last(name, 1)}"
+            yield item.finding(message, help=help, fix=_full_name(item, help, sure=False))
         elif name:
             yield item.finding(
                 f"Axolotl {facts.release} has no plugin {name}{'' if facts.plugins_required else ': it is skipped'}",
@@ -51,6 +56,11 @@ def axolotl_plugin(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Findi
                 severity=Severity.WARNING,
                 stage=Stage.LOAD if facts.plugins_required else Stage.RUN,
             )
+
+
+def _full_name(item: Field, help: str, *, sure: bool = True) -> Fix | None:
+    """The plugin that the help names."""
+    return mending.worded(item, help.removeprefix("write "), sure=sure) if help.startswith(f"write {PLUGINS}") else None
 
 
 def _last(name: str, place: int) -> str:
@@ -96,7 +106,8 @@ def _swanlab(config: AxolotlConfig) -> Iterator[Finding]:
     mode, project = config.field.get("swanlab_mode").text(), config.field.get("swanlab_project")
     if mode.known_and_not_in(SWANLAB_MODES):
         help = did_you_mean(str(mode), SWANLAB_MODES) or f"write {one_of(SWANLAB_MODES)}"
-        yield mode.finding(f'swanlab_mode cannot be "{mode}"', help=help)
+        fix = mending.respelled(mode, SWANLAB_MODES)
+        yield mode.finding(f'swanlab_mode cannot be "{mode}"', help=help, fix=fix)
     enabled = config.converted.data("use_swanlab")
     if project.text().known_and(lambda name: not name.strip()):
         yield project.finding("swanlab_project must not be empty", help="name a project")
@@ -115,7 +126,9 @@ def _kernels(config: AxolotlConfig) -> Iterator[Finding]:
         value = config.field.get(name).text()
         if name in config.fields and value.map(str.lower).known_and_not_in(words):
             yield value.finding(
-                f'{name} cannot be "{value}"', help=did_you_mean(str(value), words) or f"write {one_of(words)}"
+                f'{name} cannot be "{value}"',
+                help=did_you_mean(str(value), words) or f"write {one_of(words)}",
+                fix=mending.respelled(value, words),
             )
     start = config.field.get("nvfp4_merge_aware_start_step")
     step, share = start.integer().known, start.number().known
@@ -183,7 +196,9 @@ def _split(section: Field, whole: int, ulysses: int | None, ring: int | None) ->
     alone = {"ulysses": (ulysses, ring), "ring": (ring, ulysses)}.get(str(backend.known))
     if alone and (alone[0] not in (None, whole) or alone[1] not in (None, 1)):
         yield backend.finding(
-            f"backend: {backend} needs {backend}_size: {whole} and no other degree", help="set backend: auto"
+            f"backend: {backend} needs {backend}_size: {whole} and no other degree",
+            help="set backend: auto",
+            fix=mending.worded(backend, "auto", sure=False),
         )
     elif ulysses and ring and ulysses * ring != whole:
         yield section.get("ring_size").finding(

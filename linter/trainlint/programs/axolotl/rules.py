@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from trainlint.budget import BUDGET
-from trainlint.findings import Edit, Finding, Fix, Severity, Stage, did_you_mean, nearest, one_of, some_of
+from trainlint.findings import Finding, Fix, Severity, Stage, did_you_mean, nearest, one_of, some_of
 from trainlint.lazy import regex
 from trainlint.programs.axolotl.facts import (
     BUILT_IN_ADAPTERS,
@@ -27,12 +27,13 @@ from trainlint.programs.axolotl.facts import (
     AxolotlFacts,
 )
 from trainlint.programs.axolotl.program import PREFIX, AxolotlConfig
+from trainlint.reading import mending
 from trainlint.reading.document import Scalar
 from trainlint.reading.values import UNKNOWN, Field
 from trainlint.rule import rule
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.limits import Data, data_of, is_true, refused
-from trainlint.training.pydantic_types import Refusal, as_number, model_refusals, refusals
+from trainlint.training.pydantic_types import Refusal, as_number, mended, model_refusals, refusals
 
 
 @rule("FS401", "axolotl-value", stage=Stage.LOAD)
@@ -61,7 +62,11 @@ def axolotl_value(config: AxolotlConfig) -> Iterator[Finding]:
     yield from _refused(_fsdp_config(config), config)
     tokens = config.field.get("tokens")
     if isinstance(tokens.target, Scalar) and _TOKEN.fullmatch(tokens.target.value):
-        yield tokens.finding(f"tokens must be a list, not {tokens.target.value}", help="write it as an item of a list")
+        yield tokens.finding(
+            f"tokens must be a list, not {tokens.target.value}",
+            help="write it as an item of a list",
+            fix=mending.listed(tokens, tokens.target.value),
+        )
 
 
 _TOKEN = regex(r"<[^<>\s]+>")
@@ -82,6 +87,7 @@ def _refused(found: Iterable[Refusal], config: AxolotlConfig) -> Iterator[Findin
         yield place.finding(
             f"{_label(place)} must be {refusal.wanted}, not {refusal.got or written}",
             help=did_you_mean(place.written, refusal.choices) or _quoted(place, refusal),
+            fix=mended(refusal),
         )
 
 
@@ -156,6 +162,7 @@ def axolotl_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding
             yield entry.finding(
                 f"torch_compile_options has no option {entry.name}",
                 help=did_you_mean(entry.name, COMPILE_OPTIONS) or f"write {one_of(COMPILE_OPTIONS)}",
+                fix=mending.renamed_to_nearest(entry, COMPILE_OPTIONS),
                 at_key=True,
             )
     rate = config.field.get("learning_rate").text()
@@ -186,6 +193,7 @@ def _not_a_word(field: Field, words: Iterable[str], config: AxolotlConfig) -> It
         yield field.finding(
             f'{_label(field)} cannot be "{field.written}"',
             help=did_you_mean(field.written, words) or f"write {one_of(words)}",
+            fix=mending.respelled(field, words),
         )
 
 
@@ -211,6 +219,7 @@ def _adapter_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Findin
             help=f"add {PLUGINS}{having} to plugins"
             if having
             else did_you_mean(str(adapter), BUILT_IN_ADAPTERS) or "add the plugin that has it to plugins",
+            fix=None if having else mending.respelled(adapter, BUILT_IN_ADAPTERS),
         )
 
 
@@ -223,7 +232,8 @@ def _compared_numbers(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Fi
     for name in facts.compared_as_numbers:
         value = config.field.get(name)
         if value.text().known is not None:
-            yield value.finding(f'{name} must be a number, not "{value.written}"', help="remove the quotes")
+            fix = mending.numbered(value)
+            yield value.finding(f'{name} must be a number, not "{value.written}"', help="remove the quotes", fix=fix)
 
 
 def _bad_patterns(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
@@ -290,7 +300,9 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
         if spec.required and not written and name not in config.overridden and not config.reader.fills(name):
             yield config.field.finding(f"{name} is missing", help=f"add {name}")
     if config.field.get("datasets").is_null and not config.field.get("pretraining_dataset").is_absent:
-        yield config.field.get("datasets").finding("datasets must be a list", help="remove it", at_key=True)
+        datasets = config.field.get("datasets")
+        fix = mending.removed(datasets)
+        yield datasets.finding("datasets must be a list", help="remove it", fix=fix, at_key=True)
     if config.field.get("datasets").is_absent and config.field.get("pretraining_dataset").is_absent:
         place = config.field.get("datasets") if config.field.get("datasets").is_null else config.field
         if config.reader.fills("datasets"):
@@ -359,7 +371,8 @@ def _unread(entry: Field, read: frozenset[str], config: AxolotlConfig) -> Iterat
         yield entry.finding(f"{entry.name} is not read in this release", help=f"remove it{advice}", at_key=True)
     elif meant:
         what = ": nothing is sharded" if meant == "fsdp_config" and config.section.is_absent else ""
-        yield entry.finding(f"{entry.name} is not read{what}", help=f'did you mean "{meant}"?', at_key=True)
+        fix = mending.renamed_to_nearest(entry, [meant])
+        yield entry.finding(f"{entry.name} is not read{what}", help=f'did you mean "{meant}"?', fix=fix, at_key=True)
 
 
 def _unread_inside(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
@@ -380,6 +393,7 @@ def _unread_inside(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Findi
                         f"{name} has no key {entry.name}",
                         help=f'did you mean "{meant}"?' if meant else f"remove it; the keys are {some_of(fields)}",
                         severity=Severity.ERROR if forbidden else None,
+                        fix=mending.renamed_to_nearest(entry, [meant]) if meant else None,
                         at_key=True,
                     )
 
@@ -422,8 +436,15 @@ def axolotl_removed_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[
                 f"{name} is no longer supported" if refused else f"{name} is deprecated",
                 help=RENAMED.get(name, "remove it"),
                 severity=Severity.ERROR if refused else Severity.NOTE,
+                fix=_new_name(field, RENAMED.get(name, ""), refused=refused),
                 at_key=True,
             )
+
+
+def _new_name(field: Field, help: str, *, refused: bool) -> Fix | None:
+    """A renamed key means the same under its new name; a setting that is gone may have been wanted."""
+    fix = mending.advised(field, help) if help else mending.removed(field, sure=False)
+    return fix if fix is None or refused else fix._replace(keeps=True)
 
 
 @rule("FS406", "axolotl-fsdp1-removed", stage=Stage.LOAD)
@@ -444,21 +465,33 @@ def axolotl_fsdp1_removed(config: AxolotlConfig, facts: AxolotlFacts) -> Iterato
         yield config.field.get("fsdp").finding(
             f"the list fsdp is refused since Axolotl {_REMOVED_IN}",
             help="remove it: fsdp_config alone switches FSDP2 on",
+            fix=mending.removed(config.field.get("fsdp"), sure=config.section.is_mapping),
             at_key=True,
         )
     written = [config.field.get("fsdp_version"), config.section.get("fsdp_version"), config.section.get("version")]
     for version in written:
         if not version.is_absent and not version.is_unknown and str(version.plain) != "2":
             yield version.finding(
-                f"FSDP{version.written} is gone since Axolotl {_REMOVED_IN}", help="write fsdp_version: 2"
+                f"FSDP{version.written} is gone since Axolotl {_REMOVED_IN}",
+                help="write fsdp_version: 2",
+                fix=mending.written(version, "2", sure=False),
             )
     for name, entry in config.fsdp_keys():
         if name in facts.refused_keys:
             yield entry.finding(
                 f"{entry.name} is a setting of FSDP1, which Axolotl {_REMOVED_IN} removed",
                 help=facts.refused_keys[name],
+                fix=_without_fsdp1(entry, name),
                 at_key=True,
             )
+
+
+def _without_fsdp1(entry: Field, name: str) -> Fix | None:
+    """FSDP2's switch in place of a strategy that it has; settings that have become the rule go."""
+    if name != "sharding_strategy":
+        return mending.removed(entry)
+    reshards = {"FULL_SHARD": "true", "1": "true", "SHARD_GRAD_OP": "false", "2": "false"}.get(entry.written.upper())
+    return mending.instead(entry, "reshard_after_forward", reshards) if reshards else None
 
 
 _REMOVED_IN = "0.20"
@@ -483,16 +516,9 @@ def axolotl_fsdp_prefix(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[
             yield entry.finding(
                 f"{entry.name} has the old prefix: it is {name} since Axolotl 0.12",
                 help="remove the prefix fsdp_",
-                fix=_without_prefix(entry, name),
+                fix=mending.renamed(entry, name, keeps=True),
                 at_key=True,
             )
-
-
-def _without_prefix(entry: Field, name: str) -> Fix | None:
-    if entry.entry is None or entry.use is not None or entry.entry.use is not None:
-        return None
-    key = entry.entry.key
-    return Fix(f"write {name}", (Edit(key.start, key.end, name),))
 
 
 @rule("FS408", "axolotl-two-spellings", stage=Stage.RUN, severity=Severity.WARNING)
@@ -516,6 +542,7 @@ def axolotl_two_spellings(config: AxolotlConfig, facts: AxolotlFacts) -> Iterato
                 help="remove one of them",
                 at_key=True,
                 related=entry.relate("only this one counts"),
+                fix=mending.removed(before, sure=False, keeps=True),
             )
         last[name] = entry
 
@@ -771,5 +798,11 @@ def _product(processes: int, sizes: Mapping[str, int], fsdp: bool | None) -> int
 def _written_twice(field: Field) -> Iterator[Finding]:
     for entry in (*field.entries(), *field.items()):
         if entry.entry is not None and entry.entry.duplicates and not entry.use:
-            yield entry.finding(f"{entry.name} is written twice: only this one counts", at_key=True)
+            yield entry.finding(
+                f"{entry.name} is written twice: only this one counts",
+                help="remove the wrong one",
+                fix=mending.without_earlier(entry),
+                at_key=True,
+                related=entry.earlier_keys,
+            )
         yield from _written_twice(entry)

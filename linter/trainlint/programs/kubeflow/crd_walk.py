@@ -57,7 +57,7 @@ class Defect(NamedTuple):
     `structure` is what was expected there; for an unknown field, of the mapping that holds it. `stray` is a key inside
     a collection that has no place here: decoding calls it an unknown field. `unplaced`: the API server's message names
     no field, so the object's name is flagged too. `at` is what to point at where that is not the whole field; `earlier`
-    is the first entry with the same keys, for a duplicate.
+    is the first entry with the same keys, for a duplicate; `others` are further stray keys.
     """
 
     kind: DefectKind
@@ -69,6 +69,7 @@ class Defect(NamedTuple):
     unplaced: bool = False
     at: Field | None = None
     earlier: Field | None = None
+    others: tuple[Field, ...] = ()
 
     @property
     def place(self) -> Field:
@@ -278,9 +279,11 @@ class Walk:
             if not is_template(key.name) and (self.options.keeps_nulls or not key.is_null)
         ]
         unplaced = structure.type == "int-or-string" and not keys and not self.options.decoded
-        for at in keys or [field]:
-            stray = at is not field
-            self.defects.append(Defect(DefectKind.WRONG_TYPE, at, structure, message, help, stray, unplaced))
+        first, *others = keys or [field]
+        stray = first is not field
+        self.defects.append(
+            Defect(DefectKind.WRONG_TYPE, first, structure, message, help, stray, unplaced, others=tuple(others))
+        )
 
     def _scalar(self, field: Field, structure: SchemaNode) -> None:
         value = _in_json(field.plain)

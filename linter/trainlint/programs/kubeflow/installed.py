@@ -51,9 +51,7 @@ def _installed(repository: Repository) -> tuple[tuple[str, ...], str]:
 
 
 def _definitions(repository: Repository) -> Iterator[tuple[Field, Kind]]:
-    for source in repository.sources:
-        if "kubeflow-trainer" not in source.marks:
-            continue
+    for source in repository.marked("kubeflow-trainer", ("CustomResourceDefinition",)):
         for document in source.documents:
             root = Field.root(document, Dialect.KUBERNETES)
             kind = root.at("spec", "names", "kind").text().known or ""

@@ -7,13 +7,16 @@ files of its own folder and below.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlint.lazy import regex
 from trainlint.reading.scalars import Dialect
+from trainlint.reading.text import Undecodable
 from trainlint.reading.values import Field
+from trainlint.reading.words import may_say
 
 if TYPE_CHECKING:
     from trainlint.repository.files import Repository
@@ -26,14 +29,27 @@ def is_patch(file: Path, repository: Repository) -> bool:
     """A kustomization in the file's folder or above, within the workspace, lists the file as a patch."""
     target = os.path.abspath(file)
     root = os.path.abspath(repository.root)
-    folder = os.path.dirname(target)
+    folder, name = os.path.split(target)
     while folder == root or folder.startswith(os.path.join(root, "")):
-        if target in repository.once(("patches", folder), partial(_patches_of, folder, repository)):
+        texts = repository.once(("kustomizations", folder), partial(_texts_of, folder, repository))
+        if any(may_say(text, name) for text in texts) and target in repository.once(
+            ("patches", folder), partial(_patches_of, folder, repository)
+        ):
             return True
         if folder == root:
             break
         folder = os.path.dirname(folder)
     return False
+
+
+def _texts_of(folder: str, repository: Repository) -> list[str]:
+    """The texts of the kustomization in a folder, which need not be parsed where they do not name a file."""
+    texts = []
+    for file in (Path(folder, name) for name in NAMES):
+        if repository.find(file):
+            with suppress(OSError, Undecodable):
+                texts.append(repository.text(file))
+    return texts
 
 
 def _patches_of(folder: str, repository: Repository) -> frozenset[str]:

@@ -55,12 +55,15 @@ def _objects(field: Field) -> Iterator[TrainerObject]:
         yield TrainerObject(field.as_subject())
 
 
-def _built(job: TrainJob, facts: KubeflowFacts) -> Views:
-    """What the controller builds of the job; where its runtime is not known, on a stand-in."""
+def _built(job: TrainJob, surroundings: Surroundings, facts: KubeflowFacts) -> Views:
+    """What the controller builds of the job; where its runtime is not known, or is refused itself, on a stand-in."""
     from trainlint.programs.kubeflow.build import BuiltJob, UnplacedJob
 
-    if job.runtime is not None:
-        return [BuiltJob(job, job.runtime, facts)]
+    runtime = job.runtime
+    if runtime is not None and (
+        runtime.shipped or surroundings.is_admitted("kubeflow-trainer", runtime, facts.release)
+    ):
+        return [BuiltJob(job, runtime, facts)]
     return [] if job.partial or job.runtime_missing else [UnplacedJob(job, facts)]
 
 
@@ -142,13 +145,11 @@ def _shipped(name: str, release: str) -> Runtime | None:
 def _runtimes(name: str, surroundings: Surroundings) -> list[Runtime]:
     """The repository's runtimes of a name."""
 
-    def found() -> dict[str, list[Runtime]]:
-        by_name: dict[str, list[Runtime]] = {}
-        for runtime in surroundings.subjects("kubeflow-trainer", Runtime):
-            by_name.setdefault(runtime.name.known or "", []).append(runtime)
-        return by_name
+    def found() -> list[Runtime]:
+        runtimes = surroundings.subjects("kubeflow-trainer", Runtime, saying=("TrainingRuntime", name))
+        return [runtime for runtime in runtimes if (runtime.name.known or "") == name]
 
-    return surroundings.repository.once("runtimes by name", found).get(name, [])
+    return surroundings.repository.once(("runtimes", name), found)
 
 
 def _is_patch(subject: TrainerObject, surroundings: Surroundings) -> bool:
@@ -207,7 +208,7 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
         manifest = manifest_of(subject, facts, partial=jobs[0].partial)
         for job in jobs:
             job.priority_classes = surroundings.cluster.priority_classes
-        return ([job, manifest, *_built(job, facts), *_namesakes(job, surroundings)] for job in jobs)
+        return ([job, manifest, *_built(job, surroundings, facts), *_namesakes(job, surroundings)] for job in jobs)
 
     def facts(self, release: str) -> KubeflowFacts:
         """What one known release checks."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of, some_of
+from trainlint.findings import Finding, Fix, Severity, Stage, did_you_mean, one_of, some_of
 from trainlint.lazy import regex
 from trainlint.programs.llamafactory.facts import (
     COMMANDS,
@@ -20,6 +20,7 @@ from trainlint.programs.llamafactory.facts import (
     LlamaFactoryFacts,
 )
 from trainlint.programs.llamafactory.program import LlamaFactoryConfig
+from trainlint.reading import mending
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 from trainlint.training.declarations import declarations
@@ -49,8 +50,13 @@ def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFact
         if entry.name in config.keys or config.arguments.reader.defines(entry.name):
             continue
         command = f"llamafactory-cli {config.command}" if config.command else f"LLaMA-Factory {facts.release}"
+        help = _instead(entry.name, config, facts)
+        fix = None if help.startswith("remove it") else mending.advised(entry, help)
         yield entry.finding(
-            f"{entry.name} is not an argument of {command}", help=_instead(entry.name, config, facts), at_key=True
+            f"{entry.name} is not an argument of {command}",
+            help=help,
+            fix=fix or mending.renamed_to_nearest(entry, config.keys) if help.startswith(("did", "call")) else None,
+            at_key=True,
         )
 
 
@@ -85,8 +91,20 @@ def llamafactory_duplicate_key(config: LlamaFactoryConfig) -> Iterator[Finding]:
 def _duplicates(field: Field) -> Iterator[Finding]:
     for entry in (*field.entries(), *field.items()):
         if entry.entry is not None and entry.entry.duplicates and not entry.use:
-            yield entry.finding(f"{entry.name} is written twice", help="remove one of them", at_key=True)
+            yield entry.finding(
+                f"{entry.name} is written twice",
+                help="remove one of them",
+                fix=_without_equal(entry),
+                at_key=True,
+                related=entry.earlier_keys,
+            )
         yield from _duplicates(entry)
+
+
+def _without_equal(entry: Field) -> Fix | None:
+    """The earlier keys go, where they say the same; else nobody knows which one is meant."""
+    fix = mending.without_earlier(entry)
+    return fix if fix is not None and fix.safe else None
 
 
 @rule("FS503", "llamafactory-value", stage=Stage.LOAD)
@@ -108,6 +126,7 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
         yield method.finding(
             f'finetuning_type cannot be "{method.written}"' if method.written else "finetuning_type must not be empty",
             help=did_you_mean(method.written, facts.finetuning_types) or f"write {one_of(facts.finetuning_types)}",
+            fix=mending.respelled(method, facts.finetuning_types),
         )
     model = config.field.get("model_name_or_path")
     if model.is_null:
@@ -118,11 +137,16 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
         field = config.field.get(name)
         if field.text().wrong_type:
             help = "write one text, with commas between the parts"
-            yield field.finding(f"{name} must be a text", help=help, at_key=field.is_sequence or field.is_mapping)
+            parts = [item.text().known for item in field.items()]
+            texts = [part for part in parts if part and "," not in part]
+            fix = mending.as_text(field, ",".join(texts)) if texts and len(texts) == len(parts) else None
+            at_key = field.is_sequence or field.is_mapping
+            yield field.finding(f"{name} must be a text", help=help, fix=fix, at_key=at_key)
     for name in SUMMED:
         field = config.field.get(name)
         if field.text().known is not None and config.spec(name) is not None:
-            yield field.finding(f'{name} must be true or false, not "{field.written}"', help="remove the quotes")
+            message = f'{name} must be true or false, not "{field.written}"'
+            yield field.finding(message, help="remove the quotes", fix=mending.switched(field))
         elif field.is_sequence or field.is_mapping:
             yield field.finding(f"{name} must be true or false", help="write true or false", at_key=True)
     yield from _pixels(config, facts)
@@ -156,8 +180,19 @@ def _pixels(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Fi
         texts = [side for side in sides if side.text().known is not None]
         for side in texts if len(texts) == 1 else [side for side in sides if side.is_null or side.is_mapping]:
             written = f'"{side.written}"' if texts else "a mapping" if side.is_mapping else "empty"
-            yield side.finding(f"{side.name} must be a number, not {written}", help="write a number such as 589824")
+            yield side.finding(
+                f"{side.name} must be a number, not {written}", help="write a number such as 589824", fix=_product(side)
+            )
             break
+
+
+def _product(side: Field) -> Fix | None:
+    """The number of pixels that `768*768` means."""
+    match = _AREA.fullmatch(side.written)
+    return mending.written(side, str(int(match[1]) * int(match[2]))) if match else mending.whole(side)
+
+
+_AREA = regex(r"\s*([0-9]{1,6})\s*[*x]\s*([0-9]{1,6})\s*")
 
 
 @rule("FS504", "llamafactory-word", stage=Stage.RUN, severity=Severity.WARNING)
@@ -182,6 +217,7 @@ def llamafactory_word(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> I
             yield value.finding(
                 f'{name} cannot be "{value}"{_consequence(name, config)}',
                 help=did_you_mean(str(value), words) or f"write {one_of(words)}",
+                fix=mending.respelled(value, words),
             )
 
 
@@ -469,10 +505,11 @@ def llamafactory_template(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) 
         return
     known = declarations("llamafactory")
     having = [release for release in known.names if str(name) in known.keys("templates", release)]
+    fix = None if having else mending.respelled(name, facts.templates)
     if having:
         last = having[-1] == known.names[-1]
         help = f"install LLaMA-Factory {having[0]} or later" if last else f"{having[-1]} was the last release with it"
     else:
         help = did_you_mean(str(name), facts.templates) or "write the template of the model, or remove it"
     severity = Severity.ERROR if having else Severity.WARNING
-    yield name.finding(f"LLaMA-Factory {facts.release} has no template {name}", help=help, severity=severity)
+    yield name.finding(f"LLaMA-Factory {facts.release} has no template {name}", help=help, fix=fix, severity=severity)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, Stage, did_you_mean, nearest, one_of
+from trainlint.findings import Finding, Fix, Severity, Stage, did_you_mean, nearest, one_of
 from trainlint.programs.soup.facts import (
     COMPILE_READERS,
     CSM_DATA,
@@ -24,11 +24,12 @@ from trainlint.programs.soup.facts import (
 )
 from trainlint.programs.soup.program import SoupCommand, SoupConfig, SoupRun, SoupStack, SoupTraining, unknown_keys
 from trainlint.programs.soup.values import wrong_collections, wrong_texts, wrong_types
+from trainlint.reading import mending
 from trainlint.reading.document import Alias
 from trainlint.reading.scalars import whole_number
-from trainlint.reading.values import Field
+from trainlint.reading.values import Field, Value
 from trainlint.rule import rule
-from trainlint.training.pydantic_types import Schema, model_refusals
+from trainlint.training.pydantic_types import Schema, mended, model_refusals
 
 CSM_TABLES = (
     ("training", "TrainingConfig", CSM_FIELDS),
@@ -73,7 +74,16 @@ def unknown_preset(command: SoupTraining, facts: SoupFacts) -> Iterator[Finding]
         yield command.preset.finding(
             f'unknown FSDP preset "{word}"',
             help=f'did you mean "{meant}"?' if meant else f"write {one_of(facts.presets)}",
+            fix=_preset(command.preset, facts),
         )
+
+
+def _preset(preset: Value[str], facts: SoupFacts) -> Fix | None:
+    """The preset of Soup for FSDP's own word, or the one that is written but for case or joints."""
+    word = str(preset).lower()
+    if word.replace("-", "_") == "shard_grad_op":
+        return mending.worded(preset, "shard_grad")
+    return mending.respelled(preset, facts.presets)
 
 
 @rule("FS302", "soup-fsdp-with-deepspeed", stage=Stage.START)
@@ -108,6 +118,7 @@ def unknown_deepspeed(command: SoupTraining, facts: SoupFacts) -> Iterator[Findi
         yield name.finding(
             f"{name} is neither a DeepSpeed preset of Soup nor a .json file",
             help=did_you_mean(str(name), facts.deepspeed_presets) or f"write {one_of(facts.deepspeed_presets, 6)}",
+            fix=mending.respelled(name, facts.deepspeed_presets),
         )
 
 
@@ -200,7 +211,7 @@ def compile_without_fsdp(run: SoupRun) -> Iterator[Finding]:
         )
 
 
-@rule("FS307", "soup-compile-backend", stage=Stage.START)
+@rule("FS307", "soup-compile-backend", stage=Stage.START, follows=("FS304",))
 def compile_backend(config: SoupConfig) -> Iterator[Finding]:
     """`use_fsdp2_compile` is set with a backend other than transformers.
 
@@ -225,7 +236,9 @@ def compile_not_read(config: SoupConfig) -> Iterator[Finding]:
     trains = compiled.is_(True) and config.setting("backend").is_("transformers")
     if trains and task.known_and_not_in(COMPILE_READERS):
         yield compiled.finding(
-            f"use_fsdp2_compile has no effect in task {task}", help="remove it: only sft and tts read it"
+            f"use_fsdp2_compile has no effect in task {task}",
+            help="remove it: only sft and tts read it",
+            fix=mending.removed(compiled, keeps=True),
         )
 
 
@@ -279,6 +292,7 @@ def quant_storage(run: SoupRun, facts: SoupFacts) -> Iterator[Finding]:
         yield storage.finding(
             f"bnb_4bit_quant_storage {storage} is overridden under --fsdp",
             help="remove it: Soup uses the type that the run computes in",
+            fix=mending.removed(storage, keeps=True),
         )
     elif storage.absent and not facts.storage_follows_compute:
         yield storage.finding(
@@ -402,6 +416,7 @@ def unknown_key(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
                 help=_elsewhere(entry.name, table, facts) or "remove it",
                 severity=facts.unknown_key or Severity.WARNING,
                 stage=None if facts.unknown_key is Severity.ERROR else Stage.RUN,
+                fix=_move(entry, table, config, facts),
                 at_key=True,
             )
 
@@ -415,8 +430,9 @@ def staged_field(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     Source: Soup 0.76.1 and 0.77.0, config/staged_fields.py.
     """
     for name in config.staged if facts.staged_field else ():
-        message = f"{name} has no effect yet"
-        yield config.place(name).finding(message, help="remove it", severity=facts.staged_field, at_key=True)
+        message, place = f"{name} has no effect yet", config.place(name)
+        fix = mending.removed(place, keeps=True)
+        yield place.finding(message, help="remove it", severity=facts.staged_field, fix=fix, at_key=True)
 
 
 @rule("FS323", "soup-field-value", stage=Stage.LOAD)
@@ -435,7 +451,8 @@ def field_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
             continue
         written = place.written or ("null" if place.is_null else "this")
         hint = did_you_mean(place.written, refusal.choices)
-        yield place.finding(f"{place.name} must be {refusal.wanted}, not {refusal.got or written}", help=hint)
+        message = f"{place.name} must be {refusal.wanted}, not {refusal.got or written}"
+        yield place.finding(message, help=hint, fix=mended(refusal))
 
 
 @rule("FS324", "soup-missing-field", stage=Stage.LOAD)
@@ -512,6 +529,7 @@ def refused_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
         yield optimizer.finding(
             f"Soup {facts.release} has no optimizer {optimizer}",
             help=did_you_mean(str(optimizer), facts.optimizers) or "write another optimizer, such as adamw_torch",
+            fix=mending.respelled(optimizer, facts.optimizers),
         )
 
 
@@ -617,7 +635,8 @@ def csm(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
         place = config.setting(name)
         if place.given and place.known not in (wanted, None):
             at = place if place.field.node is not None else config.setting("training.tts_family")
-            yield at.finding(f"tts_family: sesame_csm needs {name}: {wanted}", help=f"set {name}: {wanted}")
+            fix = mending.worded(place, wanted, sure=False)
+            yield at.finding(f"tts_family: sesame_csm needs {name}: {wanted}", help=f"set {name}: {wanted}", fix=fix)
             return
     checkpointing = config.place("training.gradient_checkpointing")
     if isinstance(config.data("training.gradient_checkpointing"), str):
@@ -628,7 +647,8 @@ def csm(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
             setting = f"{section}.{name}"
             if name not in taken and config.is_other(setting):
                 message = f"tts_family: sesame_csm does not take {setting}"
-                yield config.place(setting).finding(message, help=f"remove {name}", at_key=True)
+                fix = mending.removed(config.place(setting), sure=False)
+                yield config.place(setting).finding(message, help=f"remove {name}", fix=fix, at_key=True)
 
 
 @rule("FS342", "soup-yaml", stage=Stage.LOAD)
@@ -669,7 +689,8 @@ def fails_later(config: SoupConfig) -> Iterator[Finding]:
     scheduler, steps = config.setting("training.scheduler"), config.setting("training.logging_steps")
     if scheduler.known_and_not_in(schedulers()):
         help = did_you_mean(str(scheduler), schedulers()) or "write one such as cosine or linear"
-        yield scheduler.finding(f"transformers has no scheduler {scheduler}", help=help)
+        fix = mending.respelled(scheduler, schedulers())
+        yield scheduler.finding(f"transformers has no scheduler {scheduler}", help=help, fix=fix)
     if steps.is_(0):
         yield steps.finding("logging_steps must not be 0", help="write 1 or more")
     dropout, rank = config.setting("training.lora.dropout"), config.setting("training.lora.r").known
@@ -682,7 +703,8 @@ def fails_later(config: SoupConfig) -> Iterator[Finding]:
         for name in str(rewards.known or "").split(","):
             if name.strip() and name.strip() not in REWARDS and not name.strip().endswith(".py"):
                 help = did_you_mean(name.strip(), REWARDS) or f"write {one_of(REWARDS)}, or the path of a .py file"
-                yield rewards.finding(f"Soup has no reward {name.strip()}", help=help)
+                fix = mending.respelled(rewards, REWARDS)
+                yield rewards.finding(f"Soup has no reward {name.strip()}", help=help, fix=fix)
 
 
 @rule("FS344", "soup-no-effect", stage=Stage.RUN, severity=Severity.WARNING)
@@ -718,7 +740,8 @@ def command_line(command: SoupCommand, facts: SoupFacts) -> Iterator[Finding]:
             config = "" if given else next((value.text for value in flag.values if _is_config(value.text)), "")
             instead = f"write --config {config}" if config else ""
             help = later if known else did_you_mean(name, facts.options) or instead or "remove it"
-            yield flag.name.field.finding(f"{place} has no option {name}", help=help)
+            fix = None if known else mending.respelled(flag.name.value, facts.options)
+            yield flag.name.field.finding(f"{place} has no option {name}", help=help, fix=fix)
         elif name in VALUE_OPTIONS and not flag.values:
             yield flag.name.field.finding(f"{name} needs a value", help="write the value behind it")
     for word in command.invocation.positionals:
@@ -803,6 +826,14 @@ def _elsewhere(name: str, table: str, facts: SoupFacts) -> str:
         if other != table and name in facts.fields(other):
             return f"move it to {place}"
     return did_you_mean(name, fields)
+
+
+def _move(entry: Field, table: str, config: SoupConfig, facts: SoupFacts) -> Fix | None:
+    """The key goes to the section that has it, or gets the name that is meant."""
+    help = _elsewhere(entry.name, table, facts)
+    if help.startswith("move it to "):
+        return mending.moved(entry, config.field.at(*help.removeprefix("move it to ").split(".")))
+    return mending.renamed_to_nearest(entry, facts.fields(table))
 
 
 def _is_config(text: str) -> bool:

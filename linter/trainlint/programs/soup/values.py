@@ -29,11 +29,12 @@ from trainlint.programs.soup.facts import (
     WORD_ALIASES,
     TextLimit,
 )
+from trainlint.reading import mending
 from trainlint.records import dataclass
 from trainlint.training.pydantic_types import Refusal, Schema, as_number, model_refusals, refusals, wanted
 
 if TYPE_CHECKING:
-    from trainlint.findings import Finding, Severity
+    from trainlint.findings import Finding, Fix, Severity
     from trainlint.programs.soup.facts import SoupFacts
     from trainlint.reading.values import Field
     from trainlint.training.declarations import Spec
@@ -62,11 +63,12 @@ class Wrong:
     message: str
     help: str
     certain: bool = True
+    fix: Fix | None = None
 
     def finding(self, severity: Severity | None = None) -> Finding:
         """The finding at the value."""
         at_key = self.place.is_sequence or self.place.is_mapping
-        return self.place.finding(self.message, help=self.help, severity=severity, at_key=at_key)
+        return self.place.finding(self.message, help=self.help, severity=severity, fix=self.fix, at_key=at_key)
 
 
 # types, words and bounds
@@ -223,13 +225,18 @@ def wrong_collections(config: Config) -> Iterator[Wrong]:
     sources = config.place("data.train")
     if sources.is_sequence:
         if len(sources.items()) < 2:
-            yield Wrong(sources, "a list in data.train must have two entries or more", "write one path as a text")
+            alone = sources.items()[0].text().known if len(sources.items()) == 1 else None
+            fix = mending.as_text(sources, alone) if alone else None
+            yield Wrong(
+                sources, "a list in data.train must have two entries or more", "write one path as a text", fix=fix
+            )
         yield from (Wrong(item, "data.train has an empty entry", "remove it") for item in _blank(sources.items()))
     for setting in ("data.add_new_tokens", "data.new_special_tokens"):
         if config.place(setting).written.startswith("<"):
             # A token such as <tool>, not a placeholder of the file.
             message = f"{config.place(setting).name} must be a list of texts"
-            yield Wrong(config.place(setting), message, f"write [{config.place(setting).written}]")
+            place = config.place(setting)
+            yield Wrong(place, message, f"write [{place.written}]", fix=mending.listed(place, place.written))
         yield from _wrong_names(config.place(setting), 0, 10000, 256)
     yield from _wrong_names(config.place("training.label_names"), 0, 1024, 128)
     yield from _wrong_names(config.place("training.mole_task_adapters"), 2, 64, 4096)

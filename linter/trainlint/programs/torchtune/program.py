@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeAlias
 
-from trainlint.findings import Finding, Severity, Stage
+from trainlint.findings import Finding, Fix, Severity, Stage
 from trainlint.lazy import regex
 from trainlint.programs import ProgramModule
 from trainlint.programs.kubeflow.facts.release import LORA_ARG
@@ -234,7 +234,9 @@ class RecipeSettings:
         paths = (section.get("_component_").text().known or "" for section in self.components)
         return not self.stated and any(unreleased_component(path) for path in paths)
 
-    def refusal(self, *nodes: Node, message: str, help: str = "", stage: Stage | None = None) -> Finding:
+    def refusal(
+        self, *nodes: Node, message: str, help: str = "", stage: Stage | None = None, fix: Fix | None = None
+    ) -> Finding:
         """A finding on what the recipe raises at its start, at the first of these nodes that the user wrote.
 
         It is a warning where it is not known how a recipe for several processes is started: it may not get that far.
@@ -243,7 +245,7 @@ class RecipeSettings:
         severity = Severity.ERROR if self.launched else Severity.WARNING
         others = (node for node in nodes if node is not place and node.own and node.present)
         related = tuple(part for node in others for part in node.field.relate(f"{node.name} is here"))
-        return place.field.finding(message, help=help, severity=severity, stage=stage, related=related)
+        return place.field.finding(message, help=help, severity=severity, stage=stage, related=related, fix=fix)
 
 
 def _jobs(document: Document) -> Iterator[TrainJob]:
@@ -576,10 +578,11 @@ def _is_admitted(job: TrainJob, surroundings: Surroundings, version: str) -> boo
     from trainlint.programs.kubeflow.objects import TrainerObject
 
     def found() -> dict[tuple[str, int, YamlPath], TrainerObject]:
-        subjects = surroundings.subjects("kubeflow-trainer", TrainerObject)
+        subjects = surroundings.subjects_in(path, "kubeflow-trainer", TrainerObject)
         return {_place(subject.field): subject for subject in reversed(subjects)}
 
-    same = surroundings.repository.once("jobs by place", found).get(_place(job.field))
+    path = job.field.document.path
+    same = surroundings.repository.once(("jobs by place", path), found).get(_place(job.field))
     return same is None or surroundings.is_admitted("kubeflow-trainer", same, version)
 
 

@@ -70,6 +70,8 @@ class Accepts:
     @property
     def wanted(self) -> str:
         """What to write, for a help."""
+        if self.words:
+            return f"write one of {', '.join(map(str, self.words))}"
         if self.least is not None and self.most is not None:
             return f"write a {self._kind} from {self.least:g} to {self.most:g}"
         if self.least is not None:

@@ -6,7 +6,7 @@ from functools import cached_property, lru_cache
 from typing import TypeVar
 
 from trainlint.budget import BUDGET
-from trainlint.findings import Edit, Finding, Fix, Related, Severity, Stage, common_letters
+from trainlint.findings import Finding, Fix, Related, Severity, Stage, common_letters
 from trainlint.programs.transformers.facts import (
     FALSE_WORDS,
     MEANT,
@@ -16,7 +16,7 @@ from trainlint.programs.transformers.facts import (
 )
 from trainlint.programs.transformers.fsdp import FsdpConfig, FsdpOptions
 from trainlint.programs.transformers.json_settings import is_object_text, object_text
-from trainlint.reading.document import Document, Scalar
+from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Known, Unknown, Value, WrongType
 from trainlint.repository.python_code import OwnReader
@@ -169,14 +169,13 @@ class Arguments:
         message: str,
         *,
         help: str = "",
-        replacement: str | None = None,
         related: tuple[Related, ...] = (),
+        fix: Fix | None = None,
         at_key: bool = False,
         stage: Stage | None = None,
     ) -> Finding:
         """A finding on what the release refuses: an error where a parser reads this mapping, else a warning."""
         severity = Severity.ERROR if self.parsed else Severity.WARNING
-        fix = _written_as(at, replacement)
         return at.finding(message, help=help, severity=severity, related=related, fix=fix, at_key=at_key, stage=stage)
 
     def warned(
@@ -185,13 +184,14 @@ class Arguments:
         message: str,
         *,
         help: str = "",
-        replacement: str | None = None,
+        related: tuple[Related, ...] = (),
+        fix: Fix | None = None,
         at_key: bool = False,
         stage: Stage | None = None,
     ) -> Finding:
         """A finding on what is accepted but not meant, or refused by some parsers only."""
-        fix = _written_as(at, replacement)
-        return at.finding(message, help=help, severity=Severity.WARNING, fix=fix, at_key=at_key, stage=stage)
+        severity = Severity.WARNING
+        return at.finding(message, help=help, severity=severity, related=related, fix=fix, at_key=at_key, stage=stage)
 
     # values, as the parser passes them on
 
@@ -317,15 +317,6 @@ def _by_length(tables: tuple[tuple[str, tuple[str, ...]], ...]) -> dict[int, set
         for known in (known for table in listed for known in declarations(program).keys_of_any(table)):
             found.setdefault(len(known), set()).add(known)
     return found
-
-
-def _written_as(at: Field | Value[T], text: str | None) -> Fix | None:
-    """A fix that writes another text in the place of a scalar; None for an alias or a block."""
-    field = at.field if isinstance(at, Value) else at
-    node = field.node
-    if text is None or not isinstance(node, Scalar) or field.use is not None or node.style in ("|", ">"):
-        return None
-    return Fix(f"write {text}", (Edit(node.start, node.end, text),))
 
 
 @lru_cache(maxsize=2**14)

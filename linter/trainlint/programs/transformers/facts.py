@@ -91,6 +91,15 @@ TORCH_DTYPES = frozenset(
     "float float16 float32 float64 bfloat16 half double float8_e4m3fn float8_e5m2 int8 uint8 int16 int32 int64".split()
 )
 
+SAME_DTYPES: Mapping[str, str] = {
+    "bf16": "bfloat16",
+    "fp16": "float16",
+    "fp32": "float32",
+    "half": "float16",
+    "float": "float32",
+}
+"""Other names of torch's dtypes."""
+
 RENAMED: Mapping[str, str] = {
     "evaluation_strategy": "eval_strategy",
     "evaluate_during_training": "eval_strategy",
@@ -121,6 +130,9 @@ RENAMED: Mapping[str, str] = {
     "fsdp_transformer_layer_cls_to_wrap": "fsdp_config: {transformer_layer_cls_to_wrap: …}",
 }
 """What replaces an argument that is gone."""
+
+OTHER_VALUES = frozenset({"evaluate_during_training", "sharded_ddp"})
+"""Arguments that are gone, and whose values are not those of the replacement."""
 
 MEANT: Mapping[str, str] = {"epochs": "num_train_epochs"}
 """Names that no release has, with the arguments that users mean."""

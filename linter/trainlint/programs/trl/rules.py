@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
-from trainlint.programs.transformers.facts import TORCH_DTYPES
+from trainlint.programs.transformers.facts import SAME_DTYPES, TORCH_DTYPES
 from trainlint.programs.trl.facts import (
     ATTENTIONS,
     COMMANDS,
@@ -19,6 +19,7 @@ from trainlint.programs.trl.facts import (
     trl_limits,
 )
 from trainlint.programs.trl.program import TrlArguments
+from trainlint.reading import mending
 from trainlint.reading.values import UNKNOWN
 from trainlint.releases import minor, within
 from trainlint.rule import rule
@@ -56,7 +57,8 @@ def unknown_accelerate_profile(arguments: TrlArguments) -> Iterator[Finding]:
     looks_like_file = name.known_and(lambda text: "/" in text or text.endswith((".yaml", ".yml", ".json")))
     if name.known_and_not_in(PROFILES) and not looks_like_file:
         hint = did_you_mean(str(name), PROFILES) or f"write a path, or {one_of(sorted(PROFILES), 7)}"
-        yield arguments.warned(name, f"TRL has no accelerate config {name}", help=hint)
+        fix = mending.respelled(name, PROFILES)
+        yield arguments.warned(name, f"TRL has no accelerate config {name}", help=hint, fix=fix)
 
 
 # the command
@@ -121,7 +123,8 @@ def trainer_without_data(arguments: TrlArguments) -> Iterator[Finding]:
             if entry.name not in known:
                 hint = did_you_mean(entry.name, known) or f"write {one_of(sorted(known), 7)}"
                 message = f"datasets has no key {entry.name}"
-                yield arguments.refused(entry, message, help=hint, at_key=True, stage=Stage.LOAD)
+                fix = mending.renamed_to_nearest(entry, known)
+                yield arguments.refused(entry, message, help=hint, fix=fix, at_key=True, stage=Stage.LOAD)
         if item.is_mapping and item.get("path").node is None:
             message = "an item of datasets needs a path"
             yield arguments.refused(item, message, help="add path", at_key=True, stage=Stage.LOAD)
@@ -181,17 +184,19 @@ def model_loading(arguments: TrlArguments) -> Iterator[Finding]:
     if not loads_dtype(start.trainer, release):
         return
     if dtype.known_and_not_in(words) and name not in start.given:
-        hint = _DTYPE_WORDS.get(str(dtype)) or did_you_mean(str(dtype), words)
+        hint = SAME_DTYPES.get(str(dtype)) or did_you_mean(str(dtype), words)
         help = hint if hint.startswith("did") else f"write {hint or one_of(_LOADED_DTYPES)}"
-        yield arguments.refused(dtype, f"{name} cannot be {dtype}", help=help)
+        same = SAME_DTYPES.get(str(dtype))
+        fix = mending.worded(dtype, same) if same else mending.respelled(dtype, words)
+        yield arguments.refused(dtype, f"{name} cannot be {dtype}", help=help, fix=fix)
     attention = arguments.own("attn_implementation").text()
     if attention.known_and(lambda word: word not in ATTENTIONS and not {*"/|"} & {*word}):
         hint = did_you_mean(str(attention), ATTENTIONS) or f"write {one_of(sorted(ATTENTIONS))}"
-        yield arguments.refused(attention, f"transformers has no attn_implementation {attention}", help=hint)
+        message = f"transformers has no attn_implementation {attention}"
+        yield arguments.refused(attention, message, help=hint, fix=mending.respelled(attention, ATTENTIONS))
 
 
 _LOADED_DTYPES = ("auto", "bfloat16", "float16", "float32")
-_DTYPE_WORDS = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}
 
 
 @rule("FS256", "lora-not-used", stage=Stage.RUN, severity=Severity.WARNING)
@@ -250,7 +255,7 @@ def unknown_loss(arguments: TrlArguments) -> Iterator[Finding]:
             early = trainer == "sft" or (text.is_("kto_pair") and within(release, "..0.28.0"))
             stage = Stage.START if early else Stage.TRAIN
             message = f"{_NAMES.get(trainer, trainer)} has no loss {text}"
-            yield arguments.told(text, message, help=hint, stage=stage)
+            yield arguments.told(text, message, help=hint, stage=stage, fix=mending.respelled(text, words))
 
 
 _NAMES = {"sft": "SFT", "dpo": "DPO", "kto": "KTO", "grpo": "GRPO", "cpo": "CPO", "rloo": "RLOO"}
@@ -458,7 +463,8 @@ def reward_functions(arguments: TrlArguments) -> Iterator[Finding]:
         name = item.text()
         if name.known_and(lambda word: word not in rewards(release) and "." not in word):
             hint = did_you_mean(str(name), rewards(release)) or "write an import path, or one of TRL's own"
-            yield arguments.refused(name, f"TRL has no reward function {name}", help=hint)
+            fix = mending.respelled(name, rewards(release))
+            yield arguments.refused(name, f"TRL has no reward function {name}", help=hint, fix=fix)
             return
     if model is UNKNOWN or "reward_funcs" in start.given or functions.is_unknown:
         return

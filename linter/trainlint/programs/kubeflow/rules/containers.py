@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import wraps
 
-from trainlint.findings import Finding, Stage, did_you_mean, one_of, some_of
+from trainlint.findings import Finding, Fix, Stage, did_you_mean, one_of, some_of
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.build import Build, BuiltJob
 from trainlint.programs.kubeflow.built_pods import Container
 from trainlint.programs.kubeflow.built_value import BuiltValue, repeated
 from trainlint.programs.kubeflow.facts import pods as tables
+from trainlint.programs.kubeflow.facts.admission import FLUX_INSTALLER
 from trainlint.programs.kubeflow.facts.jobset import COPIED_ENV_SOURCES
 from trainlint.programs.kubeflow.quantities import parse_quantity, whole
+from trainlint.reading import mending
 from trainlint.reading.document import Scalar, target_of
+from trainlint.reading.values import Field
 from trainlint.rule import rule
 
 # images and names
@@ -61,6 +64,7 @@ def padded_image(job: Build) -> Iterator[Finding]:
                 container.get("image"),
                 f"the image of {container} starts or ends with white space",
                 help="write the image on the line of its key",
+                fix=mending.trimmed(container.get("image").place),
             )
 
 
@@ -77,7 +81,10 @@ def container_name(job: BuiltJob) -> Iterator[Finding]:
         named = [part.get("name") for part in (*pods.containers, *pods.init_containers)]
         for name in named:
             yield from job.malformed(name, names.label, "container name", str(pods))
+        flux = job.policy.get("flux").given
         for name in repeated(named):
+            if flux and name.text == FLUX_INSTALLER:
+                continue  # TJ152
             yield job.finding(name, f"{pods} has two containers called {name}", help="rename one of them")
 
 
@@ -127,9 +134,13 @@ def env_source(job: Build) -> Iterator[Finding]:
 def _env_source(job: Build, env: BuiltValue, source: BuiltValue) -> Iterator[Finding]:
     given = [key for key in tables.ENV_SOURCES if source.get(key).given]
     if not given:
-        lost = "" if source.place.get("fileKeyRef").is_absent else ": the Trainer does not copy fileKeyRef"
-        message = f"valueFrom of {env.name} has no source{lost}"
-        yield job.finding(source, message, help=f"set {one_of(COPIED_ENV_SOURCES)}")
+        message, help = f"valueFrom of {env.name} has no source", f"set {one_of(COPIED_ENV_SOURCES)}"
+        lost = source.place.get("fileKeyRef")
+        if lost.is_absent:
+            yield job.finding(source, message, help=help)
+        else:
+            message += ": the Trainer does not copy fileKeyRef"
+            yield job.finding(BuiltValue(None, lost, source.owner), message, help=help, at_key=True)
     elif len(given) > 1:
         yield job.finding(
             source, f"valueFrom of {env.name} has {len(given)} sources: {some_of(given)}", help="keep one"
@@ -173,8 +184,15 @@ def field_ref(job: Build, ref: BuiltValue, allowed: tuple[str, ...]) -> Iterator
         yield job.finding(
             path,
             f'field "{path}" of a pod cannot be used here',
-            help=did_you_mean(str(path), allowed) or f"use {one_of(allowed)}",
+            help=_spelled(str(path), allowed) or f"use {one_of(allowed)}",
+            fix=mending.respelled(path.place, allowed),
         )
+
+
+def _spelled(word: str, known: tuple[str, ...]) -> str:
+    """Help for a slip; another field of the pod is never meant."""
+    meant = mending.meant(word, known)
+    return f'did you mean "{meant}"?' if meant else ""
 
 
 def resource_ref(job: Build, ref: BuiltValue) -> Iterator[Finding]:
@@ -188,7 +206,8 @@ def resource_ref(job: Build, ref: BuiltValue) -> Iterator[Finding]:
         yield job.finding(
             resource,
             f'resource "{text}" of a container cannot be used',
-            help=did_you_mean(text, tables.RESOURCE_FIELDS) or f"use {one_of(tables.RESOURCE_FIELDS)}",
+            help=_spelled(text, tables.RESOURCE_FIELDS) or f"use {one_of(tables.RESOURCE_FIELDS)}",
+            fix=mending.respelled(resource.place, tables.RESOURCE_FIELDS),
         )
     divisor = ref.get("divisor")
     allowed = tables.DIVISORS["cpu" if text.endswith(".cpu") else "other"]
@@ -270,7 +289,8 @@ def extended_resource_limit(job: Build) -> Iterator[Finding]:
     for owner, resources in _resources(job) if isinstance(job, BuiltJob) else ():
         limits = resources.get("limits")
         for name, amount in resources.get("requests").entries():
-            if _is_extended(name) and not limits.unknown and not limits.get(name).given:
+            wrong = owner.startswith("the pod") and not _counts_for_pods(name)  # TJ528
+            if _is_extended(name) and not limits.unknown and not limits.get(name).given and not wrong:
                 requests = amount.place.parent
                 around = requests.parent if requests else None
                 place = around.get("limits").get(name) if around else amount.place
@@ -278,7 +298,15 @@ def extended_resource_limit(job: Build) -> Iterator[Finding]:
                     BuiltValue(None, place, amount.owner),
                     f"{owner} requests {amount} {name} without a limit",
                     help=f"write {name}: {amount} under limits instead of requests",
+                    fix=_as_limits(requests, around),
                 )
+
+
+def _as_limits(requests: Field | None, around: Field | None) -> Fix | None:
+    """The requests become the limits, where they hold nothing but what needs a limit."""
+    if requests is None or around is None or not all(_is_extended(entry.name) for entry in requests.entries()):
+        return None
+    return mending.renamed(requests, "limits")
 
 
 @rule("TJ526", "request-above-limit", stage=Stage.CREATE, program="kubernetes")
@@ -372,13 +400,12 @@ def resource_name(job: Build) -> Iterator[Finding]:
                 elif not problem and not _is_native(name):
                     problem = "must not start with requests." if name.startswith("requests.") else ""
                     problem = problem or ("has a domain that is too long" if names.key(f"requests.{name}") else "")
+                help = ""
                 if not problem and owner.startswith("the pod") and not _counts_for_pods(name):
-                    problem = "can be set for containers, not for a pod"
+                    problem, help = "can be set for containers, not for a pod", "set it for the container"
                 if problem:
-                    near = [*tables.CONTAINER_RESOURCES, "nvidia.com/gpu", "amd.com/gpu"]
-                    yield job.finding(
-                        part, f'{owner}: resource "{name}" {problem}', help=did_you_mean(name, near), at_key=True
-                    )
+                    help = help or did_you_mean(name, [*tables.CONTAINER_RESOURCES, "nvidia.com/gpu", "amd.com/gpu"])
+                    yield job.finding(part, f'{owner}: resource "{name}" {problem}', help=help, at_key=True)
 
 
 def _counts_for_pods(name: str) -> bool:
@@ -400,8 +427,6 @@ def resource_claim(job: BuiltJob) -> Iterator[Finding]:
     """
     for pods in job.made:
         claims = pods.spec.get("resourceClaims").items()
-        for name in repeated([claim.get("name") for claim in claims]):
-            yield job.finding(name, f"the pod of {pods} has two resource claims called {name}")
         for claim in claims:
             given = [key for key in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(key).given]
             if len(given) != 1:
@@ -478,8 +503,9 @@ def container_port(job: BuiltJob) -> Iterator[Finding]:
     for pods in job.made:
         taken: set[tuple[object, ...]] = set()
         for container in [*pods.containers, *pods.init_containers]:
+            numbers = [port.get("containerPort").number for port in container.get("ports").items()]
             for name in repeated([port.get("name") for port in container.get("ports").items()]):
-                if name.text:
+                if name.text and len(set(numbers)) == len(numbers):  # TJ507 speaks of equal numbers.
                     yield job.finding(name, f"container {container.name} has two ports called {name}")
         for container in pods.containers:
             for port in container.get("ports").items():
@@ -539,9 +565,7 @@ def _handler(job: Build, container: Container, owner: BuiltValue) -> Iterator[Fi
         number = port.number
         problem = "must be between 1 and 65535" if number is not None and not 1 <= number <= 65535 else ""
         problem = names.port(port.text) if port.text is not None else problem
-        if port.absent:
-            yield job.finding(port, f"the port of {owner.place.name} is missing")
-        elif problem:
+        if problem:
             yield job.finding(port, f'port "{port}" of {owner.place.name} {problem}')
     for header in handler.get("httpHeaders").items():
         name = header.get("name").text or ""

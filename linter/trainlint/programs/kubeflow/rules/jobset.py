@@ -180,7 +180,7 @@ def unknown_replicated_job(job: BuiltJob) -> Iterator[Finding]:
             yield job.finding(target, f'the JobSet has no job "{target}"', help=help)
     for index, pods in enumerate(job.jobs):
         for target in pods.value.find("dependsOn[].name"):
-            if target.known_and_not_in(known[: index + 1]):
+            if index and target.known_and_not_in(known[: index + 1]):  # TJ510 speaks of the first job.
                 yield job.finding(target, f'{pods} depends on "{target}", which is not an earlier job')
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, Stage
+from trainlint.findings import Finding, Fix, Severity, Stage
 from trainlint.lazy import regex
 from trainlint.programs.kubeflow.build import BuiltJob
 from trainlint.programs.kubeflow.built_pods import command_words
 from trainlint.programs.kubeflow.built_value import BuiltValue, Owner
 from trainlint.programs.kubeflow.draft import NODE
 from trainlint.programs.kubeflow.facts.jobset import V1_VARIABLES
+from trainlint.reading import mending
 from trainlint.repository.shell import Word
 from trainlint.rule import rule
 
@@ -124,7 +125,14 @@ def no_launcher(job: BuiltJob) -> Iterator[Finding]:
             container.get("command"),
             f"{words[0]} starts {words[1]} once on each of {count} nodes, and nothing joins them",
             help="write torchrun instead of python",
+            fix=_by_torchrun(container),
         )
+
+
+def _by_torchrun(container: BuiltValue) -> Fix | None:
+    """torchrun in place of python, where that is a word of its own."""
+    words = container.get("command").items()
+    return mending.worded(words[0].place, "torchrun") if words else None
 
 
 @rule("TJ623", "image-of-the-launcher", stage=Stage.RUN, severity=Severity.WARNING)

@@ -15,6 +15,7 @@ from trainlint.programs.kubeflow.facts.paths import Paths
 from trainlint.programs.kubeflow.facts.release import KubeflowFacts
 from trainlint.programs.kubeflow.objects import Namesake, Runtime
 from trainlint.programs.kubeflow.quantities import whole
+from trainlint.reading import mending
 from trainlint.rule import rule
 
 _CURLY = "“”„‘’‚«»"
@@ -163,6 +164,9 @@ def runtime_of_other_kind(namesake: Namesake) -> Iterator[Finding]:
     )
 
 
+_TAKE_ANOTHER = "remove it, or name a runtime that reads it"
+
+
 @rule("TJ606", "field-without-effect", stage=Stage.RUN, severity=Severity.WARNING)
 def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """A field of the job has no effect with this runtime.
@@ -187,19 +191,23 @@ def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Findin
         if ignored:
             verb = "has" if len(ignored) == 1 else "have"
             yield trainer.place.finding(
-                f"{' and '.join(ignored)} {verb} no effect: the runtime has {missing}", at_key=True
+                f"{' and '.join(ignored)} {verb} no effect: the runtime has {missing}",
+                help=_TAKE_ANOTHER,
+                at_key=True,
             )
     elif trainer.get("resourcesPerNode").given and job.policy.absent and facts.resources_merged:
         yield trainer.get("resourcesPerNode").place.finding(
-            "resourcesPerNode has no effect: the runtime has no mlPolicy", at_key=True
+            "resourcesPerNode has no effect: the runtime has no mlPolicy", help=_TAKE_ANOTHER, at_key=True
         )
     if trainer.get("numProcPerNode").given and not policies:
         yield trainer.get("numProcPerNode").place.finding(
-            "numProcPerNode has no effect: the runtime has no torch, mpi or flux policy", at_key=True
+            "numProcPerNode has no effect: the runtime has no torch, mpi or flux policy",
+            help=_TAKE_ANOTHER,
+            at_key=True,
         )
     if trainer.get("numNodes").given and "mpi" in policies and not any(pods.name == NODE for pods in job.jobs):
         message = f"numNodes has no effect: the runtime has no job called {NODE}"
-        yield trainer.get("numNodes").place.finding(message, at_key=True)
+        yield trainer.get("numNodes").place.finding(message, help=_TAKE_ANOTHER, at_key=True)
     for step, name in INITIALIZERS.items():
         own = job.spec.at("initializer", step)
         named = [pods for pods in job.jobs if pods.name == name]
@@ -208,6 +216,7 @@ def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Findin
         if own.given and not refused and not any(pods.ancestor == name and pods.container(name) for pods in job.jobs):
             yield own.place.finding(
                 f"{step} has no effect: no job of the runtime with a container {name} has the label of that step",
+                help=_TAKE_ANOTHER,
                 at_key=True,
             )
 
@@ -224,7 +233,8 @@ def value_and_source(job: Build) -> Iterator[Finding]:
         for env in owner.get("env").items():
             if env.get("value").text and env.get("valueFrom").given:
                 message = f"the value of {env.name} has no effect beside valueFrom"
-                yield env.get("value").place.finding(message, help="keep one of them")
+                place = env.get("value").place
+                yield place.finding(message, help="keep one of them", fix=mending.removed(place, keeps=True))
 
 
 @rule("TJ608", "curly-quotes", stage=Stage.RUN, severity=Severity.WARNING, program="kubernetes")
@@ -280,7 +290,9 @@ def torchrun_alone(job: BuiltJob) -> Iterator[Finding]:
         count = job.trainer.count.number
         if count is not None and count > 1:
             yield job.spec.get("trainer").place.finding(
-                f"without spec.trainer each of the {count} nodes trains by itself", help="add trainer: {}"
+                f"without spec.trainer each of the {count} nodes trains by itself",
+                help="add trainer: {}",
+                fix=mending.added(job.spec.place, "trainer", "{}"),
             )
 
 
@@ -343,7 +355,10 @@ def training_runs_again(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Find
     if not ttl.is_absent and facts.runs_again_after_ttl:
         what = "a failed job" if facts.runs_again_after_ttl == "failed" else "a finished job"
         yield ttl.finding(
-            f"{what} is trained anew each time ttlSecondsAfterFinished ends", help="remove it", at_key=True
+            f"{what} is trained anew each time ttlSecondsAfterFinished ends",
+            help="remove it",
+            fix=mending.removed(ttl),
+            at_key=True,
         )
 
 

@@ -251,7 +251,7 @@ def _owners(job: Build) -> Iterator[tuple[str, BuiltValue, Pods, str]]:
         yield "container", container.value, container.pods, str(container)
 
 
-@rule("TJ541", "number-out-of-range", stage=Stage.CREATE, program="kubernetes")
+@rule("TJ541", "number-out-of-range", stage=Stage.CREATE, program="kubernetes", follows=("TJ516",))
 def number_out_of_range(job: Build) -> Iterator[Finding]:
     """A number of a Job, pod or container is out of its range.
 

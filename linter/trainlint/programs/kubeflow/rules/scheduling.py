@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Stage, did_you_mean, shortened, some_of
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.build import Build, BuiltJob
-from trainlint.programs.kubeflow.built_value import BuiltValue, repeated
+from trainlint.programs.kubeflow.built_value import BuiltValue
 from trainlint.programs.kubeflow.facts import pods as tables
 from trainlint.programs.kubeflow.facts.admission import HIGHEST_PRIORITIES
 from trainlint.rule import rule
@@ -191,23 +190,19 @@ def _label_keys(job: Build, owner: BuiltValue) -> Iterator[Finding]:
 
 @rule("TJ536", "topology-spread", stage=Stage.CREATE, program="kubernetes")
 def topology_spread(job: BuiltJob) -> Iterator[Finding]:
-    """A topologySpreadConstraint has no key, repeats another, or contradicts itself.
+    """A topologySpreadConstraint has no key, or contradicts itself.
 
     minDomains needs whenUnsatisfiable: DoNotSchedule.
 
     Source: Kubernetes 1.36, validation of Jobs.
     """
     for pods in job.made:
-        seen: Counter[tuple[str | None, str | None]] = Counter()
         for part in pods.spec.get("topologySpreadConstraints").items():
             key, action = part.get("topologyKey"), part.get("whenUnsatisfiable")
             if key.is_(""):
                 yield job.finding(key, "a topologySpreadConstraint needs a topologyKey")
             if part.get("minDomains").given and action.known_and_not_in(("DoNotSchedule",)):
                 yield job.finding(part.get("minDomains"), "minDomains needs whenUnsatisfiable: DoNotSchedule")
-            seen[key.text, action.text] += 1
-            if seen[key.text, action.text] == 2 and key.text:
-                yield job.finding(key, f"topologyKey {key} has two constraints with whenUnsatisfiable: {action}")
             yield from _label_selector(job, part.get("labelSelector"))
             yield from _label_keys(job, part)
             selector = part.get("labelSelector")
@@ -228,8 +223,6 @@ def scheduling_gate(job: Build) -> Iterator[Finding]:
         gates = [gate.get("name") for gate in pods.spec.get("schedulingGates").items()]
         for gate in gates:
             yield from job.malformed(gate, names.key, "scheduling gate")
-        for gate in repeated(gates):
-            yield job.finding(gate, f"{pods} has two scheduling gates called {gate}")
         if gates and pods.spec.get("nodeName").text:
             yield job.finding(pods.spec.get("nodeName"), "a pod with scheduling gates must not have a nodeName")
 

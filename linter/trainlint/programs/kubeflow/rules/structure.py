@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from trainlint.findings import Finding, Stage, did_you_mean, shortened, some_of
+from trainlint.findings import Finding, Fix, Stage, did_you_mean, shortened, some_of
 from trainlint.lazy import regex
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.crd_walk import Defect, DefectKind, dotted
 from trainlint.programs.kubeflow.facts.admission import MANAGERS, MOVED, OVERRIDES, POLICIES, TORCH_PROCESS_WORDS
 from trainlint.programs.kubeflow.facts.release import KubeflowFacts
 from trainlint.programs.kubeflow.objects import GROUP, KINDS, OLD_GROUP, OLD_VERSION, VERSION, Manifest, TrainerObject
+from trainlint.reading import mending
 from trainlint.reading.values import Field, is_template
 from trainlint.rule import rule
 
@@ -40,17 +41,23 @@ def unknown_kind(document: TrainerObject) -> Iterator[Finding]:
     version = document.api_version.map(lambda text: text.partition("/")[2])
     if document.api_version.is_(f"{OLD_GROUP}/{OLD_VERSION}"):
         yield document.api_version.finding(
-            f"no release serves {document.kind} in {document.api_version}", help=f"write apiVersion: {GROUP}/{VERSION}"
+            f"no release serves {document.kind} in {document.api_version}",
+            help=f"write apiVersion: {GROUP}/{VERSION}",
+            fix=mending.worded(document.api_version, f"{GROUP}/{VERSION}", sure=False),
         )
     elif version.known_and(lambda text: text != VERSION):
         yield version.finding(
-            f"{GROUP} has no version {version}", help=f"write apiVersion: {GROUP}/{VERSION}", field="kind"
+            f"{GROUP} has no version {version}",
+            help=f"write apiVersion: {GROUP}/{VERSION}",
+            field="kind",
+            fix=mending.worded(document.api_version, f"{GROUP}/{VERSION}", sure=False),
         )
     elif document.kind.absent or document.kind.wrong_type:
         yield document.kind.finding("kind is missing", help=f"write one of {', '.join(KINDS)}")
     elif document.kind.known_and_not_in(KINDS):
         hint = did_you_mean(str(document.kind), KINDS)
-        yield document.kind.finding(f"{GROUP} has no kind {document.kind}", help=hint)
+        fix = mending.respelled(document.kind, KINDS)
+        yield document.kind.finding(f"{GROUP} has no kind {document.kind}", help=hint, fix=fix)
 
 
 @rule("TJ011", "unknown-field", stage=Stage.ADMISSION, covers=True)
@@ -69,7 +76,20 @@ def unknown_field(manifest: Manifest, facts: KubeflowFacts) -> Iterator[Finding]
         known_in = manifest.releases_with(defect.field)
         message = f"{defect.message}; {_listed(known_in)} it" if known_in else defect.message
         help = _where_instead(manifest, defect, facts, known_in)
-        yield defect.field.finding(message, help=help, field=defect.dotted, at_key=True)
+        fix = _mended_field(manifest, defect, known_in)
+        yield defect.field.finding(message, help=help, field=defect.dotted, fix=fix, at_key=True)
+
+
+def _mended_field(manifest: Manifest, defect: Defect, known_in: list[str]) -> Fix | None:
+    """The field gets the name that is meant, or goes where its object has it."""
+    name = defect.field.name
+    if known_in or (manifest.kind, defect.dotted) in MOVED or (name in OVERRIDES and defect.dotted == f"spec.{name}"):
+        return None
+    fix = mending.renamed_to_nearest(defect.field, defect.structure.properties)
+    own = manifest.place_of(name, manifest.kind)
+    if fix is not None or own is None or did_you_mean(name, defect.structure.properties):
+        return fix
+    return mending.moved(defect.field, manifest.field.at(*own.split(".")[:-1]))
 
 
 def _listed(releases: list[str]) -> str:
@@ -112,8 +132,37 @@ def wrong_type(manifest: Manifest) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.0 and later, its CRDs; from 2.2 a webhook decodes a TrainJob first, and its status too.
     """
     for defect in manifest.defects(DefectKind.WRONG_TYPE):
-        yield defect.field.finding(defect.message, help=defect.help, field=defect.dotted, at_key=defect.stray)
+        yield _placed(defect, defect.field, fix=_typed(defect), at_key=defect.stray)
         yield from _unplaced(manifest, defect)
+
+
+def _typed(defect: Defect) -> Fix | None:
+    """The value as its field wants it, where nothing but the form is wrong."""
+    field, wanted = defect.field, defect.structure.type
+    if defect.stray:
+        above = field.parent
+        return mending.as_entries(above) if above is not None and above.name == "env" and wanted == "array" else None
+    text = field.text().known
+    if text is None:
+        quantity = wanted == "int-or-string" and isinstance(field.plain, float)
+        return mending.quoted(field) if wanted == "string" or quantity else None
+    if wanted == "integer":
+        return mending.whole(field)
+    if wanted == "boolean":
+        return mending.switched(field)
+    if wanted == "array" and field.name in ("command", "args"):
+        return mending.listed(field, *text.split()) if _WORDS.fullmatch(text) else mending.emptied(field)
+    return None
+
+
+_WORDS = regex(r"[\w./=:,@+-]+(?:\s[\w./=:,@+-]+)*")
+"""Words that a shell would not change."""
+
+
+def _placed(defect: Defect, place: Field, *, fix: Fix | None = None, at_key: bool = False) -> Finding:
+    """The finding on a defect, with further keys that have the same."""
+    related = tuple(place for other in defect.others for place in other.relate("this key, too"))
+    return place.finding(defect.message, help=defect.help, field=defect.dotted, fix=fix, at_key=at_key, related=related)
 
 
 def _unplaced(manifest: Manifest, defect: Defect) -> Iterator[Finding]:
@@ -152,7 +201,7 @@ def out_of_bounds(manifest: Manifest) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.0 and later, its CRDs and Go types.
     """
     for defect in manifest.defects(DefectKind.OUT_OF_BOUNDS):
-        yield defect.place.finding(defect.message, help=defect.help, field=defect.dotted)
+        yield _placed(defect, defect.place)
         yield from _unplaced(manifest, defect)
 
 
@@ -166,7 +215,19 @@ def malformed_value(manifest: Manifest) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.0 and later, its CRDs and Go types; quantities by k8s.io/apimachinery.
     """
     for defect in manifest.defects(DefectKind.MALFORMED):
-        yield defect.field.finding(defect.message, help=defect.help, field=defect.dotted)
+        fix = _quantity(defect.field) if defect.structure.type == "int-or-string" else None
+        yield defect.field.finding(defect.message, help=defect.help, field=defect.dotted, fix=fix)
+
+
+def _quantity(field: Field) -> Fix | None:
+    """The amount with the suffix that Kubernetes has for the unit: `5GB` is 5G, `16 gib` 16Gi."""
+    match = _AMOUNT.fullmatch(field.written.strip())
+    unit = _UNITS.get(match[2].lower().removesuffix("b")) if match else None
+    return mending.worded(field, f"{match[1]}{unit}") if match and unit else None
+
+
+_AMOUNT = regex(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s?([A-Za-z]{1,3})")
+_UNITS = {"k": "k", "ki": "Ki", "m": "M", "mi": "Mi", "g": "G", "gi": "Gi", "t": "T", "ti": "Ti"}
 
 
 @rule("TJ016", "value-not-allowed", stage=Stage.ADMISSION)
@@ -176,7 +237,8 @@ def value_not_allowed(manifest: Manifest) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.0 and later, the enums of its CRDs.
     """
     for defect in manifest.defects(DefectKind.NOT_ALLOWED):
-        yield defect.field.finding(defect.message, help=defect.help, field=defect.dotted)
+        fix = mending.respelled(defect.field, [str(word) for word in defect.structure.enum])
+        yield defect.field.finding(defect.message, help=defect.help, field=defect.dotted, fix=fix)
 
 
 @rule("TJ017", "duplicate-entry", stage=Stage.ADMISSION)
@@ -190,7 +252,12 @@ def duplicate_entry(manifest: Manifest) -> Iterator[Finding]:
     """
     for defect in manifest.defects(DefectKind.DUPLICATE):
         related = defect.earlier.relate("the first one is here") if defect.earlier else ()
-        yield defect.place.finding(defect.message, help=defect.help, field=defect.field.field_path, related=related)
+        fix = (
+            mending.removed(defect.field) if defect.earlier and mending.is_same(defect.field, defect.earlier) else None
+        )
+        yield defect.place.finding(
+            defect.message, help=defect.help, field=defect.field.field_path, related=related, fix=fix
+        )
 
 
 # metadata
@@ -222,7 +289,10 @@ def object_name(manifest: Manifest) -> Iterator[Finding]:
     problem = _problem_of_name(text, job=job) if text else ""
     if text and problem:
         help = _name_help(text, job=job)
-        yield given.finding(f"the name {shortened(str(given))} {problem}", help=help, field="metadata.name")
+        better = text.lower().replace("_", "-").replace(" ", "-")
+        named = given is name and better != text and not _problem_of_name(better, job=job)
+        fix = mending.worded(given, better, sure=False) if named else None
+        yield given.finding(f"the name {shortened(str(given))} {problem}", help=help, field="metadata.name", fix=fix)
 
 
 def _problem_of_name(name: str, *, job: bool) -> str:
@@ -351,6 +421,7 @@ def managed_by(manifest: Manifest) -> Iterator[Finding]:
             yield field.finding(
                 f"managedBy must be {' or '.join(MANAGERS)}, not {field.written!r}",
                 help=did_you_mean(field.written, MANAGERS) or "remove it for the Trainer's own controller",
+                fix=mending.respelled(field, MANAGERS),
             )
 
 
@@ -405,6 +476,7 @@ def policy_processes(manifest: Manifest) -> Iterator[Finding]:
                 yield field.finding(
                     "numProcPerNode must be at least 1" + (", or auto, cpu or gpu" if words else ""),
                     help="remove the quotes" if text.known_and(str.isdecimal) else did_you_mean(field.written, words),
+                    fix=mending.whole(field) if text.known_and(str.isdecimal) else mending.respelled(field, words),
                 )
 
 
@@ -438,7 +510,7 @@ def injected_node_container(manifest: Manifest) -> Iterator[Finding]:
         for item in injected.items():
             if item.text().is_("node"):
                 message = "envInjection must not name the container node, which has the variables anyway"
-                yield item.finding(message, help="remove node", field=injected.field_path)
+                yield item.finding(message, help="remove node", field=injected.field_path, fix=mending.removed(item))
 
 
 @rule("TJ037", "job-set-rule", stage=Stage.ADMISSION)
@@ -469,4 +541,5 @@ def job_set_rule(manifest: Manifest) -> Iterator[Finding]:
                     "a volume claim must have metadata, without a namespace",
                     help="add metadata.name" if metadata.is_absent else "remove the namespace",
                     field=policy.field_path,
+                    fix=None if metadata.is_absent else mending.removed(metadata.get("namespace")),
                 )

@@ -15,6 +15,7 @@ from trainlint.programs.kubeflow.facts.release import (
     KubeflowFacts,
 )
 from trainlint.programs.kubeflow.objects import TrainJob, admitted_recipe, built_recipe
+from trainlint.reading import mending
 from trainlint.rule import rule
 
 _SETTING_OF = {"PET_NNODES": "spec.trainer.numNodes", "PET_NPROC_PER_NODE": "spec.trainer.numProcPerNode"}
@@ -125,7 +126,7 @@ def qlora_several_devices(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findi
             yield field.finding(f"QLoRA of {job.torchtune_model} needs a single device ({field.name})", help=help)
 
 
-@rule("TT105", "lora-several-nodes", stage=Stage.ADMISSION)
+@rule("TT105", "lora-several-nodes", stage=Stage.ADMISSION, follows=("TT102",))
 def lora_several_nodes(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     """LoRA and QLoRA run on one node only.
 
@@ -161,6 +162,7 @@ def immutable_config(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
             yield arg.finding(
                 f"{key} belongs to the runtime and must not be set in args",
                 help="remove the argument, or change the runtime's command",
+                fix=mending.without_item(arg, sure=False),
             )
 
 
@@ -181,6 +183,7 @@ def reserved_env(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
                     f"{name} is reserved: the controller sets it",
                     help=f"set {_SETTING_OF[str(name)]} instead" if str(name) in _SETTING_OF else "remove it",
                     field="spec.trainer.env",
+                    fix=None if str(name) in _SETTING_OF else mending.without_item(env),
                 )
 
 
@@ -199,6 +202,7 @@ def num_proc_per_node_word(job: TrainJob, facts: KubeflowFacts) -> Iterator[Find
         yield words.finding(
             f'numProcPerNode must be a number, auto, cpu or gpu, not "{words}"',
             help="remove the quotes" if number else did_you_mean(str(words), facts.num_proc_words),
+            fix=mending.whole(words) if number else mending.respelled(words, facts.num_proc_words),
         )
 
 

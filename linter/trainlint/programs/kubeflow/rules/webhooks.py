@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
+from trainlint.findings import Finding, Fix, Severity, Stage, did_you_mean, one_of
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.facts.admission import (
     FLUX_INSTALLER,
@@ -19,6 +19,7 @@ from trainlint.programs.kubeflow.facts.admission import (
 )
 from trainlint.programs.kubeflow.facts.release import KubeflowFacts
 from trainlint.programs.kubeflow.objects import GROUP, RUNTIME_KINDS, MergedJob, Runtime, TrainJob
+from trainlint.reading import mending
 from trainlint.reading.values import Value
 from trainlint.rule import rule
 
@@ -81,11 +82,14 @@ def unsupported_runtime_kind(job: TrainJob) -> Iterator[Finding]:
     if job.spec.is_absent:
         yield job.spec.finding("the TrainJob has no spec", help="name its runtime in spec.runtimeRef.name")
     if job.runtime_group.known_and(lambda group: group != GROUP):
-        yield job.runtime_group.finding(f"unknown group of runtimes {str(job.runtime_group)!r}", help=f"write {GROUP}")
+        group = job.runtime_group
+        fix = mending.worded(group, GROUP) if group.is_("") else mending.respelled(group, [GROUP])
+        yield group.finding(f"unknown group of runtimes {str(group)!r}", help=f"write {GROUP}", fix=fix)
     if job.runtime_kind.known_and_not_in(RUNTIME_KINDS):
         yield job.runtime_kind.finding(
             f"unknown kind of runtime {str(job.runtime_kind)!r}",
             help=did_you_mean(str(job.runtime_kind), RUNTIME_KINDS) or f"write {' or '.join(RUNTIME_KINDS)}",
+            fix=mending.respelled(job.runtime_kind, RUNTIME_KINDS),
         )
 
 
@@ -164,8 +168,13 @@ def patch_of_unknown_job(job: TrainJob, facts: KubeflowFacts) -> Iterator[Findin
             yield patch.job.finding(
                 f"the runtime {job.runtime_name} has no job {patch.job}",
                 help=did_you_mean(str(patch.job), jobs) or f"write {one_of(jobs)}",
+                fix=mending.respelled(patch.job, jobs) or _only(patch.job, jobs),
                 field=f"spec.{facts.overrides_field}",
             )
+
+
+def _only(name: Value[str], known: Collection[str]) -> Fix | None:
+    return mending.worded(name, *known, sure=False) if len(known) == 1 else None
 
 
 @rule("TJ113", "job-overridden-twice", stage=Stage.ADMISSION)
@@ -327,7 +336,10 @@ def mpi_reserved_env(job: TrainJob, facts: KubeflowFacts) -> Iterator[Finding]:
     if job.runs_policy("mpi") and facts.reserved_mpi_env:
         for name in _env_names(job, RESERVED_MPI_ENV):
             yield name.finding(
-                f"{name} is reserved: the controller sets it", help="remove it", field="spec.trainer.env"
+                f"{name} is reserved: the controller sets it",
+                help="remove it",
+                field="spec.trainer.env",
+                fix=mending.without_item(name.field.parent) if name.field.parent else None,
             )
 
 
@@ -347,7 +359,8 @@ def xgboost_reserved_env(job: TrainJob) -> Iterator[Finding]:
     if job.runs_policy("xgboost"):
         for name in _env_names(job, RESERVED_XGBOOST_ENV):
             entry = name.field.parent or name.field
-            yield name.finding(f"{name} is reserved: the controller sets it", help="remove it", field=entry.field_path)
+            message = f"{name} is reserved: the controller sets it"
+            yield name.finding(message, help="remove it", field=entry.field_path, fix=mending.without_item(entry))
 
 
 @rule("TJ151", "flux-processes", stage=Stage.ADMISSION)
@@ -462,7 +475,9 @@ def runtime_replicas(runtime: Runtime, facts: KubeflowFacts) -> Iterator[Finding
         launcher = facts.launcher_replicas and job.name.is_("launcher")
         if (launcher or job.ancestor.is_(*STEP_CONTAINERS)) and job.replicas.known_and(lambda count: count != 1):
             yield job.replicas.finding(
-                f"job {job.name} must have 1 replica", help="set replicas: 1, and numNodes for more nodes"
+                f"job {job.name} must have 1 replica",
+                help="set replicas: 1, and numNodes for more nodes",
+                fix=mending.written(job.replicas, "1", sure=False),
             )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage
 from trainlint.programs.kubeflow.objects import TrainerObject
+from trainlint.reading import mending
 from trainlint.reading.document import Mapping, Scalar, Sequence, target_of
 from trainlint.reading.scalars import Dialect, plain_value, value_of
 from trainlint.reading.values import Field
@@ -17,7 +18,7 @@ _LARGEST_KEY = 2**63 - 1
 
 def _fields(root: Field) -> list[Field]:
     """Every field below, those behind an alias once; they are the same for every rule and release."""
-    return root.document.once(("fields below", root.path), lambda: list(_walk(root)))
+    return root.document.once(("below", root.path), lambda: list(_walk(root)))
 
 
 def _walk(root: Field) -> Iterator[Field]:
@@ -47,6 +48,7 @@ def duplicate_key(document: TrainerObject) -> Iterator[Finding]:
                 f"this mapping has the key {field.name} twice: the earlier value is lost",
                 help="remove one of them",
                 related=field.earlier_keys,
+                fix=mending.without_earlier(field),
                 at_key=True,
             )
 
@@ -75,6 +77,7 @@ def unreadable_value(document: TrainerObject) -> Iterator[Finding]:
             yield field.finding(
                 "a key must be a string, a boolean or a number of 64 bits",
                 help="quote it" if scalar else "write a string as the key",
+                fix=mending.quoted_key(field) if scalar else None,
                 at_key=True,
             )
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from trainlint.findings import Finding, Stage, did_you_mean, one_of
 from trainlint.lazy import regex
+from trainlint.programs.torchtune import mended
 from trainlint.programs.torchtune.facts import (
     CONVERSIONS,
     FALSE_WORDS,
@@ -38,6 +39,7 @@ def _checkpointers(settings: RecipeSettings, *kinds: str) -> Iterator[tuple[str,
             yield kind, section
 
 
+_FILE = regex(r"[\w./-]+\.\w+")
 _HF, _META, _TUNE = "FullModelHFCheckpointer", "FullModelMetaCheckpointer", "FullModelTorchTuneCheckpointer"
 _FULL_MODEL = (_HF, _META, _TUNE)
 
@@ -92,7 +94,9 @@ def checkpoint_files(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterato
         if not files.present or files.unknown or not any(node.own for node in files.walk()):
             continue
         for node, message, help, stage in _wrong_files(kind, files, settings):
-            yield settings.refusal(node, message=message, help=help, stage=stage)
+            alone = node is files and node.text().known
+            fix = mended.written(node, f"[{alone}]") if alone and _FILE.fullmatch(alone) else None
+            yield settings.refusal(node, message=message, help=help, stage=stage, fix=fix)
 
 
 def _wrong_files(kind: str, files: Node, settings: RecipeSettings) -> Iterator[tuple[Node, str, str, Stage]]:
@@ -117,7 +121,8 @@ def _wrong_files(kind: str, files: Node, settings: RecipeSettings) -> Iterator[t
         for item in elements:
             text = item.text().known
             if text is None and not item.unknown:
-                yield item, "a checkpoint file must be a name", "write a text", Stage.PREPARE
+                yield item, "a checkpoint file must be a name", "write the name of a file", Stage.PREPARE
+                return
             elif text is not None and ("*" in text or "?" in text):
                 help = "list the files, or give filename_format and max_filename"
                 yield item, f"{text} is not expanded: there is no such file", help, Stage.PREPARE
@@ -212,7 +217,8 @@ def unknown_model_type(settings: RecipeSettings, facts: TorchtuneFacts) -> Itera
         text = kind.text().known
         message = f"torchtune {facts.release} has no model_type {text}" if text else "model_type must be a name"
         hint = did_you_mean(text, facts.model_types) if text else ""
-        yield kind.field.finding(message, help=hint or f"write {one_of(facts.model_types, 15)}")
+        fix = mended.respelled(kind, facts.model_types) if text else None
+        yield kind.field.finding(message, help=hint or f"write {one_of(facts.model_types, 15)}", fix=fix)
 
 
 @rule("TT329", "model-type-of-another-family", stage=Stage.PREPARE)
@@ -243,6 +249,7 @@ def model_type_of_another_family(settings: RecipeSettings) -> Iterator[Finding]:
                 path,
                 message=f"model_type {name} does not convert the weights of {family}",
                 help=f"write {one_of(fits)}",
+                fix=mended.worded(given, fits[0]) if len(fits) == 1 and given.own else None,
             )
 
 
@@ -297,4 +304,5 @@ def resumes_by_a_text(settings: RecipeSettings) -> Iterator[Finding]:
     text = resume.text().known
     if settings.reads("resume_from_checkpoint") and resume.own and text and text.lower() in FALSE_WORDS:
         message = f'resume_from_checkpoint is the text "{text}", which counts as true'
-        yield settings.refusal(resume, message=message, help="write false, without quotes")
+        fix = mended.written(resume, "false")
+        yield settings.refusal(resume, message=message, help="write false, without quotes", fix=fix)

@@ -133,7 +133,8 @@ def distributed_without_launcher(run: TuneRun) -> Iterator[Finding]:
 
     Source: tune run and the distributed recipes of torchtune 0.4.0 to 0.6.1.
     """
-    if run.launched is False and not run.fork:
+    misplaced = any(override.refusal and override.arg.text.startswith("--") for override in run.overrides)
+    if run.launched is False and not run.fork and not misplaced:
         yield run.recipe.finding(
             f"{run.recipe} starts as a single process and finds no process group",
             help="put torchrun's options before the recipe: tune run --nproc_per_node 2 …",

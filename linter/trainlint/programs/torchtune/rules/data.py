@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
+from trainlint.programs.torchtune import mended
 from trainlint.programs.torchtune.facts import (
     COLLATE_FUNCTIONS,
     COLUMNS,
@@ -38,6 +39,7 @@ def left_padding_collator(settings: RecipeSettings) -> Iterator[Finding]:
             collate,
             message="left_pad_sequence is for inference only",
             help="write torchtune.data.padded_collate_sft, the default",
+            fix=mended.worded(collate, "torchtune.data.padded_collate_sft", sure=False),
         )
 
 
@@ -65,9 +67,11 @@ def packed_dataset(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[
         if packed.unknown:
             continue
         if path.startswith(MULTIMODAL):
-            yield packed.field.finding("multimodal datasets cannot be packed", help="set packed: False")
+            fix = mended.written(packed, "False", sure=False)
+            yield packed.field.finding("multimodal datasets cannot be packed", help="set packed: False", fix=fix)
         elif path.rpartition(".")[2] in PREFERENCE_DATASETS:
-            yield packed.field.finding("datasets of preferences cannot be packed", help="remove packed")
+            fix = mended.removed(packed, sure=False)
+            yield packed.field.finding("datasets of preferences cannot be packed", help="remove packed", fix=fix)
         elif "packed" not in signature.parameters:
             continue
         elif not length.given and builder.startswith("torchtune.models.") and builder.endswith("_tokenizer"):
@@ -188,18 +192,23 @@ def collate_function(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterato
         return
     if path is None or "." not in path:
         message = "collate_fn must be the dotted path of a function"
-        yield settings.refusal(collate, message=message, help=default, stage=Stage.PREPARE)
+        bare = path is not None and facts.component(f"torchtune.data.{path}").exists
+        fix = mended.worded(collate, f"torchtune.data.{path}") if bare else None
+        yield settings.refusal(collate, message=message, help=default, stage=Stage.PREPARE, fix=fix)
         return
     found = facts.component(path)
     name = path.rpartition(".")[2]
     if found.exists is False and path.startswith("torchtune."):
         message = f"torchtune {facts.release} has no {path}"
         hint = did_you_mean(name, found.known) or default
-        yield settings.refusal(collate, message=message, help=hint, stage=Stage.PREPARE)
+        fix = mended.respelled(collate, [f"{path.rpartition('.')[0]}.{word}" for word in found.known])
+        yield settings.refusal(collate, message=message, help=hint, stage=Stage.PREPARE, fix=fix)
     elif path.startswith("torchtune.data.") and name in (COLLATE_FUNCTIONS if _has_images(settings) else _FOR_TEXT):
         packed = any(part.get("packed").truth().known is not False for part in settings.datasets)
         if not packed or all(part.get("packed").absent for part in settings.datasets):
-            yield settings.refusal(collate, message=f"{name} does not collate samples of a fine-tune", help=default)
+            fix = mended.worded(collate, "torchtune.data.padded_collate_sft", sure=False)
+            message = f"{name} does not collate samples of a fine-tune"
+            yield settings.refusal(collate, message=message, help=default, fix=fix)
 
 
 _FOR_TEXT = (*COLLATE_FUNCTIONS, "padded_collate_tiled_images_and_mask")
@@ -267,7 +276,8 @@ def dataset_columns(settings: RecipeSettings) -> Iterator[Finding]:
         if name == "chat_dataset" and style.own and (null or style.known_and_not_in(CONVERSATION_STYLES)):
             help = f"write {one_of(CONVERSATION_STYLES)}"
             message = f"there is no conversation_style {'null' if null else style.value}"
-            yield settings.refusal(style, message=message, help=help)
+            fix = mended.respelled(style, CONVERSATION_STYLES)
+            yield settings.refusal(style, message=message, help=help, fix=fix)
         if name and part.get("filter_fn").own and part.get("filter_fn").given:
             message = "filter_fn takes a function, which no config can give"
             yield settings.refusal(part.get("filter_fn"), message=message, help="write a dataset builder of your own")
@@ -296,7 +306,8 @@ def ending_for_loader(settings: RecipeSettings) -> Iterator[Finding]:
         source, builder = part.get("source"), _component(part)
         loader = LOADERS_OF_ENDINGS.get((source.text().known or "").lower().lstrip("."))
         if builder.startswith("torchtune.datasets.") and loader and source.own and part.get("data_files").given:
-            yield source.field.finding(f"load_dataset has no loader {source.value}", help=f"write {loader}")
+            message, fix = f"load_dataset has no loader {source.value}", mended.worded(source, loader)
+            yield source.field.finding(message, help=f"write {loader}", fix=fix)
 
 
 @rule("TT338", "prompt-template", stage=Stage.PREPARE)
@@ -317,10 +328,14 @@ def prompt_template(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator
     if path is None and (template.value.known is not None or template.elements):
         yield settings.refusal(template, message="prompt_template must be a path or a mapping", help=help)
     elif path is not None and "." not in path:
-        yield settings.refusal(template, message=f"prompt_template {path} is no dotted path", help=help)
+        full = f"torchtune.data.{path}"
+        fix = mended.worded(template, full) if facts.component(full).exists else None
+        yield settings.refusal(template, message=f"prompt_template {path} is no dotted path", help=help, fix=fix)
     elif path is not None and path.startswith("torchtune.") and facts.component(path).exists is False:
         hint = did_you_mean(path.rpartition(".")[2], facts.component(path).known)
-        yield settings.refusal(template, message=f"torchtune {facts.release} has no {path}", help=hint or help)
+        near = [f"{path.rpartition('.')[0]}.{word}" for word in facts.component(path).known]
+        message, fix = f"torchtune {facts.release} has no {path}", mended.respelled(template, near)
+        yield settings.refusal(template, message=message, help=hint or help, fix=fix)
 
 
 def _component(section: Node) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Stage
+from trainlint.programs.torchtune import mended
 from trainlint.programs.torchtune.program import RecipeSettings
 from trainlint.rule import rule
 
@@ -48,4 +49,6 @@ def evaluation_tasks(settings: RecipeSettings) -> Iterator[Finding]:
         return
     text = tasks.text().known
     help = f"write [{text}]" if text else 'write ["truthfulqa_mc2"]'
-    yield settings.refusal(tasks, message="tasks must be a list of names", help=help)
+    alone = tasks.text().known
+    fix = mended.written(tasks, f"[{alone}]") if alone and alone.isidentifier() else None
+    yield settings.refusal(tasks, message="tasks must be a list of names", help=help, fix=fix)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, Stage, nearest, one_of
+from trainlint.findings import Finding, Fix, Severity, Stage, nearest, one_of
+from trainlint.programs.torchtune import mended
 from trainlint.programs.torchtune.facts import LORA_TARGETS, NO_PEFT_CONFIG, SAVED_TARGETS, TIED_EMBEDDINGS, TIED_OUTPUT
 from trainlint.programs.torchtune.omegaconf import Node
 from trainlint.programs.torchtune.program import RecipeSettings
@@ -52,9 +53,16 @@ def unmatched_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
             yield item.field.finding(
                 f"{what} and cannot be saved" if saved else f"{what} and has no effect",
                 help=f"write a list: [{name}]" if item is targets else help,
+                fix=_target(item, hint) if item is not targets else mended.written(item, f"[{name}]"),
                 severity=Severity.ERROR if saved else Severity.WARNING,
                 stage=Stage.SAVE if saved else Stage.RUN,
             )
+
+
+def _target(item: Node, hint: str | None) -> Fix | None:
+    """The name that torchtune has for another library's, or the one that is meant."""
+    other = hint == "output_proj" and item.text().is_("o_proj", "out_proj")
+    return mended.worded(item, "output_proj") if other else mended.respelled(item, LORA_TARGETS)
 
 
 @rule("TT316", "no-lora-target", stage=Stage.PREPARE)
@@ -107,6 +115,7 @@ def lora_on_tied_output(settings: RecipeSettings) -> Iterator[Finding]:
                 tied if tied.present else section.get("_component_"),
                 message=f"{path.rpartition('.')[2]} has no output layer of its own for LoRA",
                 help="set apply_lora_to_output: False",
+                fix=mended.written(output, "False", sure=False) if output.own else None,
             )
 
 
@@ -186,6 +195,7 @@ def quantized_base_size(settings: RecipeSettings) -> Iterator[Finding]:
                 section.get("embed_dim"),
                 message=f"attention layers of width {width:.0f} do not divide into blocks of NF4",
                 help="set quantize_base: False",
+                fix=mended.written(quantized, "False", sure=False),
             )
 
 
@@ -210,7 +220,8 @@ def sharded_tied_embeddings(settings: RecipeSettings) -> Iterator[Finding]:
         for item in layers.elements:
             if item.text().is_("tok_embeddings"):
                 message = "tok_embeddings are the output layer of this model, and cannot be sharded alone"
-                yield settings.refusal(item, section.get("_component_"), message=message, help="remove it")
+                fix = mended.removed(item, sure=False)
+                yield settings.refusal(item, section.get("_component_"), message=message, help="remove it", fix=fix)
 
 
 @rule("TT345", "unknown-sharded-layer", stage=Stage.RUN, severity=Severity.WARNING)
@@ -228,7 +239,9 @@ def unknown_sharded_layer(settings: RecipeSettings) -> Iterator[Finding]:
         name = item.text().known or ""
         meant = nearest(name, ("tok_embeddings", "output"))
         if item.own and meant is not None and name != meant and "." not in name:
-            yield item.field.finding(f"no layer is called {name}: it is ignored", help=f'did you mean "{meant}"?')
+            fix = mended.respelled(item, [meant])
+            message = f"no layer is called {name}: it is ignored"
+            yield item.field.finding(message, help=f'did you mean "{meant}"?', fix=fix)
 
 
 def _is_torchtune(section: Node) -> bool:

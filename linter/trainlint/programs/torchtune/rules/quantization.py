@@ -27,7 +27,7 @@ def quantizer_missing(settings: RecipeSettings) -> Iterator[Finding]:
         )
 
 
-@rule("TT349", "quantizer-of-another-recipe", stage=Stage.PREPARE)
+@rule("TT349", "quantizer-of-another-recipe", stage=Stage.PREPARE, follows=("TT303",))
 def quantizer_of_another_recipe(settings: RecipeSettings) -> Iterator[Finding]:
     """The recipe cannot use this quantizer.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, nearest, some_of
 from trainlint.lazy import regex
+from trainlint.programs.torchtune import mended
 from trainlint.programs.torchtune.facts import (
     DATASET_PARAMETERS_GONE,
     INSTANTIATED,
@@ -24,6 +25,7 @@ from trainlint.programs.torchtune.facts import (
 from trainlint.programs.torchtune.omegaconf import Node, Problem
 from trainlint.programs.torchtune.program import ConfigFile, RecipeSettings
 from trainlint.programs.torchtune.rules.models import has_unloadable_adapters
+from trainlint.reading import mending
 from trainlint.reading.document import Alias, Scalar
 from trainlint.reading.values import Field
 from trainlint.rule import rule
@@ -43,7 +45,14 @@ def unloadable_recipe_config(file: ConfigFile) -> Iterator[Finding]:
     for field in _written_in(file.field):
         for entry in field.entries():
             if entry.entry is not None and entry.entry.duplicates and entry.entry.use is None:
-                yield entry.finding(f"the key {entry.name} is given twice", help="remove one of them", at_key=True)
+                fix = mending.without_earlier(entry)
+                yield entry.finding(
+                    f"the key {entry.name} is given twice",
+                    help="remove one of them",
+                    fix=fix if fix is not None and fix.safe else None,
+                    at_key=True,
+                    related=entry.earlier_keys,
+                )
         node = field.target
         if node is not None and node.tag is not None and node.tag.removeprefix(_PREFIX) not in _TAGS:
             yield field.finding(f"OmegaConf does not know the tag {node.tag}", help="remove the tag")
@@ -142,6 +151,7 @@ def unknown_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
             yield component.field.finding(
                 f"torchao 0.11 and later have no {LOW_BIT_OPTIMIZERS}",
                 help=f"write torchao.optim{text.removeprefix(LOW_BIT_OPTIMIZERS)}",
+                fix=mended.worded(component, f"torchao.optim{text.removeprefix(LOW_BIT_OPTIMIZERS)}"),
                 severity=Severity.WARNING,
                 stage=stage,
             )
@@ -156,7 +166,11 @@ def _misspelt_package(settings: RecipeSettings, component: Node, path: str) -> I
     severity, stage = _when(settings, component.parent)
     if meant is not None and package != meant:
         yield component.field.finding(
-            f"there is no package {package}", help=f'did you mean "{meant}"?', severity=severity, stage=stage
+            f"there is no package {package}",
+            help=f'did you mean "{meant}"?',
+            severity=severity,
+            stage=stage,
+            fix=mended.worded(component, meant + path[len(package) :], sure=False),
         )
 
 
@@ -178,9 +192,12 @@ def _missing_component(
             return
         missing = path[len(found.parent) + 1 :].partition(".")[0]
         moved = next((old for old in RENAMED if path == old or path.startswith(f"{old}.")), None)
-        hint = did_you_mean(missing, found.known)
+        hint, near = did_you_mean(missing, found.known), mending.meant(missing, found.known)
+        before, after = f"{found.parent}.", path[len(found.parent) + 1 + len(missing) :]
+        fix = mended.worded(component, f"{before}{near}{after}", sure=False) if near else None
         if moved is not None:
             hint = f"write {RENAMED[moved]}{path[len(moved) :]}"
+            fix = mended.worded(component, RENAMED[moved] + path[len(moved) :])
         package = found.parent.partition(".")[0]
         owner = f"{package} {facts.release}" if package == "torchtune" else package
         yield component.field.finding(
@@ -188,6 +205,7 @@ def _missing_component(
             help=hint or f"choose another name from {found.parent}",
             severity=severity,
             stage=stage,
+            fix=fix,
         )
 
 
@@ -267,6 +285,7 @@ def unknown_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
                     help=_parameter_help(settings, section, key, unset),
                     severity=severity,
                     stage=stage,
+                    fix=mended.renamed(node, unset),
                     at_key=True,
                 )
 
@@ -293,6 +312,7 @@ def _passed_on(
                 f"{name} has no parameter {key}, and load_dataset refuses it",
                 help=f"write {moved} instead" if moved else did_you_mean(key, unset) if almost else "remove it",
                 severity=Severity.ERROR,
+                fix=None if moved else mended.renamed(node, unset),
                 at_key=True,
             )
         elif moved or almost:
@@ -300,6 +320,7 @@ def _passed_on(
                 f"{name} has no parameter {key} and passes it on",
                 help=f"write {moved} instead" if moved else did_you_mean(key, unset),
                 severity=Severity.WARNING,
+                fix=None if moved else mended.renamed(node, unset),
                 at_key=True,
             )
 
@@ -378,7 +399,9 @@ def missing_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator
             continue
         if not node.present and section.present and not _is_misspelt(key, section, facts):
             missing.setdefault(head or key, []).append(key)
-    for keys in missing.values():
+    by_command = {head: keys for head, keys in missing.items() if keys[0] in settings.removed}
+    in_file = [key for head, keys in missing.items() if head not in by_command for key in keys]
+    for keys in [*([in_file] if in_file else []), *by_command.values()]:
         key, removed = keys[0], settings.removed.get(keys[0])
         verb = "is" if len(keys) == 1 else "are"
         yield settings.refusal(
@@ -488,7 +511,8 @@ def unread_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[
             yield node.field.finding(f"{settings.recipe.name} does not read {key}", help=meant or "remove it")
         elif hint is not None and key not in facts.settings:
             message = f"{key} is not read by any recipe of torchtune"
-            yield node.field.finding(message, help=f'did you mean "{hint}"?', at_key=True)
+            fix = mended.renamed(node, [hint])
+            yield node.field.finding(message, help=f'did you mean "{hint}"?', fix=fix, at_key=True)
 
 
 def _is_shipped(settings: RecipeSettings, key: str) -> bool:
@@ -521,7 +545,8 @@ def profiler_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Itera
         for key, node in profiler.entries.items():
             if signature is not None and node.own and key not in (*signature.parameters, "_component_"):
                 hint = did_you_mean(key, signature.parameters) or "remove it"
-                yield node.field.finding(f"the profiler does not accept {key}", help=hint, at_key=True)
+                fix = mended.renamed(node, signature.parameters)
+                yield node.field.finding(f"the profiler does not accept {key}", help=hint, fix=fix, at_key=True)
 
 
 @rule("TT324", "config-as-a-key", stage=Stage.START)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
+from trainlint.programs.torchtune import mended
 from trainlint.programs.torchtune.facts import DEVICES, DTYPES, FALSE_WORDS, LATER_SETTINGS, SWITCHES, TorchtuneFacts
 from trainlint.programs.torchtune.program import RecipeSettings
 from trainlint.reading.scalars import Plain
@@ -26,10 +27,13 @@ def unsupported_dtype(settings: RecipeSettings) -> Iterator[Finding]:
     if dtype.wrong_type:
         yield settings.refusal(dtype, message="dtype must be a name", help=f"write {one_of(DTYPES[:2])}")
     elif dtype.known_and_not_in(DTYPES):
+        word = str(dtype.known).lower().rpartition(".")[2]
+        same = _DTYPE_WORDS.get(word)
         yield settings.refusal(
             dtype,
             message=f"torchtune has no dtype {dtype.known}",
-            help=_DTYPE_WORDS.get(str(dtype.known).lower().rpartition(".")[2], f"write {one_of(DTYPES[:2])}"),
+            help=f"write {same}" if same else _HALF.get(word, f"write {one_of(DTYPES[:2])}"),
+            fix=mended.worded(dtype, same) if same else None,
         )
     elif dtype.is_("fp16") and settings.checks("fp16"):
         yield settings.refusal(
@@ -38,14 +42,14 @@ def unsupported_dtype(settings: RecipeSettings) -> Iterator[Finding]:
 
 
 _DTYPE_WORDS = {
-    "bfloat16": "write bf16",
-    "bf16": "write bf16",
-    "float32": "write fp32",
-    "fp32": "write fp32",
-    "float64": "write fp64",
-    "float16": "write bf16; fp16 is refused",
-    "half": "write bf16; fp16 is refused",
+    "bfloat16": "bf16",
+    "bf16": "bf16",
+    "float32": "fp32",
+    "fp32": "fp32",
+    "float64": "fp64",
+    "fp64": "fp64",
 }
+_HALF = dict.fromkeys(("float16", "fp16", "half"), "write bf16; fp16 is refused")
 
 
 @rule("TT309", "activation-offloading", stage=Stage.START)
@@ -68,6 +72,7 @@ def activation_offloading(settings: RecipeSettings) -> Iterator[Finding]:
             device,
             message=f"activation offloading works only on CUDA, not on {device.text()}",
             help="set enable_activation_offloading: False",
+            fix=mended.written(offloading, "False", sure=False),
         )
     elif settings.checks("offloading-checkpointing") and (
         checkpointing.truth().absent or checkpointing.truth().is_(False)
@@ -99,19 +104,23 @@ def optimizer_in_backward(settings: RecipeSettings) -> Iterator[Finding]:
     if not in_backward.truth().is_(True):
         return
     clipping, steps = settings.at("clip_grad_norm"), settings.at("gradient_accumulation_steps")
-    if settings.checks("in-backward-clip") and clipping.given and not clipping.unknown:
+    clips = settings.checks("in-backward-clip") and clipping.given and not clipping.unknown
+    if settings.checks("in-backward-accumulation") and steps.number().known_and(lambda number: number > 1):
+        yield settings.refusal(
+            steps,
+            *([clipping] if clips else []),
+            in_backward,
+            message=f"gradients cannot be accumulated{', nor clipped,' if clips else ''} with optimizer_in_bwd",
+            help="set gradient_accumulation_steps to 1, or optimizer_in_bwd to False"
+            if not clips
+            else "set optimizer_in_bwd to False",
+        )
+    elif clips:
         yield settings.refusal(
             clipping,
             in_backward,
             message="gradients cannot be clipped with optimizer_in_bwd",
             help="set clip_grad_norm to null, or optimizer_in_bwd to False",
-        )
-    if settings.checks("in-backward-accumulation") and steps.number().known_and(lambda number: number > 1):
-        yield settings.refusal(
-            steps,
-            in_backward,
-            message="gradients cannot be accumulated with optimizer_in_bwd",
-            help="set gradient_accumulation_steps to 1, or optimizer_in_bwd to False",
         )
 
 
@@ -164,9 +173,13 @@ def unsupported_compile(settings: RecipeSettings) -> Iterator[Finding]:
     if settings.recipe is None or not compile.truth().is_(True):
         return
     if settings.checks("compile"):
-        yield settings.refusal(compile, message=f"{settings.recipe.name} cannot compile", help="set compile: False")
+        message = f"{settings.recipe.name} cannot compile"
     elif settings.checks("npu-compile") and settings.at("device").text().is_("npu"):
-        yield settings.refusal(compile, message="a model cannot be compiled on an NPU", help="set compile: False")
+        message = "a model cannot be compiled on an NPU"
+    else:
+        return
+    fix = mended.written(compile, "False", sure=False)
+    yield settings.refusal(compile, message=message, help="set compile: False", fix=fix)
 
 
 @rule("TT318", "ppo-batches", stage=Stage.START)
@@ -215,6 +228,7 @@ def unknown_device(settings: RecipeSettings) -> Iterator[Finding]:
             device,
             message=f"torch has no device {device.text()}",
             help="write cuda" if kind in ("gpu", "nvidia") else did_you_mean(kind, DEVICES) or "write cuda or cpu",
+            fix=mended.worded(device, f"cuda:{index}" if index else "cuda") if kind in ("gpu", "nvidia") else None,
         )
 
 
@@ -237,7 +251,8 @@ def device_index(settings: RecipeSettings) -> Iterator[Finding]:
         return
     if settings.reads("device") and (int(index) > 0 or (settings.world_size or 1) > 1):
         message = f"device {device.text()} is that of one process only"
-        yield settings.refusal(device, message=message, help=f"write {kind}: each process takes its own")
+        fix = mended.worded(device, kind)
+        yield settings.refusal(device, message=message, help=f"write {kind}: each process takes its own", fix=fix)
 
 
 @rule("TT352", "selective-checkpointing", stage=Stage.PREPARE, varies="warning where nothing is checkpointed")
@@ -271,6 +286,7 @@ def selective_checkpointing(settings: RecipeSettings) -> Iterator[Finding]:
         yield mode.field.finding(
             f"ac_mode {mode.value} checkpoints nothing",
             help=did_you_mean(str(mode.value), ("full", "selective")) or "write full or selective",
+            fix=mended.respelled(mode, ("full", "selective")),
             severity=Severity.WARNING,
             stage=Stage.RUN,
         )
@@ -318,7 +334,9 @@ def text_counts_as_true(settings: RecipeSettings) -> Iterator[Finding]:
         text = node.text().known if node.own and node.key in SWITCHES else None
         if text is not None and text.lower() in FALSE_WORDS:
             yield node.field.finding(
-                f'{node.name} is the text "{text}", which counts as true', help="write False, without quotes"
+                f'{node.name} is the text "{text}", which counts as true',
+                help="write False, without quotes",
+                fix=mended.written(node, "False"),
             )
 
 
@@ -342,7 +360,9 @@ def no_step(settings: RecipeSettings) -> Iterator[Finding]:
     if settings.reads("max_steps_per_epoch") and most.own and unreached:
         dpo = settings.recipe.name == "lora_dpo_single_device" and most.is_(0)
         what = "no step is made and the model is saved as it was" if dpo else "the whole epoch is trained"
-        yield most.field.finding(f"max_steps_per_epoch {most.value} does not limit: {what}", help="write null, or 1")
+        fix = None if dpo else mended.written(most, "null", sure=False, keeps=True)
+        message = f"max_steps_per_epoch {most.value} does not limit: {what}"
+        yield most.field.finding(message, help="write null, or 1", fix=fix)
     amount = parts.number().known
     if settings.reads(parts.key) and parts.own and amount and (amount < 0 or amount % 1):
         yield parts.field.finding(
@@ -365,7 +385,9 @@ def setting_of_a_later_release(settings: RecipeSettings, facts: TorchtuneFacts) 
         later = key in LATER_SETTINGS and key not in settings.recipe.top_level
         if later and node.own and not (settings.certain and settings.overrides(key)):
             message = f"torchtune {facts.release} does not read {key}, which its source has added since"
-            yield node.field.finding(message, help="remove it", at_key=True)
+            yield node.field.finding(
+                message, help="remove it", fix=mended.removed(node, sure=False, keeps=True), at_key=True
+            )
     compile = settings.at("compile")
     if settings.reads("compile") and compile.own and compile.entries and not settings.checks("compile"):
         message = f"torchtune {facts.release} compiles all for any mapping in compile"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Stage
+from trainlint.programs.torchtune import mended
 from trainlint.programs.torchtune.program import RecipeSettings
 from trainlint.programs.torchtune.values import settings_with
 from trainlint.reading.scalars import Dialect, plain_value
@@ -31,6 +32,7 @@ def not_a_number(settings: RecipeSettings) -> Iterator[Finding]:
             message=f'{node.name} must be a number, not the text "{text}"',
             help="remove the quotes" if number else "write a number",
             stage=accepts.stage,
+            fix=mended.written(node, text) if number else None,
         )
 
 

@@ -157,7 +157,8 @@ def deepspeed_form(arguments: Arguments) -> Iterator[Finding]:
     elif arguments.trouble is not None:
         related = given.relate("this file uses it")
         message = f"the DeepSpeed config cannot be read: {arguments.trouble.reason}"
-        yield arguments.refused(arguments.trouble.field, message, help="write one JSON object", related=related)
+        place, fix = arguments.trouble.field, arguments.trouble.fix
+        yield arguments.refused(place, message, help="write one JSON object", related=related, fix=fix)
     elif config is not None and config.is_mapping and config.get("zero_optimization").node is None:
         message = "the DeepSpeed config has no zero_optimization"
         help = "add zero_optimization with a stage, such as 2"
@@ -179,11 +180,16 @@ def deepspeed_auto(arguments: Arguments) -> Iterator[Finding]:
     if arguments.deepspeed is None:
         return
     filled = FILLED | (FILLED_OF_AMP if arguments.facts.fills_amp else frozenset())
+    sections: dict[str, list[tuple[str, Field]]] = {}
     for path, place in _autos(arguments.deepspeed, ""):
         if path not in filled:
-            related = arguments.get("deepspeed").relate("this file uses it")
-            message = f'nobody fills in "auto" for {path}'
-            yield arguments.refused(place, message, help="write a value", related=related)
+            sections.setdefault(path.rpartition(".")[0] or path, []).append((path, place))
+    for (path, place), *others in sections.values():
+        related = arguments.get("deepspeed").relate("this file uses it")
+        more = tuple(one for other, at in others for one in at.relate(f"nor for {other}"))
+        yield arguments.refused(
+            place, f'nobody fills in "auto" for {path}', help="write a value", related=(*related, *more)
+        )
 
 
 def _autos(section: Field, path: str) -> Iterator[tuple[str, Field]]:

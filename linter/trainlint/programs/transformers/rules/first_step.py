@@ -9,6 +9,7 @@ from trainlint.findings import Finding, Stage, did_you_mean, one_of
 from trainlint.programs.transformers.arguments import Arguments
 from trainlint.programs.transformers.facts import PLATEAU_SETTINGS
 from trainlint.programs.transformers.rules.words import shown
+from trainlint.reading import mending
 from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.reading.values import Field
 from trainlint.releases import names_within
@@ -56,7 +57,8 @@ def scheduler_settings(arguments: Arguments) -> Iterator[Finding]:
     for name, entry in given.items():
         if name not in takes and word.known != "greedy":
             hint = did_you_mean(name, takes) or (f"write {one_of(sorted(takes))}" if takes else "remove it")
-            yield arguments.refused(entry, f"{word} has no setting {name}", help=hint, at_key=True)
+            fix = mending.renamed_to_nearest(entry, takes)
+            yield arguments.refused(entry, f"{word} has no setting {name}", help=hint, fix=fix, at_key=True)
         else:
             yield from _setting(arguments, entry, str(word))
     for name in _listed(spec, "needs"):
@@ -88,11 +90,13 @@ def _setting(arguments: Arguments, entry: Field, scheduler: str) -> Iterator[Fin
     words = _WORDS.get(entry.name)
     if words and entry.text().known_and_not_in(words):
         hint = did_you_mean(entry.written, words) or f"write {one_of(words)}"
-        yield arguments.refused(entry, f"{entry.name} cannot be {shown(entry)}", help=hint)
+        fix = mending.respelled(entry, words)
+        yield arguments.refused(entry, f"{entry.name} cannot be {shown(entry)}", help=hint, fix=fix)
     elif text is not None and entry.name not in _NO_NUMBERS:
         exponent = isinstance(plain_value(text, Dialect.PYYAML), str) and _as_number(text) is not None
         help = "PyYAML needs a dot and a signed exponent to read a number" if exponent else "write a number"
-        yield arguments.refused(entry, f'{entry.name} is the text "{text}", not a number', help=help)
+        fix = mending.numbered(entry)
+        yield arguments.refused(entry, f'{entry.name} is the text "{text}", not a number', help=help, fix=fix)
 
 
 def _end(arguments: Arguments, end: Field | None) -> Iterator[Finding]:
@@ -219,7 +223,8 @@ def text_for_labels(arguments: Arguments) -> Iterator[Finding]:
     labels = arguments.get("label_names")
     keeps = arguments.switch("remove_unused_columns").is_(False)
     if arguments.facts.program == "transformers" and labels.text().known and not keeps:
-        yield arguments.refused(labels, "label_names must be a list", help=f"write [{labels.written}]")
+        fix = mending.listed(labels)
+        yield arguments.refused(labels, "label_names must be a list", help=f"write [{labels.written}]", fix=fix)
 
 
 # gradient checkpointing
@@ -259,7 +264,5 @@ def checkpointing_settings(arguments: Arguments) -> Iterator[Finding]:
         if entry.name not in _CHECKPOINT and entry.name not in own:
             hint = did_you_mean(entry.name, _CHECKPOINT) or "write use_reentrant, or remove it"
             message = f"checkpointing has no setting {entry.name}"
-            if passed_on:
-                yield arguments.warned(entry, message, help=hint, at_key=True)
-            else:
-                yield arguments.refused(entry, message, help=hint, at_key=True)
+            say = arguments.warned if passed_on else arguments.refused
+            yield say(entry, message, help=hint, fix=mending.renamed_to_nearest(entry, _CHECKPOINT), at_key=True)

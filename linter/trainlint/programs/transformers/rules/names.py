@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, Stage
+from trainlint.findings import Finding, Related, Severity, Stage
 from trainlint.programs.transformers.arguments import Arguments
+from trainlint.programs.transformers.facts import MEANT, OTHER_VALUES
+from trainlint.reading import mending
 from trainlint.reading.scalars import Dialect
 from trainlint.rule import rule
 from trainlint.training.declarations import declarations
@@ -41,28 +43,38 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
         for name, entry in ((entry.name, entry) for entry in arguments.field.entries())
         if name not in fields and (name not in others or arguments.is_known(name))
     }
-    launched = declarations("accelerate").keys_of_any("config") & unknown.keys()
+    keys = declarations("accelerate").keys_of_any("config")
+    launched = [name for name in unknown if name in keys]
+    related: tuple[Related, ...]
     for name, entry in unknown.items():
         other, near = arguments.facts.other_releases(name), arguments.near_miss(name)
         refused, dropped = arguments.is_refused(name), arguments.is_dropped(name)
         if not refused and (other is not None or near) and _is_own(name, arguments):
             continue
         message = f"{name} is not an argument of {arguments.facts.label}"
+        fix, related = None, ()
         if other is not None:
             advice = arguments.facts.renamed(name)
             help = f"{advice} ({other})" if advice else f"remove it: {other}"
+            off = name.startswith("fsdp_") and not arguments.options.on.is_(True)
+            fix = None if off or name in OTHER_VALUES else mending.advised(entry, advice)
         elif near:
             help = f'did you mean "{near}"?'
+            fix = mending.renamed(entry, near) if name in MEANT else mending.renamed_to_nearest(entry, [near])
         elif name in launched and (refused or dropped or len(launched) > 1):
+            if name != launched[0]:
+                continue
             help = "move it to the accelerate config: accelerate launch reads it"
+            related = tuple(place for other in launched[1:] for place in unknown[other].relate("this too"))
         elif refused or dropped:
             help = "remove it"
         else:
             continue
         if refused:
-            yield arguments.refused(entry, message, help=help, at_key=True)
+            yield arguments.refused(entry, message, help=help, fix=fix, related=related, at_key=True)
         else:
-            yield arguments.warned(entry, f"{message}, and ignored" if dropped else message, help=help, at_key=True)
+            message = f"{message}, and ignored" if dropped else message
+            yield arguments.warned(entry, message, help=help, fix=fix, related=related, at_key=True)
 
 
 def _is_own(name: str, arguments: Arguments) -> bool:
@@ -88,4 +100,5 @@ def duplicate_argument(arguments: Arguments) -> Iterator[Finding]:
         if entry.entry and entry.entry.duplicates and arguments.facts.is_ever(entry.name):
             times = len(entry.entry.duplicates) + 1
             message = f"{entry.name} is given {times} times: only the last one counts"
-            yield arguments.warned(entry, message, help="keep one of them", at_key=True)
+            fix = mending.without_earlier(entry)
+            yield arguments.warned(entry, message, help="keep one of them", fix=fix, at_key=True)

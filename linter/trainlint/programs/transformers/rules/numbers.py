@@ -13,6 +13,7 @@ from trainlint.programs.transformers.facts import (
     ArgumentFacts,
 )
 from trainlint.programs.transformers.rules.words import shown
+from trainlint.reading import mending
 from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.releases import names_within
 from trainlint.rule import rule
@@ -53,7 +54,8 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
         if converts:
             if _converted(text, kind) is None:
                 message = f'{name} must be {_KINDS[kind]}, not the text "{text}"'
-                yield arguments.refused(field, message, help=f"write {_KINDS[kind]}")
+                fix = mending.whole(field) if kind == "int" else None
+                yield arguments.refused(field, message, help=f"write {_KINDS[kind]}", fix=fix)
         elif number is None or not math.isfinite(number):
             say = arguments.refused if name in _RAISING else arguments.warned
             yield say(field, f'{name} is the text "{text}", not a number', help="write a number")
@@ -61,7 +63,8 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
             yaml = _yaml_number(number, kind)
             say = arguments.refused if _is_compared_at_once(name, arguments.facts) else arguments.warned
             message = f'{name} is the text "{text}", not a number'
-            yield say(field, message, help=_why_text(text, kind), replacement=yaml)
+            fix = mending.written(field, yaml, keeps=True)
+            yield say(field, message, help=_why_text(text, kind), fix=fix)
 
 
 def _why_text(text: str, kind: str) -> str:
@@ -131,13 +134,15 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
             if meant is None or folded in ("on", "off"):
                 message = f'{name} must be true or false, not the text "{text}"'
                 say = arguments.refused if arguments.is_certain else arguments.warned
-                yield say(field, message, help="write true or false, without quotes", stage=Stage.LOAD)
+                fix = mending.written(field, meant) if meant else None
+                help = "write true or false, without quotes"
+                yield say(field, message, help=help, stage=Stage.LOAD, fix=fix)
         elif meant != "true":
             yield arguments.warned(
                 field,
                 f'{name} is the text "{text}", which counts as true',
                 help="write a YAML boolean, without quotes" if meant else "write true or false, without quotes",
-                replacement=meant,
+                fix=mending.written(field, meant) if meant else None,
             )
 
 
@@ -167,10 +172,13 @@ def wrong_number(arguments: Arguments) -> Iterator[Finding]:
         say = arguments.warned if stage is None else arguments.refused
         if field.is_mapping or field.is_sequence:
             message = f"{name} must be {_KINDS[kind]}, not a {'mapping' if field.is_mapping else 'list'}"
-            yield say(field, message, help="write one value", at_key=True, stage=stage)
+            alone = field.items()[0] if len(field.items()) == 1 else None
+            bare = alone is not None and alone.number().known is not None and kind != "bool"
+            fix = mending.written(field, alone.written) if alone is not None and bare else None
+            yield say(field, message, help="write one value", at_key=True, stage=stage, fix=fix)
         elif kind == "int" and isinstance(field.plain, float) and name != "warmup_steps":
             message = f"{name} must be an integer, not {field.written}"
-            yield say(field, message, help="write an integer", stage=stage)
+            yield say(field, message, help="write an integer", stage=stage, fix=mending.whole(field, keeps=True))
         elif kind != "bool" and isinstance(field.plain, bool):
             yield arguments.warned(field, f"{name} must be a number, not {field.written}", help="write a number")
 
@@ -206,7 +214,9 @@ def wrong_text(arguments: Arguments) -> Iterator[Finding]:
             continue
         if field.text().wrong_type:
             help = f'quote it: "{field.written}"' if field.written else "write one text"
-            yield arguments.refused(field, f"{name} must be text, not {field.written or shown(field)}", help=help)
+            message = f"{name} must be text, not {field.written or shown(field)}"
+            fix = None if name in ("torch_compile_backend", "torchdynamo") else mending.quoted(field)
+            yield arguments.refused(field, message, help=help, fix=fix)
 
 
 @rule("FS206", "steps-out-of-range", stage=Stage.LOAD)
@@ -254,7 +264,9 @@ def _warmup(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.refused(value, f"{value.field.name} cannot be null", help="remove it, or write a number")
     if facts.warmup_steps_integer and isinstance(steps.field.plain, float):
         message = f"warmup_steps must be an integer, not {steps.field.written}"
-        yield arguments.refused(steps, message, help="write a ratio as warmup_ratio")
+        ratio_meant = steps.known_and(lambda number: 0 <= number < 1)
+        fix = mending.renamed(steps, "warmup_ratio") if ratio_meant else None
+        yield arguments.refused(steps, message, help="write a ratio as warmup_ratio", fix=fix)
     elif facts.warmup_steps_not_one and steps.is_(1):
         yield arguments.refused(steps, "warmup_steps cannot be 1", help="write 0, or a number above 1")
     elif facts.warmup_steps_compared and steps.known_and(lambda number: number < 0):

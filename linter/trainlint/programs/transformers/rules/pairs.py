@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
 from trainlint.programs.transformers.arguments import Arguments
 from trainlint.programs.transformers.facts import ACCUMULATION_SETTINGS
+from trainlint.reading import mending
 from trainlint.reading.values import Field, Value
 from trainlint.releases import minor
 from trainlint.rule import rule
@@ -29,7 +30,7 @@ def two_precisions(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.refused(arguments.get(second), f"{second} and {first} are both on", help="keep one of them")
 
 
-@rule("FS208", "best-model-strategies", stage=Stage.LOAD)
+@rule("FS208", "best-model-strategies", stage=Stage.LOAD, follows=("FS508",))
 def best_model_strategies(arguments: Arguments) -> Iterator[Finding]:
     """load_best_model_at_end needs a checkpoint at each evaluation.
 
@@ -167,7 +168,8 @@ def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
         if accelerator.is_absent and not (arguments.get(name).is_absent or arguments.get(name).is_unknown):
             message = f"{name} cannot be given to transformers {minor(arguments.facts.release)}"
             help = f"write accelerator_config: {{{name}: …}}"
-            yield arguments.refused(arguments.get(name), message, help=help, at_key=True)
+            fix = mending.advised(arguments.get(name), help.replace("write", "use", 1))
+            yield arguments.refused(arguments.get(name), message, help=help, fix=fix, at_key=True)
     counted = accelerator.at("gradient_accumulation_kwargs", "num_steps")
     twice = steps.known_and(lambda number: number > 1) and not (counted.node is None or counted.is_unknown)
     if twice and arguments.facts.accumulation_excludes_steps:
@@ -190,7 +192,9 @@ def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
     for entry in accelerator.entries():
         if entry.name not in keys:
             hint = did_you_mean(entry.name, keys) or f"write {one_of(sorted(keys))}"
-            yield arguments.refused(entry, f"accelerator_config has no key {entry.name}", help=hint, at_key=True)
+            fix = mending.renamed_to_nearest(entry, keys)
+            message = f"accelerator_config has no key {entry.name}"
+            yield arguments.refused(entry, message, help=hint, fix=fix, at_key=True)
 
 
 def _accumulation(arguments: Arguments, section: Field) -> Iterator[Finding]:
@@ -203,7 +207,8 @@ def _accumulation(arguments: Arguments, section: Field) -> Iterator[Finding]:
         if entry.name not in ACCUMULATION_SETTINGS:
             hint = did_you_mean(entry.name, ACCUMULATION_SETTINGS) or f"write {one_of(sorted(ACCUMULATION_SETTINGS))}"
             message = f"gradient_accumulation_kwargs has no key {entry.name}"
-            yield arguments.refused(entry, message, help=hint, at_key=True, stage=Stage.START)
+            fix = mending.renamed_to_nearest(entry, ACCUMULATION_SETTINGS)
+            yield arguments.refused(entry, message, help=hint, fix=fix, at_key=True, stage=Stage.START)
 
 
 @rule("FS217", "half-precision-on-cpu", stage=Stage.LOAD)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
+from trainlint.findings import Finding, Fix, Severity, Stage, did_you_mean, one_of
 from trainlint.programs.transformers.arguments import Arguments
 from trainlint.programs.transformers.facts import (
     FALSE_WORDS,
     FSDP2_OPTIONS,
+    SAME_DTYPES,
     SHARDING_OPTIONS,
     TORCH_DTYPES,
     SwitchForm,
@@ -16,6 +17,7 @@ from trainlint.programs.transformers.facts import (
 from trainlint.programs.transformers.fsdp import FsdpConfig
 from trainlint.programs.transformers.json_settings import is_object_text
 from trainlint.programs.transformers.rules.words import shown
+from trainlint.reading import mending
 from trainlint.reading.values import Value
 from trainlint.releases import minor
 from trainlint.rule import rule
@@ -71,7 +73,19 @@ def _fsdp_word(arguments: Arguments, word: Value[str]) -> Iterator[Finding]:
     if text is not None and arguments.options.field.is_sequence and not new:
         yield arguments.warned(word, f"{message} is ignored", help=help, stage=Stage.RUN)
     else:
-        yield arguments.refused(word, message, help=help)
+        yield arguments.refused(word, message, help=help, fix=_fsdp_words(arguments))
+
+
+def _fsdp_words(arguments: Arguments) -> Fix | None:
+    """The words of `fsdp` in lower case and with spaces between them, or the boolean without quotes."""
+    field, options = arguments.options.field, arguments.facts.options
+    text = field.text().known
+    if text is None:
+        return None
+    if text.lower() in ("true", "false"):
+        return mending.written(field, text.lower())
+    words = text.lower().replace(",", " ").split()
+    return mending.worded(field, " ".join(words)) if set(words) <= set(options) else None
 
 
 def _option_clash(arguments: Arguments) -> Iterator[Finding]:
@@ -106,7 +120,8 @@ def fsdp1_strategy(arguments: Arguments) -> Iterator[Finding]:
         if (word.known or "").lower() in SHARDING_OPTIONS and word.known not in FSDP2_OPTIONS:
             lower = str(word).lower()
             help = f"write {lower}" if lower in FSDP2_OPTIONS else "set version: 1 in fsdp_config, or write full_shard"
-            yield arguments.refused(word, f"FSDP2 has no strategy {word}", help=help)
+            fix = mending.worded(word, lower) if lower in FSDP2_OPTIONS and word.field.written == str(word) else None
+            yield arguments.refused(word, f"FSDP2 has no strategy {word}", help=help, fix=fix)
 
 
 @rule("FS232", "fsdp-strategy-not-run", stage=Stage.RUN, severity=Severity.WARNING)
@@ -155,6 +170,8 @@ def fsdp_wraps_nothing(arguments: Arguments) -> Iterator[Finding]:
     options, config = arguments.options, arguments.config
     if not options.on.is_(True) or not arguments.whole or (config and config.switch("xla").known):
         return
+    if config and config.runs_version == 2 and config.switch("activation_checkpointing").is_(True):
+        return  # FS013
     if arguments.facts.reads_options_as_settings:
         if config and config.has_size and not config.get("auto_wrap_policy").text().is_("SIZE_BASED_WRAP"):
             yield arguments.warned(
@@ -233,7 +250,8 @@ def _size(arguments: Arguments, on: bool) -> Iterator[Finding]:
         size = config.min_num_params
         if size.node is not None and not size.is_unknown and not isinstance(size.plain, (int, float)):
             message = f"{size.name} must be a number, not {shown(size)}"
-            yield arguments.refused(size, message, help="write the digits out, such as 100000000")
+            fix = mending.whole(size)
+            yield arguments.refused(size, message, help="write the digits out, such as 100000000", fix=fix)
     sizes = [*([config.min_num_params] if config else []), arguments.own("fsdp_min_num_params")]
     given = next((size for size in sizes if size.number().known_and(lambda number: number > 0)), None)
     classes = (config and config.has_classes) or not arguments.own("fsdp_transformer_layer_cls_to_wrap").is_absent
@@ -253,6 +271,7 @@ def _switches(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
                 f'{field.name} is the text "{text}", which counts as true',
                 help="write false, without quotes",
                 stage=Stage.RUN,
+                fix=mending.written(field, "false"),
             )
         elif (
             form is SwitchForm.TEXT
@@ -261,7 +280,8 @@ def _switches(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
         ):
             word = "true" if field.boolean().is_(True) else "false"
             message = f"{field.name} must be text in transformers {minor(arguments.facts.release)}"
-            yield arguments.refused(field, message, help=f'write "{word}", in quotes')
+            fix = mending.written(field, f'"{word}"') if field.boolean().known is not None else None
+            yield arguments.refused(field, message, help=f'write "{word}", in quotes', fix=fix)
 
 
 def _reshard_word(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
@@ -271,7 +291,8 @@ def _reshard_word(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]
         return
     if word not in SHARDING_OPTIONS and word not in ("1", "2", "3", "4", "5"):
         hint = did_you_mean(word, SHARDING_OPTIONS) or f"write {one_of(SHARDING_OPTIONS)}"
-        yield arguments.refused(field, f"{field.name} cannot be {shown(field)}", help=hint)
+        fix = mending.respelled(field, SHARDING_OPTIONS)
+        yield arguments.refused(field, f"{field.name} cannot be {shown(field)}", help=hint, fix=fix)
 
 
 def _xla_dtypes(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
@@ -280,7 +301,9 @@ def _xla_dtypes(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
         dtype = settings.get(key).text()
         if dtype.known_and_not_in(TORCH_DTYPES):
             hint = did_you_mean(str(dtype), TORCH_DTYPES) or f"write {one_of(sorted(TORCH_DTYPES))}"
-            yield arguments.refused(dtype, f"torch has no dtype {dtype}", help=hint)
+            same = SAME_DTYPES.get(str(dtype).lower())
+            fix = mending.worded(dtype, same) if same else mending.respelled(dtype, TORCH_DTYPES)
+            yield arguments.refused(dtype, f"torch has no dtype {dtype}", help=hint, fix=fix)
 
 
 @rule("FS236", "cpu-under-fsdp", stage=Stage.RUN, severity=Severity.WARNING)

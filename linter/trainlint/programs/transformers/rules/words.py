@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from trainlint.findings import Finding, Stage, did_you_mean, one_of, some_of
 from trainlint.programs.transformers.arguments import Arguments
 from trainlint.programs.transformers.facts import COMPILE_BACKENDS, COMPILE_MODES
+from trainlint.reading import mending
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 
@@ -41,11 +42,13 @@ def unknown_argument_word(arguments: Arguments) -> Iterator[Finding]:
                 yield arguments.refused(field, f"{name} cannot be null", help=f"remove it, or write {one_of(words)}")
         elif field.boolean().is_(False) and "no" in words:
             message = f"{name} is false: YAML reads an unquoted {field.written} as a boolean"
-            yield arguments.refused(field, message, help='the word "no" needs quotes in YAML', replacement='"no"')
+            fix = mending.worded(field, "no")
+            yield arguments.refused(field, message, help='the word "no" needs quotes in YAML', fix=fix)
         elif field.text().known_and_not_in(words) or field.text().wrong_type:
             torch = f"{field.written}_torch"
             hint = did_you_mean(torch if torch in words else field.written, words) or f"write {one_of(words)}"
-            yield arguments.refused(field, f"{name} cannot be {shown(field)}", help=hint)
+            fix = mending.respelled(field, words)
+            yield arguments.refused(field, f"{name} cannot be {shown(field)}", help=hint, fix=fix)
 
 
 def shown(field: Field) -> str:
@@ -77,7 +80,8 @@ def unknown_log_or_report_word(arguments: Arguments) -> Iterator[Finding]:
         levels = arguments.facts.log_levels
         if field.text().known_and_not_in(levels) or (field.text().wrong_type and name in arguments.facts.fields):
             hint = did_you_mean(field.written, levels) or f"write {one_of(sorted(levels))}"
-            yield arguments.refused(field, f"{name} cannot be {shown(field)}", help=hint)
+            fix = mending.respelled(field, levels)
+            yield arguments.refused(field, f"{name} cannot be {shown(field)}", help=hint, fix=fix)
     debug = arguments.get("debug").text()
     for word in (debug.known or "").split():
         if word not in _DEBUG_WORDS:
@@ -94,13 +98,17 @@ def _reporters(arguments: Arguments) -> Iterator[Finding]:
     for item in items:
         if item.boolean().known is not None:
             message = f"report_to cannot be {item.written}: YAML reads it as a boolean"
-            yield arguments.refused(item, message, help='write "none" to report to nothing')
+            fix = mending.worded(item, "none") if item.plain is False else None
+            yield arguments.refused(item, message, help='write "none" to report to nothing', fix=fix)
         elif item.text().is_("all", "none") and len(items) > 1:
             yield arguments.refused(item, f"report_to cannot list {item.written} with others", help="write it alone")
         elif item.text().known_and_not_in(names) or isinstance(item.plain, (int, float)):
             hint = "write a list, one name in each item" if "," in item.written else did_you_mean(item.written, names)
             hint = hint or f"write all, none, or names such as {some_of(sorted(arguments.facts.reporters))}"
-            yield arguments.refused(item, f"report_to cannot be {shown(item)}", help=hint)
+            parts = [part.strip() for part in item.written.split(",")]
+            several = len(parts) > 1 and not field.is_sequence and names.issuperset(parts)
+            fix = mending.listed(item, *parts) if several else mending.respelled(item, names)
+            yield arguments.refused(item, f"report_to cannot be {shown(item)}", help=hint, fix=fix)
 
 
 @rule(
@@ -123,11 +131,13 @@ def unknown_compile_backend(arguments: Arguments) -> Iterator[Finding]:
         backend = arguments.own(name).text()
         if backend.known_and(lambda word: word.lower() not in COMPILE_BACKENDS):
             hint = did_you_mean(str(backend), COMPILE_BACKENDS) or "write for example inductor"
-            yield arguments.refused(backend, f"accelerate has no compile backend {backend}", help=hint)
+            fix = mending.respelled(backend, COMPILE_BACKENDS)
+            yield arguments.refused(backend, f"accelerate has no compile backend {backend}", help=hint, fix=fix)
     mode = arguments.own("torch_compile_mode").text()
     own = arguments.own("torch_compile_backend")
     if (own.is_absent or own.text().is_("inductor")) and mode.known_and(lambda word: word not in ("", *COMPILE_MODES)):
         hint = did_you_mean(str(mode), COMPILE_MODES) or f"write {one_of(COMPILE_MODES)}"
         # Whether a script of one's own compiles the model with these words is not known.
         say = arguments.refused if arguments.facts.converts else arguments.warned
-        yield say(mode, f"torch has no compile mode {mode}", help=hint, stage=Stage.TRAIN)
+        fix = mending.respelled(mode, COMPILE_MODES)
+        yield say(mode, f"torch has no compile mode {mode}", help=hint, stage=Stage.TRAIN, fix=fix)
