@@ -97,7 +97,7 @@ def _number(arguments: Arguments, name: str) -> float | None:
 
 def _mismatch(arguments: Arguments, theirs: Field, path: str, name: str, value: str) -> Finding:
     at = arguments.get(name if arguments.has(name) else "deepspeed")
-    quoted = f'"{theirs.written}", a text' if theirs.text().known is not None else theirs.written
+    quoted = f'"{theirs.written}"' if theirs.text().known is not None else theirs.written
     return arguments.refused(
         at,
         f"{name} is {value}, but the DeepSpeed config has {path}: {quoted}",
