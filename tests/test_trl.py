@@ -170,3 +170,21 @@ def test_a_class_that_hydra_makes(tmp_path: Path, made: str, said: bool) -> None
     text = f"_target_: trl.{made}\n{BASE}max_prompt_length: 8\nmax_completion_length: 256\nnum_generations: 8\n"
     found = _findings(tmp_path, {"args.yaml": text}, "trl=1.10.0")
     assert ("max_prompt_length" in "".join(f.message for f in found)) is said
+
+
+@pytest.mark.parametrize(
+    ("source", "parsed", "said"),
+    [
+        ("trl", "TrlParser((ScriptArguments, SFTConfig, ModelConfig)).parse_args_and_config()", ["FS215"]),
+        ("mine", "TrlParser((ScriptArguments, SFTConfig, ModelConfig)).parse_args_and_config()", []),
+        ("trl", "yaml.safe_load(open('sft.yaml'))", []),
+    ],
+)
+def test_a_script_hands_over_a_file_of_few_keys(tmp_path: Path, source: str, parsed: str, said: list[str]) -> None:
+    """The script of the command says whose the file is, where its keys do not; a class of its own has any keys."""
+    text = "model_name_or_path: org/model\ntorch_dtype: bfloat16\ndataset_name: org/data\noutput_dir: out\n"
+    files = {"sft.yaml": text, "run.sh": "python train.py --config sft.yaml\n"}
+    script = {"train.py": f"from {source} import SFTConfig\nargs = {parsed}\n"}
+    mine = {"mine.py": "class SFTConfig:\n    torch_dtype: str = ''\n"} if source == "mine" else {}
+    found = _findings(tmp_path, {**files, **script, **mine}, "trl=1.16.0")
+    assert [f.rule for f in found if "torch_dtype" in f.message] == said

@@ -166,12 +166,11 @@ class Recogniser:
         """The claims of programs to which a command in the repository passes this document."""
         for program in programs:
             module = program.load()
-            for reader in module.readers:
-                for invocation in reader.invocations(self.repository, document):
-                    place = f"{invocation.document.path}:{invocation.field.span.line}"
-                    for subject in module.adopt(document):
-                        yield Claim(program, subject, f"{invocation.name} reads it ({place})")
-                    return
+            evidence = module.handed_by(document, self.repository)
+            if evidence:
+                for subject in module.adopt(document):
+                    yield Claim(program, subject, evidence)
+                return
 
 
 def sought() -> Sought:

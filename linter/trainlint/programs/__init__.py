@@ -67,6 +67,11 @@ class FileReader:
         return invocations_naming(repository, document, self.command, self.files)
 
 
+def told(invocation: Invocation) -> str:
+    """A command that reads a file, with its place, as evidence of whose the file is."""
+    return f"{invocation.name} reads it ({invocation.document.path}:{invocation.field.span.line})"
+
+
 class ProgramModule(Generic[S, F]):
     """What the engine asks of a program; `S` is the type of its subjects, `F` that of a release's facts."""
 
@@ -83,6 +88,11 @@ class ProgramModule(Generic[S, F]):
     def adopt(self, document: Document) -> Sequence[S]:
         """A document that is known to be this program's file, whatever it looks like."""
         return self.recognise(document)
+
+    def handed_by(self, document: Document, repository: Repository) -> str:
+        """The command that hands a document to this program, in words; empty where none does."""
+        found = (invocation for reader in self.readers for invocation in reader.invocations(repository, document))
+        return next((told(invocation) for invocation in found), "")
 
     def reader_in_code(self, document: Document, repository: Repository) -> str:
         """The repository's code that hands such a document to this program, in words; empty where it does not tell."""

@@ -104,6 +104,8 @@ class AccelerateFacts:
     """The launcher looks whether main_process_port is taken."""
     port_is_asked_for_by_first: bool = during("0.25.0..")
     """Only the first machine looks."""
+    processes_filled_in: bool = during("0.34.2..")
+    """A file with distributed_type NO and no num_processes gets num_processes: 1, also one for SageMaker."""
     words_in_any_case: bool = during("0.34.2..")
     """Words of enumerations count in any case."""
     unknown_wrap_policy_refused: bool = during("0.34.2..")

@@ -76,6 +76,9 @@ def distributed_type(config: AccelerateConfig, facts: AccelerateFacts) -> Iterat
     It decides which launcher starts the workers and which section of the file is read. The word must be exact: FSDP2 is
     `FSDP` with `fsdp_version: 2` in `fsdp_config`. An unquoted NO, which YAML reads as false, counts as missing.
 
+    Since 0.34 a file for SageMaker cannot say NO: the loader then adds `num_processes: 1`, which such a file may not
+    have, and refuses it as an unknown key.
+
     Source: accelerate, utils.DistributedType and commands/config/config_args.py.
     """
     kind = config.field.get("distributed_type")
@@ -98,6 +101,18 @@ def distributed_type(config: AccelerateConfig, facts: AccelerateFacts) -> Iterat
             fix = mending.worded(word, "FSDP")
             fix = fix if version.plain == 2 else mending.all_of(fix, says)
         yield word.finding(f'unknown distributed type "{word}"', help=help, fix=fix)
+    elif config.sagemaker and config.distributed_type.is_("NO"):
+        yield from _filled_in(config, facts)
+
+
+def _filled_in(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Finding]:
+    """The loader adds a key that its class for SageMaker does not have; one that is given is found there."""
+    known = config.field.get("compute_environment").plain in facts.environments
+    if known and facts.processes_filled_in and config.field.get("num_processes").node is None:
+        yield config.field.get("distributed_type").finding(
+            "with NO the loader adds num_processes, which a file for SageMaker cannot have",
+            help="write DATA_PARALLEL, or launch with accelerate 0.33 or older",
+        )
 
 
 @rule("FS103", "compute-environment", stage=Stage.LOAD)

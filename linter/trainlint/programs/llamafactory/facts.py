@@ -155,6 +155,8 @@ class LlamaFactoryFacts:
     """Media whose numbers of pixels are compared."""
     dataset_formats: tuple[str, ...]
     """The formats of a dataset; none where every word is taken."""
+    templates: frozenset[str]
+    """The chat templates that data/template.py registers."""
     limits: Mapping[str, tuple[Limit, ...]]
     """The limits by section of limits.txt."""
 
@@ -174,6 +176,7 @@ def facts_of(release: str) -> LlamaFactoryFacts:
         compared=words_within(COMPARED, release),
         pixels_compared=names_within(PIXELS_COMPARED, release),
         split_texts=names_within(SPLIT_TEXTS, release),
+        templates=known.keys("templates", release),
         limits=limits_of_release("llamafactory", release, known.names),
     )
 

@@ -482,3 +482,34 @@ def _definition(
                     stage=Stage.RUN,
                     related=entry.relate("written here"),
                 )
+
+
+@rule(
+    "FS512",
+    "llamafactory-template",
+    stage=Stage.START,
+    varies="warning where no release has the template: an installed copy of LLaMA-Factory may have been given it",
+)
+def llamafactory_template(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
+    """The release does not have this chat template.
+
+    The name is looked up once the tokenizer is loaded, for every stage and command. New models come with new templates,
+    so a config for one of them needs the release that brought it.
+
+    Source: LLaMA-Factory 0.9.0 to 0.9.5, data/template.py, get_template_and_fix_tokenizer.
+    """
+    name = config.field.get("template").text()
+    if "template" in config.overridden or config.is_megatron or not name.known_and_not_in(facts.templates):
+        return
+    if config.may_know(str(name)):
+        return
+    known = declarations("llamafactory")
+    having = [release for release in known.names if str(name) in known.keys("templates", release)]
+    fix = None if having else mending.respelled(name, facts.templates)
+    if having:
+        last = having[-1] == known.names[-1]
+        help = f"install LLaMA-Factory {having[0]} or later" if last else f"{having[-1]} was the last release with it"
+    else:
+        help = did_you_mean(str(name), facts.templates) or "write the template of the model, or remove it"
+    severity = Severity.ERROR if having else Severity.WARNING
+    yield name.finding(f"LLaMA-Factory {facts.release} has no template {name}", help=help, fix=fix, severity=severity)

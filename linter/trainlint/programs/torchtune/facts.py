@@ -254,6 +254,9 @@ LOADER_KEYWORDS = frozenset(
 PACKAGED_SOURCES = frozenset("arrow csv json pandas parquet text xml".split())
 """Sources that are builders of datasets itself, with no keywords of their own. Source: datasets 2.14 to 5.2."""
 
+LOADERS_OF_ENDINGS = {"txt": "text", "jsonl": "json", "ndjson": "json", "tsv": "csv", "pq": "parquet"}
+"""Endings that are no builder's name, with the builder that reads such files. Source: datasets 2.14 to 5.2."""
+
 SWITCHES = frozenset(
     "amsgrad apply_lora_to_mlp apply_lora_to_output compile cpu cuda enable_activation_checkpointing"
     " enable_activation_offloading enable_async_checkpointing enable_kv_cache enabled fsdp_cpu_offload"

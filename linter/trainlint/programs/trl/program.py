@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.findings import Finding, Severity, Stage
-from trainlint.programs import FileReader, WheelProgram
+from trainlint.programs import FileReader, WheelProgram, told
 from trainlint.programs.transformers.arguments import Arguments, ArgumentsFile, arguments_in
 from trainlint.programs.transformers.facts import FALSE_WORDS, TABLES, TRUE_WORDS, ArgumentFacts
 from trainlint.programs.transformers.json_settings import trouble_of
@@ -38,7 +38,7 @@ from trainlint.programs.trl.facts import (
     trainer_tables,
     trl_facts,
 )
-from trainlint.programs.trl.starts import COMMAND_READER, MODULE, Start, starts
+from trainlint.programs.trl.starts import COMMAND_READER, MODULE, Start, start_of_own_script, starts
 from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Field, Known, Value
@@ -350,6 +350,14 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
     def adopt(self, document: Document) -> Sequence[ArgumentsFile]:
         """A file of arguments, whatever they are."""
         return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True, handed=True)]
+
+    def handed_by(self, document: Document, repository: Repository) -> str:
+        """A command of TRL, or one that starts a script of the repository with a config of a trainer of TRL."""
+        command = super().handed_by(document, repository)
+        if command:
+            return command
+        start = start_of_own_script(repository, document, declarations("trl").newest)
+        return told(start.invocation) if start is not None else ""
 
     def reader_in_code(self, document: Document, repository: Repository) -> str:
         """The nearest Python code reads whole files with TrlParser alone."""

@@ -479,3 +479,35 @@ def reward_functions(arguments: TrlArguments) -> Iterator[Finding]:
         message = f"reward_weights has {_numbers(len(weights.items()))} for {count} reward function"
         message += "" if count == 1 else "s"
         yield arguments.refused(weights, message, help="write one number for each", at_key=True)
+
+
+@rule("FS264", "loss-mask-dropped", stage=Stage.RUN, severity=Severity.WARNING)
+def loss_mask_dropped(arguments: TrlArguments) -> Iterator[Finding]:
+    """SFT drops the mask that says which tokens count: the loss is computed on all of them.
+
+    Up to 0.19, packing and the liger kernel keep only the ids of the tokens, and in 0.20 and 0.21 the liger kernel
+    loses the mask of `assistant_only_loss`. The model then also learns the prompts. Nothing is printed.
+
+    Source: TRL 0.17 to 0.22, SFTTrainer._prepare_dataset.
+    """
+    prepared = arguments.data("dataset_kwargs.skip_prepare_dataset") in (None, False)
+    if arguments.trainer != "sft" or not prepared:
+        return
+    for (cause, name), releases in _MASKS_LOST.items():
+        lost = within(arguments.facts.version, releases)
+        if lost and arguments.data(cause) is True and arguments.data(name) is True:
+            yield arguments.get(name).finding(
+                f"{cause} drops the mask of {name}: all tokens count",
+                help=f"remove {cause}, or train with TRL 0.22 or later",
+                related=arguments.get(cause).relate(f"{cause} is here"),
+            )
+            return
+
+
+_MASKS_LOST = {
+    ("packing", "assistant_only_loss"): "..0.19.1",
+    ("packing", "completion_only_loss"): "..0.19.1",
+    ("use_liger_kernel", "completion_only_loss"): "..0.19.1",
+    ("use_liger_kernel", "assistant_only_loss"): "..0.21.0",
+}
+"""What drops the mask of a loss, and in which releases."""

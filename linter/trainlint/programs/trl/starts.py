@@ -71,6 +71,12 @@ def starts(repository: Repository, document: Document, release: str) -> list[Sta
     return list(found.values())
 
 
+def start_of_own_script(repository: Repository, document: Document, release: str) -> Start | None:
+    """A start of a script of the repository that fills TRL's own config of one trainer from the file."""
+    found = _scripts(repository, document, release)
+    return next((start for start in found if not start.scripted and start.unknowns is not Unknowns.UNSURE), None)
+
+
 def _commands(repository: Repository, document: Document, release: str) -> Iterator[Start]:
     """The commands `trl TRAINER --config FILE`."""
     for invocation in COMMAND_READER.invocations(repository, document):

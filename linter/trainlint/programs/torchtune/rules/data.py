@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Stage, did_you_mean, one_of
+from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
 from trainlint.programs.torchtune import mended
 from trainlint.programs.torchtune.facts import (
     COLLATE_FUNCTIONS,
@@ -14,6 +14,7 @@ from trainlint.programs.torchtune.facts import (
     FAMILY_LENGTHS,
     FAMILY_VOCABULARIES,
     FIRST_SPECIAL_TOKEN,
+    LOADERS_OF_ENDINGS,
     MULTIMODAL,
     NO_BPE_VOCABULARY,
     NOT_A_TOKENIZER,
@@ -290,6 +291,23 @@ def dataset_columns(settings: RecipeSettings) -> Iterator[Finding]:
 
 _PASS_A_LENGTH_ON = ("cnn_dailymail_articles_dataset", "wikitext_dataset")
 """Source: these builders of torchtune 0.4.0 to 0.6.1."""
+
+
+@rule("TT359", "ending-for-loader", stage=Stage.PREPARE, severity=Severity.WARNING)
+def ending_for_loader(settings: RecipeSettings) -> Iterator[Finding]:
+    """The source of a dataset is the ending of its files, which is no loader.
+
+    With `data_files`, `source` is the loader that reads them: text for .txt files, json for .jsonl, csv for .tsv. Any
+    other word is looked up as a folder and on the Hub, which has no such data set.
+
+    Source: load_dataset and the packaged builders of datasets 2.14 to 5.2.
+    """
+    for part in settings.datasets:
+        source, builder = part.get("source"), _component(part)
+        loader = LOADERS_OF_ENDINGS.get((source.text().known or "").lower().lstrip("."))
+        if builder.startswith("torchtune.datasets.") and loader and source.own and part.get("data_files").given:
+            message, fix = f"load_dataset has no loader {source.value}", mended.worded(source, loader)
+            yield source.field.finding(message, help=f"write {loader}", fix=fix)
 
 
 @rule("TT338", "prompt-template", stage=Stage.PREPARE)

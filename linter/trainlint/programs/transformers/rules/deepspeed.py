@@ -28,7 +28,7 @@ def deepspeed_mismatch(arguments: Arguments) -> Iterator[Finding]:
 
     The Trainer fills in each "auto" in the DeepSpeed config and compares the rest with its own arguments, given or
     default: batch size, accumulation, clipping, the optimizer's settings, warm-up and steps, fp16 and bf16. A
-    difference raises ValueError when training starts.
+    difference raises ValueError when training starts. A number in quotes is a text, which differs from each number.
 
     Write "auto" in the DeepSpeed config.
 
@@ -42,7 +42,7 @@ def deepspeed_mismatch(arguments: Arguments) -> Iterator[Finding]:
         default = arguments.facts.default(name)
         if not arguments.has(name) and isinstance(default, (int, float)):
             mine = mine.or_when_absent(float(default))
-        if mine.known is not None and theirs.number().known_and_not_in([mine.known]):
+        if mine.known is not None and _differs(theirs, mine.known):
             yield _mismatch(arguments, theirs, path, name, f"{mine.known:g}")
     for path, name in _DEEPSPEED_SWITCHES.items():
         flag, on = deepspeed.at(*path.split(".")), arguments.switch(name)
@@ -75,11 +75,16 @@ def _schedule(arguments: Arguments, params: Field) -> Iterator[Finding]:
     theirs = params.get("warmup_num_steps")
     mine = warmup if warmup and warmup >= 1 else 0 if warmup == 0 and not ratio else None
     accepted = (mine,) if mine else (0, 1)
-    if mine is not None and theirs.number().known_and_not_in(accepted):
+    if mine is not None and _differs(theirs, *accepted):
         yield _mismatch(arguments, theirs, "scheduler.params.warmup_num_steps", "warmup_steps", f"{mine:g}")
     steps = params.get("total_num_steps")
-    if total is not None and total > 0 and steps.number().known_and_not_in((total,)):
+    if total is not None and total > 0 and _differs(steps, total):
         yield _mismatch(arguments, steps, "scheduler.params.total_num_steps", "max_steps", f"{total:g}")
+
+
+def _differs(theirs: Field, *accepted: float) -> bool:
+    """The value is none of these numbers; a text but "auto" never equals a number, whatever it says."""
+    return theirs.number().known_and_not_in(accepted) or theirs.text().known_and_not_in(("auto",))
 
 
 def _number(arguments: Arguments, name: str) -> float | None:
@@ -92,9 +97,10 @@ def _number(arguments: Arguments, name: str) -> float | None:
 
 def _mismatch(arguments: Arguments, theirs: Field, path: str, name: str, value: str) -> Finding:
     at = arguments.get(name if arguments.has(name) else "deepspeed")
+    quoted = f'"{theirs.written}"' if theirs.text().known is not None else theirs.written
     return arguments.refused(
         at,
-        f"{name} is {value}, but the DeepSpeed config has {path}: {theirs.written}",
+        f"{name} is {value}, but the DeepSpeed config has {path}: {quoted}",
         help='write "auto" in the DeepSpeed config',
         related=theirs.relate("the value in the DeepSpeed config"),
     )
