@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -192,3 +194,11 @@ def test_a_clone_may_hold_what_no_release_has(tmp_path: Path) -> None:
     write(tmp_path, {"setup.sh": "pip install torchtune==0.6.1\n"})
     (found,) = lint([tmp_path / "a.yaml"]).active
     assert (found.rule, found.level.value) == ("TT303", "error")
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names are text there")
+def test_a_name_that_is_no_text(tmp_path: Path) -> None:
+    """The bytes of a name may be none of UTF-8; code is searched for them all the same."""
+    code = "import yaml\nfrom omegaconf import OmegaConf\nconfig = yaml.safe_load(open('a.yaml'))\n"
+    write(tmp_path, {os.fsdecode(b"\xff\xfe.yaml"): f"{ARGUMENTS}own_key: 1\n", "train.py": code})
+    assert not lint([tmp_path]).crashed

@@ -111,7 +111,7 @@ class PythonCode:
         return self._defined[name]
 
     def _defines(self, name: str) -> bool:
-        needle = name.encode()
+        needle = _utf8(name)
         fields: set[str] = set()
         for file, _ in self._holding(needle):
             module = self._module(file)
@@ -126,7 +126,7 @@ class PythonCode:
         """Code may fill this key in before the file is used: it names the file, or stores the key in a mapping."""
         if self.names_file(path):
             return True
-        for file, _ in self._holding(key.encode()):
+        for file, _ in self._holding(_utf8(key)):
             module = self._module(file)
             if module is not None and key in module.stored:
                 return True
@@ -134,27 +134,27 @@ class PythonCode:
 
     def holds_text(self, word: str) -> bool:
         """A Python file contains this word in quotes."""
-        return any(quote + word.encode() + quote in data for _, data in self._texts for quote in (b'"', b"'"))
+        return any(quote + _utf8(word) + quote in data for _, data in self._texts for quote in (b'"', b"'"))
 
     def may_list(self, name: str, word: str) -> bool:
         """The list of this name in a Python file has the word, or is computed, so that it may have it."""
-        modules = (self._module(file) for file, _ in self._holding(name.encode()))
+        modules = (self._module(file) for file, _ in self._holding(_utf8(name)))
         lists = (found for module in modules if module is not None for found in module.lists)
         return any(texts is None or word in texts for listed, texts in lists if listed == name)
 
     def reads_key(self, key: str) -> bool:
         """A Python file reads this key from a mapping."""
-        modules = (self._module(file) for file, _ in self._holding(key.encode()))
+        modules = (self._module(file) for file, _ in self._holding(_utf8(key)))
         return any(module is not None and key in module.keys for module in modules)
 
     def makes(self, name: str) -> bool:
         """A Python file defines a class or a function of this name."""
-        defined = re.compile(rb"^[ \t]*(?:class|def)[ \t]+%s\b" % re.escape(name.encode()), re.MULTILINE)
-        return any(defined.search(data) for _, data in self._holding(name.encode()))
+        defined = re.compile(rb"^[ \t]*(?:class|def)[ \t]+%s\b" % re.escape(_utf8(name)), re.MULTILINE)
+        return any(defined.search(data) for _, data in self._holding(_utf8(name)))
 
     def replaces(self, name: str) -> bool:
         """A Python file defines a class of this name that is not derived from one of the same name."""
-        modules = (self._module(file) for file, _ in self._holding(b"class " + name.encode()))
+        modules = (self._module(file) for file, _ in self._holding(b"class " + _utf8(name)))
         classes = (found for module in modules if module is not None for found in module.classes)
         return any(found.name == name and name not in found.bases for found in classes)
 
@@ -176,17 +176,17 @@ class PythonCode:
 
     def names_file(self, path: str) -> bool:
         """A Python file contains this file's name."""
-        return any(True for _ in self._holding(PurePosixPath(path).name.encode()))
+        return any(True for _ in self._holding(os.fsencode(PurePosixPath(path).name)))
 
     def reads_itself(self, path: str) -> bool:
         """A Python file with this file's name loads YAML itself, and passes no whole file to an argument parser."""
-        found = [data for _, data in self._holding(PurePosixPath(path).name.encode()) if _LOADS.search(data)]
+        found = [data for _, data in self._holding(os.fsencode(PurePosixPath(path).name)) if _LOADS.search(data)]
         return bool(found) and not any(_WHOLE_FILE.search(data) for data in found)
 
     def reads_with_omegaconf(self, path: str) -> bool:
         """A Python file that uses OmegaConf contains the name of this file or of its folder."""
         pure = PurePosixPath(path)
-        names = [pure.name.encode(), pure.stem.encode(), *([pure.parent.name.encode()] if pure.parent.name else [])]
+        names = [os.fsencode(name) for name in (pure.name, pure.stem, pure.parent.name) if name]
         return any(
             _OMEGACONF.search(data) is not None and any(name in data for name in names) for _, data in self._texts
         )
@@ -206,7 +206,7 @@ class PythonCode:
 
         None if no code loads files, or makes a class of a mapping, and has the section's name in quotes.
         """
-        quoted = [quote + section.encode() + quote for quote in (b'"', b"'")]
+        quoted = [quote + _utf8(section) + quote for quote in (b'"', b"'")]
         found = [
             (file, data)
             for file, data in self._texts
@@ -235,7 +235,7 @@ class PythonCode:
             name = waiting.pop()
             if name not in reached:
                 reached.add(name)
-                modules = (self._module(file) for file, _ in self._holding(b"class " + name.encode()))
+                modules = (self._module(file) for file, _ in self._holding(b"class " + _utf8(name)))
                 classes = (found for module in modules if module is not None for found in module.classes)
                 waiting.extend(base for found in classes if found.name == name for base in found.bases)
         return frozenset(reached)
@@ -448,3 +448,8 @@ def _stored(target: ast.expr) -> Iterator[str]:
     elif isinstance(target, (ast.Tuple, ast.List)):
         for item in target.elts:
             yield from _stored(item)
+
+
+def _utf8(text: str) -> bytes:
+    """A text as it stands in a file of Python code; a lone surrogate stands in none."""
+    return text.encode("utf-8", "surrogatepass")

@@ -171,7 +171,7 @@ SYNTAX: Mapping[str, Check] = {
 
 
 def _sized(text: str, limit: int) -> str:
-    return f"must not be longer than {limit} characters" if len(text.encode()) > limit else ""
+    return f"must not be longer than {limit} characters" if len(text.encode("utf-8", "replace")) > limit else ""
 
 
 def _formed(text: str, pattern: re.Pattern[str], what: str) -> str:

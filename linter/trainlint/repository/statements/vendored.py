@@ -22,7 +22,7 @@ _METADATA = regex(r"^(Name|Version):[ \t]*([^\s]{1,200})[ \t]*\r?$", re.MULTILIN
 
 def read(page: Page, package: str, home: str) -> Iterator[Statement]:
     """A file that holds a package's version: `__version__ = "…"` or the version alone."""
-    if _is_renamed(page.path, package) and not page.packages.named_in(page.content.lower().encode()):
+    if _is_renamed(page.path, package) and not page.packages.named_in(page.content.lower().encode("utf-8", "replace")):
         return
     match = _ASSIGNED.search(page.content)
     place = match.span("literal") if match else None

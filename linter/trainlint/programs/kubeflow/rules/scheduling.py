@@ -53,7 +53,7 @@ def _labels(job: Build, what: str, labels: BuiltValue) -> Iterator[Finding]:
 def _annotations(job: Build, annotations: BuiltValue) -> Iterator[Finding]:
     size = 0
     for key, value in annotations.entries():
-        size += len(key.encode()) + len((value.text or "").encode())
+        size += len(key.encode("utf-8", "replace")) + len((value.text or "").encode("utf-8", "replace"))
         if names.annotation_key(key):
             yield job.finding(value, f'annotation key "{key}" {names.annotation_key(key)}', at_key=True)
     if size > 256 * 1024:
