@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from trainlint.programs.torchtune.omegaconf import Node, split_key
+from trainlint.programs.torchtune.omegaconf import ConfigNode, split_key
 from trainlint.reading.document import documents
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.text import Text
 from trainlint.reading.values import Field
 
 
-def tree(content: str) -> Node:
+def tree(content: str) -> ConfigNode:
     (document,) = documents("recipe.yaml", Text(content))
-    return Node.of_field(Field.root(document, Dialect.OMEGACONF))
+    return ConfigNode.of_field(Field.root(document, Dialect.OMEGACONF))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_places() -> None:
 
 
 def test_merging() -> None:
-    base = Node.of_data({"model": {"_component_": "a", "rank": 8}, "files": [1, 2]}, tree("x: 1\n").field)
+    base = ConfigNode.of_data({"model": {"_component_": "a", "rank": 8}, "files": [1, 2]}, tree("x: 1\n").field)
     merged = base.copy()
     merged.put(["model", "rank"], tree("v: 16\n").at("v"))
     merged.put(["files"], tree("v: [3]\n").at("v"))

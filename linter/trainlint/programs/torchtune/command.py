@@ -9,7 +9,7 @@ from functools import cached_property
 from trainlint.budget import BUDGET
 from trainlint.findings import shortened
 from trainlint.lazy import regex
-from trainlint.programs.torchtune.omegaconf import Node, split_key
+from trainlint.programs.torchtune.omegaconf import ConfigNode, split_key
 from trainlint.reading.document import Unparsable, documents
 from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.reading.text import Text
@@ -56,7 +56,7 @@ class Override:
 
     arg: Arg
     key: str
-    value: Node | None = None
+    value: ConfigNode | None = None
     refusal: str = ""
     help: str = ""
     missing: bool = False
@@ -82,7 +82,7 @@ class TuneRun:
     own_recipe: bool = False
     config_found: bool = False
     config_flag: Arg | None = None
-    base: Node | None = None
+    base: ConfigNode | None = None
     stated: bool = True
     fork: bool = False
     job: bool = False
@@ -94,7 +94,7 @@ class TuneRun:
         return list(_overrides(self.args, self.base))
 
     @property
-    def merged(self) -> Node | None:
+    def merged(self) -> ConfigNode | None:
         """The config with all overrides; None where one is unknown or refused, or nested beyond the budget."""
         if self.base is None or any(o.refusal or not o.arg.key_known for o in self.overrides):
             return None
@@ -127,7 +127,7 @@ def config_word(args: list[Arg], place: Field) -> tuple[list[Arg], Value[str], A
     return [*args[:index], *args[index + 2 :]], config, args[index]
 
 
-def _overrides(args: Iterable[Arg], base: Node | None) -> Iterator[Override]:
+def _overrides(args: Iterable[Arg], base: ConfigNode | None) -> Iterator[Override]:
     """Each argument as torchtune reads it. Source: _merge_yaml_and_cli_args and the recipes' argument parser."""
     left = base.copy() if base is not None else None
     after_flag = False
@@ -165,7 +165,7 @@ def _overrides(args: Iterable[Arg], base: Node | None) -> Iterator[Override]:
             yield Override(arg, key, value, refusal, "" if value else "write a YAML value, in quotes if it is text")
 
 
-def _removal(arg: Arg, key: str, left: Node | None) -> Override:
+def _removal(arg: Arg, key: str, left: ConfigNode | None) -> Override:
     if "_component_" in key:
         return Override(arg, key, refusal="a component cannot be removed", help="replace it: section=component")
     if left is None:
@@ -185,10 +185,10 @@ _PLAIN_WORD = regex(r"[A-Za-z0-9_/][A-Za-z0-9_/.]{0,99}", re.ASCII)
 """A text that any YAML parser reads as one plain scalar."""
 
 
-def _value(arg: Arg) -> Node | None:
+def _value(arg: Arg) -> ConfigNode | None:
     """The value of an override, which OmegaConf reads as YAML; None where it is not valid YAML."""
     written = arg.text.partition("=")[2]
-    node = Node(arg.field, None, "")
+    node = ConfigNode(arg.field, None, "")
     if not arg.value_known:
         node.plain = f"{{{{ {written} }}}}"
     elif "max_filename" in arg.key:
@@ -201,7 +201,7 @@ def _value(arg: Arg) -> Node | None:
         except Unparsable:
             return None
         if found:
-            return Node.of_field(Field.root(found[0], Dialect.OMEGACONF), place=arg.field)
+            return ConfigNode.of_field(Field.root(found[0], Dialect.OMEGACONF), place=arg.field)
     return node
 
 

@@ -44,7 +44,7 @@ _KEYS = regex(r"[^.\[\]]+")
 class Problem:
     """Why a value cannot be read; `resolver`: it names a resolver that OmegaConf does not have."""
 
-    node: Node
+    node: ConfigNode
     message: str
     help: str = ""
     resolver: bool = False
@@ -69,7 +69,7 @@ class NotInFiles(Exception):
     """No file holds this value."""
 
 
-class Node:
+class ConfigNode:
     """One node of a config, or the place of a missing one.
 
     `field` is the place for findings: in a file the node's own, otherwise the words that gave it. `own`: the user wrote
@@ -78,22 +78,24 @@ class Node:
 
     __slots__ = ("field", "items", "key", "mapping", "own", "parent", "plain", "present")
 
-    def __init__(self, field: Field, parent: Node | None, key: str, *, own: bool = True, present: bool = True) -> None:
+    def __init__(
+        self, field: Field, parent: ConfigNode | None, key: str, *, own: bool = True, present: bool = True
+    ) -> None:
         self.field = field
         self.parent = parent
         self.key = key
         self.own = own
         self.present = present
-        self.mapping: dict[str, Node] | None = None
-        self.items: list[Node] | None = None
+        self.mapping: dict[str, ConfigNode] | None = None
+        self.items: list[ConfigNode] | None = None
         self.plain: Plain | UnknownContent = None
 
     # making it
 
     @classmethod
     def of_field(
-        cls, field: Field, parent: Node | None = None, key: str = "", place: Field | None = None, depth: int = 0
-    ) -> Node:
+        cls, field: Field, parent: ConfigNode | None = None, key: str = "", place: Field | None = None, depth: int = 0
+    ) -> ConfigNode:
         """The node of a field; `place` is its place where the field is not in a file.
 
         A value that is nested deeper than in any config counts as unknown.
@@ -113,7 +115,7 @@ class Node:
         return node
 
     @classmethod
-    def of_data(cls, data: Json, place: Field, parent: Node | None = None, key: str = "") -> Node:
+    def of_data(cls, data: Json, place: Field, parent: ConfigNode | None = None, key: str = "") -> ConfigNode:
         """The node of plain data from a shipped config, all at one place."""
         node = cls(place, parent, key, own=False)
         if isinstance(data, dict):
@@ -124,9 +126,9 @@ class Node:
             node.plain = data
         return node
 
-    def copy(self, parent: Node | None = None) -> Node:
+    def copy(self, parent: ConfigNode | None = None) -> ConfigNode:
         """A copy below another parent."""
-        node = Node(self.field, parent, self.key, own=self.own, present=self.present)
+        node = ConfigNode(self.field, parent, self.key, own=self.own, present=self.present)
         node.plain = self.plain
         if self.mapping is not None:
             node.mapping = {name: child.copy(node) for name, child in self.mapping.items()}
@@ -134,13 +136,13 @@ class Node:
             node.items = [item.copy(node) for item in self.items]
         return node
 
-    def put(self, keys: list[str], value: Node) -> None:
+    def put(self, keys: list[str], value: ConfigNode) -> None:
         """Merge a value at a path: mappings key by key, anything else as a whole."""
         node = self
         for key in keys[:-1]:
             child = node.mapping.get(key) if node.mapping is not None else None
             if child is None or child.mapping is None:
-                child = Node(value.field, node, key)
+                child = ConfigNode(value.field, node, key)
                 child.mapping = {}
                 node._set(key, child)
             node = child
@@ -154,7 +156,7 @@ class Node:
         copied.key = last
         node._set(last, copied)
 
-    def _set(self, key: str, child: Node) -> None:
+    def _set(self, key: str, child: ConfigNode) -> None:
         if self.mapping is None:
             self.mapping, self.items, self.plain = {}, None, None
         self.mapping[key] = child
@@ -173,7 +175,7 @@ class Node:
     # going down and up
 
     @property
-    def root(self) -> Node:
+    def root(self) -> ConfigNode:
         """The whole config."""
         node = self
         while node.parent is not None:
@@ -184,14 +186,14 @@ class Node:
     def name(self) -> str:
         """The dotted key from the root."""
         steps = []
-        node: Node | None = self
+        node: ConfigNode | None = self
         while node is not None and node.parent is not None:
             steps.append(node.key)
             node = node.parent
         return ".".join(reversed(steps))
 
     @property
-    def target(self) -> Node:
+    def target(self) -> ConfigNode:
         """This node, or the one that its interpolation stands for.
 
         Raises Unresolved and NotInFiles.
@@ -199,12 +201,12 @@ class Node:
         plain = self.plain
         return self._target(frozenset()) if type(plain) is str and "${" in plain else self
 
-    def get(self, key: str) -> Node:
+    def get(self, key: str) -> ConfigNode:
         """The node of a key; a missing one where there is none."""
         try:
             holder = self.target
         except (Unresolved, NotInFiles):
-            unknown = Node(self.field, self, key, own=self.own)
+            unknown = ConfigNode(self.field, self, key, own=self.own)
             unknown.plain = UNKNOWN
             return unknown
         child = holder.mapping.get(key) if holder.mapping is not None else None
@@ -213,16 +215,16 @@ class Node:
         if holder.plain is UNKNOWN or (isinstance(holder.plain, str) and _FILLED_IN.search(holder.plain)):
             return holder
         place = holder.field.get(key) if holder.field.is_mapping else holder.field
-        return Node(place, holder, key, own=holder.own, present=False)
+        return ConfigNode(place, holder, key, own=holder.own, present=False)
 
-    def at(self, path: str) -> Node:
+    def at(self, path: str) -> ConfigNode:
         """The node of a dotted key."""
         node = self
         for key in path.split("."):
             node = node.get(key)
         return node
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[ConfigNode]:
         """This node and all below it, as written."""
         waiting = [self]
         while waiting:
@@ -234,7 +236,7 @@ class Node:
                 waiting.extend(reversed(node.items))
 
     @property
-    def entries(self) -> Mapping[str, Node]:
+    def entries(self) -> Mapping[str, ConfigNode]:
         """The keys of a mapping."""
         try:
             return self.target.mapping or {}
@@ -242,7 +244,7 @@ class Node:
             return {}
 
     @property
-    def elements(self) -> list[Node]:
+    def elements(self) -> list[ConfigNode]:
         """The items of a sequence."""
         try:
             return self.target.items or []
@@ -260,7 +262,7 @@ class Node:
             plain = self._read(frozenset())
         except (Unresolved, NotInFiles):
             return Unknown(self.field)
-        if isinstance(plain, Node):
+        if isinstance(plain, ConfigNode):
             return WrongType(self.field)
         return Absent(self.field) if plain is None else Known(self.field, plain)
 
@@ -332,11 +334,11 @@ class Node:
 
     # interpolation
 
-    def _target(self, seen: frozenset[Node]) -> Node:
+    def _target(self, seen: frozenset[ConfigNode]) -> ConfigNode:
         read = self._read(seen) if isinstance(self.plain, str) and "${" in self.plain else self
-        return read if isinstance(read, Node) else self
+        return read if isinstance(read, ConfigNode) else self
 
-    def _read(self, seen: frozenset[Node]) -> Node | Plain:
+    def _read(self, seen: frozenset[ConfigNode]) -> ConfigNode | Plain:
         """The node or the scalar that is read here."""
         if self.mapping is not None or self.items is not None:
             return self
@@ -356,7 +358,7 @@ class Node:
             raise NotInFiles
         return self._interpolated(self.plain, seen | {self})
 
-    def _interpolated(self, text: str, seen: frozenset[Node]) -> Node | Plain:
+    def _interpolated(self, text: str, seen: frozenset[ConfigNode]) -> ConfigNode | Plain:
         parts = [self._refer(part, seen) if is_reference else part for is_reference, part in _split(text)]
         if len(parts) == 1:
             return parts[0]
@@ -365,7 +367,7 @@ class Node:
             raise NotInFiles
         return joined
 
-    def _refer(self, inner: str, seen: frozenset[Node]) -> Node | Plain:
+    def _refer(self, inner: str, seen: frozenset[ConfigNode]) -> ConfigNode | Plain:
         """What `${inner}` stands for here."""
         resolver = _RESOLVER.match(inner)
         if resolver:
@@ -389,7 +391,7 @@ class Node:
         return node._read(seen)
 
     @staticmethod
-    def _step(node: Node, key: str, path: str) -> Node:
+    def _step(node: ConfigNode, key: str, path: str) -> ConfigNode:
         found = (node.mapping or {}).get(key)
         number = whole_number(key)
         if found is None and node.items is not None and number is not None and number < len(node.items):
@@ -438,8 +440,8 @@ def _end(text: str, start: int) -> int:
     raise Unresolved("the interpolation has no end or is empty", "write ${key}, or \\${ for the literal characters")
 
 
-def _spelled(part: Node | Plain) -> str:
-    return "{…}" if isinstance(part, Node) else str(part)
+def _spelled(part: ConfigNode | Plain) -> str:
+    return "{…}" if isinstance(part, ConfigNode) else str(part)
 
 
 def split_key(dotted: str) -> list[str]:

@@ -28,7 +28,7 @@ from trainlint.programs.torchtune.facts import (
     facts_of,
     unreleased_component,
 )
-from trainlint.programs.torchtune.omegaconf import Node
+from trainlint.programs.torchtune.omegaconf import ConfigNode
 from trainlint.reading.document import Document
 from trainlint.reading.document import Mapping as MappingNode
 from trainlint.reading.scalars import Dialect, whole_number
@@ -131,7 +131,7 @@ class RecipeSettings:
     so its registry, components and recipes need not be those of a release.
     """
 
-    root: Node
+    root: ConfigNode
     recipe: RecipeFacts | None
     certain: bool = False
     near: bool = False
@@ -156,7 +156,7 @@ class RecipeSettings:
         """The top-level settings that the command line sets, or something in them."""
         return frozenset(name.partition(".")[0] for name in self.overridden)
 
-    def at(self, path: str) -> Node:
+    def at(self, path: str) -> ConfigNode:
         """A setting by its dotted key."""
         return self.root.at(path)
 
@@ -178,26 +178,26 @@ class RecipeSettings:
         early = self.recipe is not None and name in self.recipe.start
         return Stage.START if name == "tensor_parallel_plan" or (early and name == "quantizer") else Stage.PREPARE
 
-    def section(self, name: str) -> Node | None:
+    def section(self, name: str) -> ConfigNode | None:
         """A section that the recipe builds from its `_component_`; None where it is not one, or nothing builds it."""
         node = self.root.entries.get(name)
         built = node is not None and node.mapping is not None and (self.recipe is None or self.reads(name))
         return node if built and not self.fork else None
 
     @cached_property
-    def checkpointers(self) -> list[Node]:
+    def checkpointers(self) -> list[ConfigNode]:
         """The sections of checkpointers that the recipe builds."""
         names = (name for name in self.root.entries if name.endswith("checkpointer"))
         return [section for name in names if (section := self.section(name)) is not None]
 
     @cached_property
-    def models(self) -> list[Node]:
+    def models(self) -> list[ConfigNode]:
         """The sections of models that the recipe builds."""
         names = ("model", "teacher_model", "policy_model", "reward_and_value_model")
         return [section for name in names if (section := self.section(name)) is not None]
 
     @cached_property
-    def datasets(self) -> list[Node]:
+    def datasets(self) -> list[ConfigNode]:
         """The sections of datasets that the recipe builds: one, or each of a list."""
         node = self.root.entries.get("dataset")
         if node is None or self.fork or not (self.recipe is None or self.reads("dataset")):
@@ -205,7 +205,7 @@ class RecipeSettings:
         return [part for part in [node, *node.elements] if part.mapping is not None]
 
     @cached_property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[ConfigNode]:
         """All nodes of the config, as written."""
         return list(self.root.walk())
 
@@ -221,7 +221,7 @@ class RecipeSettings:
         return any(problem is not None and problem.message.endswith(f"there is no {key}") for problem in missing)
 
     @cached_property
-    def components(self) -> list[Node]:
+    def components(self) -> list[ConfigNode]:
         """All sections with a `_component_`."""
         return [node for node in self.nodes if node.mapping is not None and "_component_" in node.mapping]
 
@@ -235,7 +235,7 @@ class RecipeSettings:
         return not self.stated and any(unreleased_component(path) for path in paths)
 
     def refusal(
-        self, *nodes: Node, message: str, help: str = "", stage: Stage | None = None, fix: Fix | None = None
+        self, *nodes: ConfigNode, message: str, help: str = "", stage: Stage | None = None, fix: Fix | None = None
     ) -> Finding:
         """A finding on what the recipe raises at its start, at the first of these nodes that the user wrote.
 
@@ -291,7 +291,7 @@ def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> l
     every: Views = [ConfigFile(subject.field)]
     if _is_too_large(subject.field):
         return [every]
-    root = Node.of_field(subject.field)
+    root = ConfigNode.of_field(subject.field)
     stated = _stated(subject, surroundings)
     if _is_fork(surroundings, path):
         return [[*every, RecipeSettings(root, None, stated=stated, fork=True)]]
@@ -354,7 +354,7 @@ def _read_commands(surroundings: Surroundings, release: str) -> Iterator[_Comman
             yield _Command(config, invocation.owner is None, _views(run, release))
 
 
-def _candidates(path: str, root: Node, facts: TorchtuneFacts) -> tuple[list[RecipeFacts], bool]:
+def _candidates(path: str, root: ConfigNode, facts: TorchtuneFacts) -> tuple[list[RecipeFacts], bool]:
     """The most likely recipes of a config, and whether it fits them well.
 
     A file with the name of a shipped config belongs to the recipes of that config. Otherwise those recipes count for
@@ -449,7 +449,7 @@ def _find_config(run: TuneRun, surroundings: Surroundings, release: str, invocat
     if name in facts.configs:
         content = facts.config(shipped) if shipped is not None else None
         if content is not None and not run.fork:
-            run.base = Node.of_data(dict(content), run.config.field)
+            run.base = ConfigNode.of_data(dict(content), run.config.field)
         return
     file = named_file(surroundings.repository, invocation, name) if invocation is not None else None
     run.config_found = (
@@ -460,7 +460,7 @@ def _find_config(run: TuneRun, surroundings: Surroundings, release: str, invocat
     if file is not None:
         root = _root_of(file, surroundings.repository)
         usable = root is not None and root.is_mapping and not _is_too_large(root)
-        run.base = Node.of_field(root) if root is not None and usable else None
+        run.base = ConfigNode.of_field(root) if root is not None and usable else None
 
 
 def _root_of(file: Path, repository: Repository) -> Field | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from trainlint.findings import Stage, one_of
-from trainlint.programs.torchtune.omegaconf import Node
+from trainlint.programs.torchtune.omegaconf import ConfigNode
 from trainlint.programs.torchtune.program import RecipeSettings
 from trainlint.reading.scalars import Plain
 from trainlint.records import dataclass, replace
@@ -35,11 +35,11 @@ class Accepts:
     stage: Stage = Stage.PREPARE
     early: Stage | None = None
 
-    def stage_of(self, node: Node) -> Stage:
+    def stage_of(self, node: ConfigNode) -> Stage:
         """When a value raises."""
         return (self.early or self.stage) if node.wrong_type or node.absent else self.stage
 
-    def problem(self, node: Node) -> str | None:
+    def problem(self, node: ConfigNode) -> str | None:
         """What is wrong with a value, after its name; None where it is accepted, not known, or a text for a number."""
         value = node.value
         if not node.present or value.unknown:
@@ -177,14 +177,14 @@ SCHEDULE: Mapping[str, Accepts] = {
 """Parameters of the profiler, where it is enabled."""
 
 
-def settings_with(settings: RecipeSettings) -> Iterator[tuple[Node, Accepts]]:
+def settings_with(settings: RecipeSettings) -> Iterator[tuple[ConfigNode, Accepts]]:
     """The settings that the user wrote, with what is accepted for them."""
     for node, accepts in _all(settings):
         if node.own and node.present:
             yield node, accepts
 
 
-def _all(settings: RecipeSettings) -> Iterator[tuple[Node, Accepts]]:
+def _all(settings: RecipeSettings) -> Iterator[tuple[ConfigNode, Accepts]]:
     for key, accepts in TOP.items():
         if settings.reads(key) and not settings.fork:
             yield settings.at(key), accepts
@@ -220,5 +220,5 @@ def _of_model(settings: RecipeSettings, path: str) -> Iterator[tuple[str, Accept
         yield key, accepts
 
 
-def _path(section: Node) -> str:
+def _path(section: ConfigNode) -> str:
     return section.get("_component_").text().known or ""

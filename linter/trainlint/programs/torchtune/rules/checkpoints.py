@@ -19,20 +19,20 @@ from trainlint.programs.torchtune.facts import (
     conversion_of,
     family_of,
 )
-from trainlint.programs.torchtune.omegaconf import Node
+from trainlint.programs.torchtune.omegaconf import ConfigNode
 from trainlint.programs.torchtune.program import RecipeSettings
 from trainlint.rule import rule
 
 _SHARD = regex(r"(.*?)(\d+)-of-(\d+)(.*)")
 
 
-def kind_of(checkpointer: Node) -> str:
+def kind_of(checkpointer: ConfigNode) -> str:
     """The class of a checkpointer of torchtune: `FullModelHFCheckpointer`; empty for one of another package."""
     path = checkpointer.get("_component_").text().known or ""
     return path.rpartition(".")[2] if path.startswith("torchtune.training.") else ""
 
 
-def _checkpointers(settings: RecipeSettings, *kinds: str) -> Iterator[tuple[str, Node]]:
+def _checkpointers(settings: RecipeSettings, *kinds: str) -> Iterator[tuple[str, ConfigNode]]:
     for section in settings.checkpointers:
         kind = kind_of(section)
         if kind in (kinds or _FULL_MODEL) and any(node.own for node in section.walk()):
@@ -71,7 +71,7 @@ def output_in_checkpoint_dir(settings: RecipeSettings, facts: TorchtuneFacts) ->
             )
 
 
-def _origin(node: Node) -> Node:
+def _origin(node: ConfigNode) -> ConfigNode:
     """The setting that a node's whole value is an interpolation of, else the node."""
     text = node.plain if isinstance(node.plain, str) else ""
     name = re.fullmatch(r"\$\{\s*([\w.]+)\s*\}", text)
@@ -99,7 +99,9 @@ def checkpoint_files(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterato
             yield settings.refusal(node, message=message, help=help, stage=stage, fix=fix)
 
 
-def _wrong_files(kind: str, files: Node, settings: RecipeSettings) -> Iterator[tuple[Node, str, str, Stage]]:
+def _wrong_files(
+    kind: str, files: ConfigNode, settings: RecipeSettings
+) -> Iterator[tuple[ConfigNode, str, str, Stage]]:
     """What is wrong with a list of files, its help, and when it raises."""
     elements, entries = files.elements, files.entries
     if entries and kind == _HF:
@@ -132,7 +134,7 @@ def _wrong_files(kind: str, files: Node, settings: RecipeSettings) -> Iterator[t
             yield from _missing_shards(files, elements)
 
 
-def _missing_shards(files: Node, elements: list[Node]) -> Iterator[tuple[Node, str, str, Stage]]:
+def _missing_shards(files: ConfigNode, elements: list[ConfigNode]) -> Iterator[tuple[ConfigNode, str, str, Stage]]:
     """Of files that are named as the parts of one checkpoint, not all are listed."""
     names = {item.text().known or "" for item in elements}
     shards = [match for name in names if (match := _SHARD.fullmatch(name))]
@@ -144,7 +146,7 @@ def _missing_shards(files: Node, elements: list[Node]) -> Iterator[tuple[Node, s
             yield files, message, "list all files, or give filename_format and max_filename", Stage.PREPARE
 
 
-def _wrong_format(files: Node) -> Iterator[tuple[Node, str, str, Stage]]:
+def _wrong_format(files: ConfigNode) -> Iterator[tuple[ConfigNode, str, str, Stage]]:
     form, last = files.get("filename_format"), files.get("max_filename")
     lacking = " and ".join(node.key for node in (form, last) if not node.present)
     if lacking:

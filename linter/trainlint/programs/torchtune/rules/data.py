@@ -22,7 +22,7 @@ from trainlint.programs.torchtune.facts import (
     TorchtuneFacts,
     family_of,
 )
-from trainlint.programs.torchtune.omegaconf import Node
+from trainlint.programs.torchtune.omegaconf import ConfigNode
 from trainlint.programs.torchtune.program import RecipeSettings
 from trainlint.rule import rule
 
@@ -338,5 +338,5 @@ def prompt_template(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator
         yield settings.refusal(template, message=message, help=hint or help, fix=fix)
 
 
-def _component(section: Node) -> str:
+def _component(section: ConfigNode) -> str:
     return section.get("_component_").text().known or ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainlint.findings import Finding, Stage
 from trainlint.programs.torchtune.facts import DISTILLATION_LOSSES, LABEL_LOSSES, PAIR_LOSSES, TorchtuneFacts
-from trainlint.programs.torchtune.omegaconf import Node
+from trainlint.programs.torchtune.omegaconf import ConfigNode
 from trainlint.programs.torchtune.program import RecipeSettings
 from trainlint.rule import rule
 
@@ -51,11 +51,11 @@ _HELP = {
 }
 
 
-def _exists(section: Node, facts: TorchtuneFacts) -> bool:
+def _exists(section: ConfigNode, facts: TorchtuneFacts) -> bool:
     return facts.component(section.get("_component_").text().known or "").exists is not False
 
 
-def _loss(section: Node) -> str:
+def _loss(section: ConfigNode) -> str:
     """The class of a loss of torchtune or torch; empty for one of another package."""
     path = section.get("_component_").text().known or ""
     known = path.startswith(("torchtune.modules.loss.", "torchtune.rlhf.loss.", "torch.nn."))

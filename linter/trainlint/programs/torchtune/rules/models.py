@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from trainlint.findings import Finding, Fix, Severity, Stage, nearest, one_of
 from trainlint.programs.torchtune import mended
 from trainlint.programs.torchtune.facts import LORA_TARGETS, NO_PEFT_CONFIG, SAVED_TARGETS, TIED_EMBEDDINGS, TIED_OUTPUT
-from trainlint.programs.torchtune.omegaconf import Node
+from trainlint.programs.torchtune.omegaconf import ConfigNode
 from trainlint.programs.torchtune.program import RecipeSettings
 from trainlint.programs.torchtune.rules.checkpoints import kind_of
 from trainlint.rule import rule
@@ -59,7 +59,7 @@ def unmatched_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
             )
 
 
-def _target(item: Node, hint: str | None) -> Fix | None:
+def _target(item: ConfigNode, hint: str | None) -> Fix | None:
     """The name that torchtune has for another library's, or the one that is meant."""
     other = hint == "output_proj" and item.text().is_("o_proj", "out_proj")
     return mended.worded(item, "output_proj") if other else mended.respelled(item, LORA_TARGETS)
@@ -83,11 +83,11 @@ def no_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
             yield targets.field.finding("lora_attn_modules must be a list of names", help=help)
 
 
-def _is_no_name(node: Node) -> bool:
+def _is_no_name(node: ConfigNode) -> bool:
     return (node.value.known is not None and node.text().known is None) or (node.absent and node.key.isdigit())
 
 
-def _lora_targets(settings: RecipeSettings) -> Iterator[Node]:
+def _lora_targets(settings: RecipeSettings) -> Iterator[ConfigNode]:
     for section in settings.components:
         path = section.get("_component_").text().known or ""
         targets = section.get("lora_attn_modules")
@@ -165,7 +165,7 @@ def adapters_without_lora_recipe(settings: RecipeSettings) -> Iterator[Finding]:
             )
 
 
-def has_unloadable_adapters(settings: RecipeSettings, section: Node) -> bool:
+def has_unloadable_adapters(settings: RecipeSettings, section: ConfigNode) -> bool:
     """The section is a model with LoRA, whose checkpoint the recipe loads strictly."""
     recipe, path = settings.recipe, section.get("_component_")
     if recipe is None or not settings.sure or recipe.name.startswith(("ppo", "generate", "eleuther")):
@@ -244,5 +244,5 @@ def unknown_sharded_layer(settings: RecipeSettings) -> Iterator[Finding]:
             yield item.field.finding(message, help=f'did you mean "{meant}"?', fix=fix)
 
 
-def _is_torchtune(section: Node) -> bool:
+def _is_torchtune(section: ConfigNode) -> bool:
     return (section.get("_component_").text().known or "").startswith("torchtune.models.")

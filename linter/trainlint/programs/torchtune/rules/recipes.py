@@ -22,7 +22,7 @@ from trainlint.programs.torchtune.facts import (
     TorchtuneFacts,
     unreleased_component,
 )
-from trainlint.programs.torchtune.omegaconf import Node, Problem
+from trainlint.programs.torchtune.omegaconf import ConfigNode, Problem
 from trainlint.programs.torchtune.program import ConfigFile, RecipeSettings
 from trainlint.programs.torchtune.rules.models import has_unloadable_adapters
 from trainlint.reading import mending
@@ -160,7 +160,7 @@ def unknown_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
             yield from _missing_component(settings, component, text, facts)
 
 
-def _misspelt_package(settings: RecipeSettings, component: Node, path: str) -> Iterator[Finding]:
+def _misspelt_package(settings: RecipeSettings, component: ConfigNode, path: str) -> Iterator[Finding]:
     package = path.partition(".")[0]
     meant = nearest(package, ("torchtune", "torch", "bitsandbytes"), cutoff=0.9)
     severity, stage = _when(settings, component.parent)
@@ -175,7 +175,7 @@ def _misspelt_package(settings: RecipeSettings, component: Node, path: str) -> I
 
 
 def _missing_component(
-    settings: RecipeSettings, component: Node, path: str, facts: TorchtuneFacts
+    settings: RecipeSettings, component: ConfigNode, path: str, facts: TorchtuneFacts
 ) -> Iterator[Finding]:
     found = facts.component(path)
     severity, stage = _when(settings, component.parent)
@@ -209,9 +209,9 @@ def _missing_component(
         )
 
 
-def _when(settings: RecipeSettings, section: Node | None) -> tuple[Severity, Stage]:
+def _when(settings: RecipeSettings, section: ConfigNode | None) -> tuple[Severity, Stage]:
     """An error for a section that the recipe builds, and for a top-level one of an unknown recipe; else a warning."""
-    steps: list[Node] = []
+    steps: list[ConfigNode] = []
     node = section
     while node is not None and node.parent is not None:
         steps.append(node)
@@ -295,7 +295,7 @@ _TOLD_ELSEWHERE = (".DistributedCheckpointer", "torch.optim.LBFGS", "torch.optim
 
 
 def _passed_on(
-    settings: RecipeSettings, section: Node, name: str, unknown: list[str], unset: list[str]
+    settings: RecipeSettings, section: ConfigNode, name: str, unknown: list[str], unset: list[str]
 ) -> Iterator[Finding]:
     """Keys that a dataset or a logger passes on, and that what they are passed to does not know."""
     is_dataset = name.endswith("_dataset") and any(part is section for part in settings.datasets)
@@ -325,7 +325,7 @@ def _passed_on(
             )
 
 
-def _parameter_help(settings: RecipeSettings, section: Node, key: str, unset: list[str]) -> str:
+def _parameter_help(settings: RecipeSettings, section: ConfigNode, key: str, unset: list[str]) -> str:
     if settings.job and key in LORA_PARAMETERS and section.key == "model":
         if "model.lora_attn_modules" in settings.overridden:
             return "use command: [tune, run] and one node: else Kubeflow Trainer chooses a full fine-tune"
@@ -335,7 +335,7 @@ def _parameter_help(settings: RecipeSettings, section: Node, key: str, unset: li
     return f"remove it; other keys of {section.name} are {some_of(unset)}" if unset else "remove it"
 
 
-def _component(section: Node) -> str | None:
+def _component(section: ConfigNode) -> str | None:
     """The component of a section if it is from a known package."""
     path = section.get("_component_").text().known
     return path if path is not None and path.startswith(_PACKAGES) else None
@@ -405,20 +405,20 @@ def missing_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator
         key, removed = keys[0], settings.removed.get(keys[0])
         verb = "is" if len(keys) == 1 else "are"
         yield settings.refusal(
-            settings.at(key) if removed is None else Node(removed, None, key),
+            settings.at(key) if removed is None else ConfigNode(removed, None, key),
             message=f"{some_of(keys, 4)} {verb} missing, which {settings.recipe.name} reads",
             help=f"add {some_of(keys, 4)}" if removed is None else f"remove ~{key}",
             stage=Stage.START if key in settings.recipe.start else Stage.PREPARE,
         )
 
 
-def _requires(key: str, section: Node, facts: TorchtuneFacts) -> bool:
+def _requires(key: str, section: ConfigNode, facts: TorchtuneFacts) -> bool:
     """The section's component itself requires this parameter, which TT305 reports."""
     signature = facts.component(_component(section) or "").signature
     return signature is not None and key.rpartition(".")[2] in signature.required
 
 
-def _is_misspelt(key: str, section: Node, facts: TorchtuneFacts) -> bool:
+def _is_misspelt(key: str, section: ConfigNode, facts: TorchtuneFacts) -> bool:
     """The section has a key that its component refuses and that is almost this one."""
     path = _component(section) if section.mapping is not None else None
     signature = facts.component(path).signature if path else None
@@ -450,7 +450,7 @@ def section_without_component(settings: RecipeSettings) -> Iterator[Finding]:
             yield from _not_a_component(settings, name, part)
 
 
-def _not_a_component(settings: RecipeSettings, name: str, section: Node) -> Iterator[Finding]:
+def _not_a_component(settings: RecipeSettings, name: str, section: ConfigNode) -> Iterator[Finding]:
     what = name if section.key == name else f"a part of {name}"
     if section.mapping is not None:
         if "_component_" not in section.mapping:
