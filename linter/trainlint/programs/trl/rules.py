@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
 from trainlint.programs.transformers.facts import SAME_DTYPES, TORCH_DTYPES
@@ -374,14 +374,14 @@ def generation_batch(arguments: TrlArguments) -> Iterator[Finding]:
         return
     numbers = {name: value for name in _SIZES if isinstance(value := arguments.data(name), int)}
     group, batch = numbers.get("num_generations", 0), numbers.get("per_device_train_batch_size", 0)
-    if within(release, "..0.17.0"):
-        if group >= 2 and processes is not None:
-            yield from _divided_by_the_trainer(arguments, numbers, batch * processes)
-        return
+    by_trainer = within(release, "..0.17.0")
+    what, stage = ("batch", Stage.START) if by_trainer else ("generation batch", Stage.LOAD)
     if group < 2 or batch < 1 or _is_unknown(arguments, "generation_batch_size", "steps_per_generation"):
         return
     size = numbers.get("generation_batch_size")
     steps = numbers.get("steps_per_generation", numbers.get("gradient_accumulation_steps"))
+    if within(release, "..0.16.1"):
+        steps = 1
     if size is not None and "steps_per_generation" in numbers:
         return
     of_all = batch * processes if processes is not None else None
@@ -391,34 +391,28 @@ def generation_batch(arguments: TrlArguments) -> Iterator[Finding]:
         return
     total = size if size is not None else of_all * steps if of_all and steps is not None else None
     if total is not None and (total % group or (total == 0 and within(release, "..0.19.1"))):
-        message = f"a generation batch of {total} is not divisible by num_generations {group}"
-        yield _undivided(arguments, "num_generations", message, f"write for example num_generations: {_divisor(total)}")
+        message = f"a {what} of {total} is not divisible by num_generations {group}"
+        help = f"write for example num_generations: {_divisor(total)}"
+        yield _undivided(arguments, "num_generations", message, help, stage)
         return
     evaluated = numbers.get("num_generations_eval") or group
     each = numbers.get("per_device_eval_batch_size")
     evaluates = arguments.data("evaluates") is True and not within(release, "0.20.0..0.21.0")
     if evaluates and each and processes and each * processes % evaluated:
         message = f"an evaluation batch of {each * processes} is not divisible by {evaluated} generations"
-        yield _undivided(arguments, "per_device_eval_batch_size", message, "raise per_device_eval_batch_size")
+        yield _undivided(arguments, "per_device_eval_batch_size", message, "raise per_device_eval_batch_size", stage)
     shards, colocated = numbers.get("vllm_tensor_parallel_size", 0), arguments.data("vllm_mode") == "colocate"
-    if arguments.data("use_vllm") is True and colocated and shards > 1 and processes and processes % shards:
+    if (
+        arguments.data("use_vllm") is True
+        and colocated
+        and shards > 1
+        and processes
+        and processes % shards
+        and not by_trainer
+    ):
         message = f"vllm_tensor_parallel_size {shards} does not divide {processes} processes"
         place = arguments.get("vllm_tensor_parallel_size")
         yield arguments.told(place, message, help="write a divisor of it", stage=Stage.START)
-
-
-def _divided_by_the_trainer(arguments: TrlArguments, numbers: Mapping[str, int], of_all: int) -> Iterator[Finding]:
-    """The batches that GRPOTrainer divides itself, up to 0.17; `of_all` is that of a step of all processes."""
-    group, each = numbers["num_generations"], numbers.get("per_device_eval_batch_size")
-    steps = numbers.get("gradient_accumulation_steps") if within(arguments.facts.version, "0.17.0") else 1
-    if steps is not None and (of_all * steps % group or not of_all):
-        at, message = "num_generations", f"a batch of {of_all * steps} is not divisible by num_generations {group}"
-        help = f"write for example num_generations: {_divisor(of_all * steps)}"
-        yield _undivided(arguments, at, message, help, stage=Stage.START)
-    elif arguments.data("evaluates") is True and each and each * (arguments.processes or 0) % group:
-        message = f"an evaluation batch of {each * (arguments.processes or 0)} is not divisible by {group} generations"
-        help = "raise per_device_eval_batch_size"
-        yield _undivided(arguments, "per_device_eval_batch_size", message, help, stage=Stage.START)
 
 
 _SIZES = (
