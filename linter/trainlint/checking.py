@@ -191,9 +191,9 @@ def _written(file: Path, rows: Iterable[Row]) -> int:
 def _with_baseline(report: Report, run: Run, named: Sequence[Path], file: Path, *, update: bool) -> Report:
     """The report with the known findings marked; a notice counts those that are gone, unless they are dropped."""
     from collections import Counter
-    from dataclasses import replace
 
     from trainlint import baseline
+    from trainlint.records import replace
 
     places = baseline.Places(run.homes, named)
 

@@ -96,6 +96,7 @@ class Declarations:
         self._fields: dict[tuple[str, str], dict[str, Spec]] = {}
         self._keys: dict[tuple[str, str], frozenset[str]] = {}
         self._ever: dict[str, frozenset[str]] = {}
+        self._firsts: dict[str, str] = {}
         self._spans: dict[tuple[str, str], ReleaseSpan] = {}
         self._holding: dict[str, frozenset[str]] = {}
 
@@ -159,8 +160,11 @@ class Declarations:
 
     def first_with(self, name: str) -> str:
         """The first known release in which a table has the name; empty if none has. Choices are no names."""
-        having = [table for table in self._tables if ":" not in table and name in self.keys_of_any(table)]
-        return next((r for r in self.names if any(name in self.keys(table, r) for table in having)), "")
+        if name not in self._firsts:
+            having = [table for table in self._tables if ":" not in table and name in self.keys_of_any(table)]
+            found = (release for release in self.names if any(name in self.keys(table, release) for table in having))
+            self._firsts[name] = next(found, "")
+        return self._firsts[name]
 
     def _span(self, table: str, name: str) -> ReleaseSpan:
         having = [release for release in self.names if name in self.keys(table, release)]

@@ -132,8 +132,7 @@ def wrong_type(manifest: Manifest) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.0 and later, its CRDs; from 2.2 a webhook decodes a TrainJob first, and its status too.
     """
     for defect in manifest.defects(DefectKind.WRONG_TYPE):
-        yield _placed(defect, defect.field, fix=_typed(defect), at_key=defect.stray)
-        yield from _unplaced(manifest, defect)
+        yield from _placed(manifest, defect, defect.field, fix=_typed(defect), at_key=defect.stray)
 
 
 def _typed(defect: Defect) -> Fix | None:
@@ -159,14 +158,15 @@ _WORDS = regex(r"[\w./=:,@+-]+(?:\s[\w./=:,@+-]+)*")
 """Words that a shell would not change."""
 
 
-def _placed(defect: Defect, place: Field, *, fix: Fix | None = None, at_key: bool = False) -> Finding:
-    """The finding on a defect, with further keys that have the same."""
+def _placed(
+    manifest: Manifest, defect: Defect, place: Field, *, fix: Fix | None = None, at_key: bool = False
+) -> Iterator[Finding]:
+    """The finding on a defect, with further keys that have the same.
+
+    The API server's message on some checks names no field of the object: the object's name is flagged, too.
+    """
     related = tuple(place for other in defect.others for place in other.relate("this key, too"))
-    return place.finding(defect.message, help=defect.help, field=defect.dotted, fix=fix, at_key=at_key, related=related)
-
-
-def _unplaced(manifest: Manifest, defect: Defect) -> Iterator[Finding]:
-    """The API server's message on some checks names no field of the object: the object's name is flagged, too."""
+    yield place.finding(defect.message, help=defect.help, field=defect.dotted, fix=fix, at_key=at_key, related=related)
     if defect.unplaced:
         yield manifest.name.finding(
             f"the object is refused because of {defect.dotted}",
@@ -201,8 +201,7 @@ def out_of_bounds(manifest: Manifest) -> Iterator[Finding]:
     Source: Kubeflow Trainer 2.0 and later, its CRDs and Go types.
     """
     for defect in manifest.defects(DefectKind.OUT_OF_BOUNDS):
-        yield _placed(defect, defect.place)
-        yield from _unplaced(manifest, defect)
+        yield from _placed(manifest, defect, defect.place)
 
 
 @rule("TJ015", "malformed-value", stage=Stage.ADMISSION)
