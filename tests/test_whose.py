@@ -202,3 +202,121 @@ def test_a_name_that_is_no_text(tmp_path: Path) -> None:
     code = "import yaml\nfrom omegaconf import OmegaConf\nconfig = yaml.safe_load(open('a.yaml'))\n"
     write(tmp_path, {os.fsdecode(b"\xff\xfe.yaml"): f"{ARGUMENTS}own_key: 1\n", "train.py": code})
     assert not lint([tmp_path]).crashed
+
+
+JOB = """apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: 1.done}
+spec:
+  runtimeRef: {name: torch-distributed}
+"""
+GIVEN_OUT = [
+    "status:\n  conditions:\n    - {type: Complete, lastTransitionTime: '2025-11-01T10:00:00Z'}\n",
+    "status:\n  jobsStatus:\n    - {name: node, succeeded: 1}\n",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "owner"),
+    [
+        (JOB, ["kubeflow-trainer"]),
+        (f"{JOB}status: {{}}\n", ["kubeflow-trainer"]),
+        (f"{JOB}status:\n  conditions: []\n", ["kubeflow-trainer"]),
+        *((JOB + status, []) for status in GIVEN_OUT),
+        (JOB.replace("{name", "{uid: 6f0e8c1a-0000-4000-8000-000000000000, name"), []),
+    ],
+)
+def test_a_job_that_a_cluster_gave_out(tmp_path: Path, text: str, owner: list[str]) -> None:
+    """Test data of other tools: the cluster admitted it, and nobody submits it as it stands."""
+    write(tmp_path, {"testdata/job.yaml": text})
+    assert owners(tmp_path, "testdata/job.yaml") == owner
+    assert bool(lint([tmp_path]).findings) == bool(owner)
+
+
+AXOLOTL = """base_model: org/model
+datasets: [{path: a/b, type: alpaca}]
+val_set_size: 0.1
+sequence_len: 2048
+adapter: lora
+lora_target_linear: true
+micro_batch_size: 2
+gradient_accumulation_steps: 1
+learning_rate: 0.0002
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "owner"),
+    [
+        (f"{AXOLOTL}cutoff_len: 2048\n", ["axolotl"]),
+        (f"{AXOLOTL}cutoff_len: 2048\nfinetuning_type: lora\n", []),
+        ("base_model: org/model\nmicro_batch_size: 2\ncutoff_len: 2048\n", []),
+        (f"{LLAMAFACTORY}cutoff_len: 2048\noverwrite_cache: true\nbase_model: org/model\n", ["llamafactory"]),
+        (f"{LLAMAFACTORY}{AXOLOTL}", []),
+    ],
+)
+def test_a_key_of_a_sister(tmp_path: Path, text: str, owner: list[str]) -> None:
+    """One key of another program throws nothing away where enough keys are one program's alone."""
+    write(tmp_path, {"config.yaml": text})
+    assert owners(tmp_path, "config.yaml") == owner
+
+
+def test_words_that_code_replaces(tmp_path: Path) -> None:
+    """A template whose words the repository's code turns into values before it starts Axolotl."""
+    text = AXOLOTL.replace("[{path: a/b, type: alpaca}]", "auto") + "flash_attention: auto\n"
+    text = text.replace("0.0002", "auto")
+    code = (
+        "config = yaml.safe_load(open(path))\n"
+        "def set_where_auto(config, key, value):\n    if config[key] in ('auto', None):\n        config[key] = value\n"
+        "set_where_auto(config, 'flash_attention', True)\nset_where_auto(config, 'learning_rate', rate(config))\n"
+        "if config['datasets'] == 'auto':\n    config['datasets'] = [{'path': given}]\n"
+    )
+    write(tmp_path, {"config.yaml": text, "requirements.txt": "axolotl==0.12.2\n"})
+    said = {finding.field for finding in lint([tmp_path / "config.yaml"]).active}
+    assert said == {"datasets", "flash_attention", "learning_rate"}
+    write(tmp_path, {"train.py": code})
+    assert not lint([tmp_path / "config.yaml"]).findings
+
+
+def test_a_fork_may_accept_what_every_release_refuses(tmp_path: Path) -> None:
+    """Also where a companion bounds the release that the fork was made of."""
+    config = f"{AXOLOTL}sample_packing: maybe\n"
+    for source, level in (("axolotl-ai-cloud", "error"), ("me", "warning")):
+        pins = f"axolotl @ git+https://github.com/{source}/axolotl@0123456789abcdef\ntransformers==4.55.2\n"
+        write(tmp_path, {"config.yaml": config, "requirements.txt": pins})
+        findings = lint([tmp_path / "config.yaml"]).active
+        assert [f.level.value for f in findings if f.field == "sample_packing"] == [level]
+
+
+OLD_COMPONENTS = """checkpointer:
+  _component_: torchtune.utils.FullModelHFCheckpointer
+metric_logger:
+  _component_: torchtune.utils.metric_logging.DiskLogger
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "pins", "level"),
+    [
+        (OLD_COMPONENTS, "", "warning"),
+        (OLD_COMPONENTS, "torchtune==0.6.1\n", "error"),
+        (OLD_COMPONENTS.partition("metric_logger")[0], "", "error"),
+        (f"{OLD_COMPONENTS}profiler:\n  _component_: torchtune.training.setup_torch_profiler\n", "", "error"),
+    ],
+)
+def test_components_of_releases_that_are_not_known(tmp_path: Path, text: str, pins: str, level: str) -> None:
+    """A config that was written for an older torchtune throughout is one for it, where nothing states another."""
+    write(tmp_path, {"config.yaml": text, "requirements.txt": pins})
+    findings = lint([tmp_path / "config.yaml"]).active
+    assert {finding.level.value for finding in findings if finding.rule == "TT303"} == {level}
+
+
+def test_a_script_beside_configs_of_another_release(tmp_path: Path) -> None:
+    """A command in a script runs with the release of the script's folder, whatever a config elsewhere is for."""
+    config = "model:\n  _component_: torchtune.models.llama3.llama3_8b\n"
+    script = "tune run lora_finetune_single_device --config llama3_2/1B_lora\n"
+    write(tmp_path, {"a/x.yaml": config, "a/requirements.txt": "torchtune==0.5.0\n", "b/run.sh": script})
+    assert not lint([tmp_path]).findings
+    write(tmp_path, {"b/y.yaml": config, "b/requirements.txt": "torchtune==0.6.1\n"})
+    (found,) = lint([tmp_path]).active
+    assert (Path(found.path).name, found.rule, found.program_versions) == ("run.sh", "TT403", ("0.6.1",))

@@ -91,7 +91,7 @@ def _target(repository: Repository, near: str, known: KnownReleases) -> Target:
     if how is How.UNKNOWN and bound:
         # A commit may be newer than the last release that fits; then the next release contains it.
         names = [*names, *known.names[known.names.index(names[-1]) + 1 :][:1]]
-    another = how is How.UNKNOWN and not bound
+    another = how is How.UNKNOWN and (not bound or any(statement.meaning.fork for statement in found.statements))
     return Target(tuple(names), ", ".join(part for part in (origin, bound) if part), how, maybe_another=another)
 
 

@@ -118,7 +118,8 @@ def _datasets(config: AxolotlConfig) -> Iterator[Refusal]:
     """The items of `datasets`, each checked as the kind of dataset that `rl` asks for."""
     datasets = config.field.get("datasets")
     if not datasets.is_sequence:
-        yield from refusals(datasets, config.fields["datasets"], config.schema)
+        if "datasets" not in config.overridden:
+            yield from refusals(datasets, config.fields["datasets"], config.schema)
         return
     if config.field.get("rl").is_unknown:
         return
@@ -139,6 +140,12 @@ def axolotl_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding
 
     Source: Axolotl, validators of utils/schemas/config.py, peft.py, quantization.py and datasets.py.
     """
+    for finding in _wrong_words(config, facts):
+        if finding.field.partition(".")[0] not in config.overridden:
+            yield finding
+
+
+def _wrong_words(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     yield from _attention_word(config, facts)
     yield from _adapter_word(config, facts)
     for name, words in WORDS.items():
