@@ -320,3 +320,46 @@ def test_a_script_beside_configs_of_another_release(tmp_path: Path) -> None:
     write(tmp_path, {"b/y.yaml": config, "b/requirements.txt": "torchtune==0.6.1\n"})
     (found,) = lint([tmp_path]).active
     assert (Path(found.path).name, found.rule, found.program_versions) == ("run.sh", "TT403", ("0.6.1",))
+
+
+def test_a_statement_that_is_passed_over_is_shown(tmp_path: Path) -> None:
+    """What counts, and what the repository says besides."""
+    write(
+        tmp_path,
+        {
+            "config.yaml": AXOLOTL,
+            "requirements.txt": "axolotl==0.9.2\n",
+            "setup.sh": "pip install -r requirements.txt\npip install axolotl==0.10.0\n",
+        },
+    )
+    (shown,) = Run(Overrides()).files([tmp_path])
+    (owned,) = (one for one in shown.owned if not one.claim.lost)
+    assert [(Path(place).name, said) for place, said in owned.passed_over] == [("requirements.txt:1", "0.9.2")]
+    text = as_text([shown]).splitlines()
+    assert text[2].startswith("    release 0.10.0, stated in ")
+    assert text[3].startswith("    passed over: ")
+    assert text[3].endswith("requirements.txt:1 (0.9.2)")
+
+
+def test_one_notice_for_each_program(tmp_path: Path) -> None:
+    """However different the releases are that the files of a program may be for."""
+    arguments = ARGUMENTS + "dataset_name: org/data\n"
+    write(tmp_path, {"a.yaml": arguments, "b.yaml": f"{arguments}num_generations: 4\n"})
+    (notice,) = lint([tmp_path]).notices
+    assert notice.startswith("no file states the release of TRL: checked for 0.11 to 1.16; pin it")
+
+
+@pytest.mark.parametrize("pins", ["", "trl @ git+https://github.com/huggingface/trl@main\n", "trl==0.11.4\n"])
+def test_a_key_that_no_release_has(tmp_path: Path, pins: str) -> None:
+    """One that is almost a key of some release is a mistake in all of them."""
+    text = f"{ARGUMENTS}dataset_name: org/data\ndataset_configs: [all]\n"
+    write(tmp_path, {"config.yaml": text, "requirements.txt": pins})
+    found = [f for f in lint([tmp_path / "config.yaml"]).active if f.field == "dataset_configs"]
+    assert [(f.rule, f.level.value, "dataset_config" in (f.help or "")) for f in found] == [("FS215", "warning", True)]
+
+
+def test_a_file_of_trl_that_nothing_can_read(tmp_path: Path) -> None:
+    text = f"{ARGUMENTS}hub_model_id: *name*version\n"
+    write(tmp_path, {"config.yaml": text})
+    (found,) = lint([tmp_path]).active
+    assert (found.rule, found.program, found.level.value) == ("TL001", "trl", "error")

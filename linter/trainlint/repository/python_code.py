@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
@@ -127,12 +127,15 @@ class PythonCode:
             fields.update(found.name for found in module.classes if name in found.fields)
         return bool(fields & self._read_by_parsers) if self._read_by_parsers else bool(fields)
 
-    def fills(self, key: str, path: str) -> bool:
-        """Code may fill this key in before the file is used: it names the file, or stores the key in a mapping."""
+    def fills(self, key: str, path: str, apart: Collection[str] = ()) -> bool:
+        """Code may fill this key in before the file is used: it names the file, or stores the key in a mapping.
+
+        What lies in folders with the names in `apart` does not do so.
+        """
         if self.names_file(path):
             return True
         for file, _ in self._holding(_utf8(key)):
-            module = self._module(file)
+            module = self._module(file) if not apart or set(file.parts).isdisjoint(apart) else None
             if module is not None and key in module.stored:
                 return True
         return False
@@ -276,9 +279,9 @@ class OwnReader:
         """A key of the file is a field of a class or an option in the repository."""
         return self._code is not None and self._code.defines(name)
 
-    def fills(self, key: str) -> bool:
-        """Code may fill in this key, which the file lacks, before the file is used."""
-        return self._code is not None and self._code.fills(key, self._path)
+    def fills(self, key: str, apart: Collection[str] = ()) -> bool:
+        """Code outside of some folders may fill in this key, which the file lacks, before the file is used."""
+        return self._code is not None and self._code.fills(key, self._path, apart)
 
     @cached_property
     def parser(self) -> tuple[str, str]:

@@ -95,6 +95,12 @@ def _target(repository: Repository, near: str, known: KnownReleases) -> Target:
     return Target(tuple(names), ", ".join(part for part in (origin, bound) if part), how, maybe_another=another)
 
 
+def passed_over(repository: Repository, near: str, program: str) -> tuple[tuple[str, str], ...]:
+    """What was come upon on the way to the statement that counts, and does not count itself: place and meaning."""
+    found = statements_in(repository).stated(near, DISTRIBUTIONS.get(program, program))
+    return tuple((other.origin, other.specifier) for other in found.others if other.specifier)
+
+
 def with_settings(
     meant: Target, program: str, settings: Iterable[str], is_own: Callable[[str], bool] = lambda name: False
 ) -> Target:

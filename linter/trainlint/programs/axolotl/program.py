@@ -126,6 +126,10 @@ class AxolotlConfig:
         short = self.facts.short_plugin_names and first not in SHADOWED
         return name if short and any(known.startswith(f"{first}.") for known in self.facts.plugins) else ""
 
+    def may_be_filled(self, name: str) -> bool:
+        """Code of the repository may fill in a setting; Axolotl's own, and its tests, only do so later."""
+        return self.reader.fills(name, ("axolotl", "tests") if self.own_package else ())
+
     def may_know(self, value: Field) -> bool:
         """The file belongs to a copy of Axolotl, whose code may have added this word to those of the release."""
         word = value.text().known

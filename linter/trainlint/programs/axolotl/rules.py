@@ -76,7 +76,7 @@ _TOKEN = regex(r"<[^<>\s]+>")
 def _refused(found: Iterable[Refusal], config: AxolotlConfig) -> Iterator[Finding]:
     for refusal in found:
         place = refusal.place
-        if place.is_null and config.reader.fills(place.name):
+        if place.is_null and config.may_be_filled(place.name):
             continue  # Code fills in what is left empty.
         if refusal.choices and config.may_know(place):
             continue
@@ -304,7 +304,7 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
     """
     for name, spec in config.fields.items():
         written = [key for key in (name, *spec.aliases) if config.field.get(key).node is not None]
-        if spec.required and not written and name not in config.overridden and not config.reader.fills(name):
+        if spec.required and not written and name not in config.overridden and not config.may_be_filled(name):
             yield config.field.finding(f"{name} is missing", help=f"add {name}")
     if config.field.get("datasets").is_null and not config.field.get("pretraining_dataset").is_absent:
         datasets = config.field.get("datasets")
@@ -312,7 +312,7 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
         yield datasets.finding("datasets must be a list", help="remove it", fix=fix, at_key=True)
     if config.field.get("datasets").is_absent and config.field.get("pretraining_dataset").is_absent:
         place = config.field.get("datasets") if config.field.get("datasets").is_null else config.field
-        if config.reader.fills("datasets"):
+        if config.may_be_filled("datasets"):
             return
         yield place.finding("datasets is missing: there is nothing to train on", help="add datasets")
 

@@ -287,12 +287,16 @@ class Arguments:
         return given or (self.config is not None and (self.config.has_size or self.config.has_classes))
 
     def near_miss(self, name: str) -> str | None:
-        """The argument that a name may mean: one that is not given, within two edits (hyphens apart) or cut short."""
+        """The argument that a name may mean: one that is not given, within two edits (hyphens apart) or cut short.
+
+        One of this release comes first; one of another release is meant as well, for a file that is older or newer.
+        """
         name = name.replace("-", "_")
         if len(name) < _SHORTEST_NEAR_MISS or name in MEANT:
             return MEANT.get(name)
         alike = _alike(name, tuple(self.facts.tables.items()))
-        return next((known for known in alike if known in self.facts.fields and not self.has(known)), None)
+        left = [known for known in alike if not self.has(known)]
+        return next((known for known in left if known in self.facts.fields), left[0] if left else None)
 
 
 @lru_cache(maxsize=2**14)
