@@ -363,3 +363,24 @@ def test_a_file_of_trl_that_nothing_can_read(tmp_path: Path) -> None:
     write(tmp_path, {"config.yaml": text})
     (found,) = lint([tmp_path]).active
     assert (found.rule, found.program, found.level.value) == ("TL001", "trl", "error")
+
+
+@pytest.mark.parametrize(
+    ("scripts", "said"),
+    [
+        ({}, True),
+        ({"a.sh": "accelerate launch train.py config.yaml --learning_rate=2e-5\n"}, False),
+        (
+            {
+                "a.sh": "accelerate launch train.py config.yaml --learning_rate=2e-5\naccelerate launch train.py config.yaml\n"
+            },
+            True,
+        ),
+        ({"a.sh": "trl sft --config config.yaml --learning_rate 2e-5\n"}, False),
+    ],
+)
+def test_text_that_every_launch_overrides(tmp_path: Path, scripts: dict[str, str], said: bool) -> None:
+    """What the file says of an argument never counts where each launch gives it."""
+    text = f"{ARGUMENTS}dataset_name: org/data\n".replace("2.0e-5", "2e-x")
+    write(tmp_path, {"config.yaml": text, "requirements.txt": "trl==0.11.4\n", **scripts})
+    assert any(f.field == "learning_rate" for f in lint([tmp_path]).active) is said

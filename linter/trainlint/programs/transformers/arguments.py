@@ -118,6 +118,8 @@ class Arguments:
         """The section of FSDP settings, where it is known."""
         self.deepspeed = deepspeed
         """The mapping in `deepspeed` or in the file that it names, where it is known."""
+        self.overridden: frozenset[str] = frozenset()
+        """The arguments that every launch of the file gives on its command line."""
         self.trouble = trouble
         """Why the JSON in `deepspeed`, or in the file that it names, is no object."""
 
@@ -127,8 +129,8 @@ class Arguments:
 
     @cached_property
     def given(self) -> list[tuple[str, Spec, Field]]:
-        """The arguments of this release that are written, each with what it must be."""
-        fields = self.facts.fields
+        """The arguments of this release whose written value counts, each with what it must be."""
+        fields = {name: spec for name, spec in self.facts.fields.items() if name not in self.overridden}
         return [(entry.name, fields[entry.name], entry) for entry in self.field.entries() if entry.name in fields]
 
     def own(self, name: str) -> Field:
