@@ -501,7 +501,7 @@ def llamafactory_template(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) 
     name = config.field.get("template").text()
     if "template" in config.overridden or config.is_megatron or not name.known_and_not_in(facts.templates):
         return
-    if config.may_know(str(name)):
+    if config.may_know(str(name)) or config.arguments.reader.registers("register_template", str(name)):
         return
     known = declarations("llamafactory")
     having = [release for release in known.names if str(name) in known.keys("templates", release)]
