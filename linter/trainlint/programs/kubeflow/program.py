@@ -164,11 +164,9 @@ def _linked(subject: TrainerObject, surroundings: Surroundings) -> list[TrainerO
     elif isinstance(subject, TrainJob):
         found = _runtimes(subject.runtime_name.known or "", surroundings)
     path = subject.field.document.path
-    for place in (lambda other: other, os.path.dirname):
-        near = [one for one in found if place(one.field.document.path) == place(path)]
-        if near:
-            return near
-    return list(found)
+    in_file = [one for one in found if one.field.document.path == path]
+    in_folder = [one for one in found if os.path.dirname(one.field.document.path) == os.path.dirname(path)]
+    return in_file or in_folder or list(found)
 
 
 def _is_patch(subject: TrainerObject, surroundings: Surroundings) -> bool:
