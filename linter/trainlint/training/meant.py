@@ -41,6 +41,8 @@ class KnownReleases(NamedTuple):
     names: Sequence[str]
     dates: Mapping[str, str]
     bounds: Callable[[str], Mapping[str, str]]
+    older: Sequence[str] = ()
+    """Releases before these, of which only the tables were read."""
 
     @property
     def recent(self) -> tuple[str, ...]:
@@ -54,7 +56,11 @@ def known_releases(program: str) -> KnownReleases:
     found = declarations(program)
     further = _FURTHER_BOUNDS.get(program, {})
     return KnownReleases(
-        DISTRIBUTIONS[program], found.names, found.dates, lambda release: {**further, **found.bounds(release)}
+        DISTRIBUTIONS[program],
+        found.names,
+        found.dates,
+        lambda release: {**further, **found.bounds(release)},
+        found.only_read,
     )
 
 
@@ -75,6 +81,9 @@ def _target(repository: Repository, near: str, known: KnownReleases) -> Target:
     if found.how is How.RANGE:
         allowed = [name for name in known.names if found.allows(name)]
         if not allowed:
+            older = tuple(name for name in known.older if found.allows(name))
+            if older:
+                return Target(older, origin, How.RANGE)
             return Target((_represented(found, known.names),), origin, How.STATED)
     # An image, and what is installed behind the project, bring their own companions.
     alone = any(statement.replaces or statement.form is Form.IMAGE for statement in found.statements)
