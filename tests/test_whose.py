@@ -365,17 +365,15 @@ def test_a_file_of_trl_that_nothing_can_read(tmp_path: Path) -> None:
     assert (found.rule, found.program, found.level.value) == ("TL001", "trl", "error")
 
 
+LAUNCH = "accelerate launch train.py config.yaml"
+
+
 @pytest.mark.parametrize(
     ("scripts", "said"),
     [
         ({}, True),
-        ({"a.sh": "accelerate launch train.py config.yaml --learning_rate=2e-5\n"}, False),
-        (
-            {
-                "a.sh": "accelerate launch train.py config.yaml --learning_rate=2e-5\naccelerate launch train.py config.yaml\n"
-            },
-            True,
-        ),
+        ({"a.sh": f"{LAUNCH} --learning_rate=2e-5\n"}, False),
+        ({"a.sh": f"{LAUNCH} --learning_rate=2e-5\n{LAUNCH}\n"}, True),
         ({"a.sh": "trl sft --config config.yaml --learning_rate 2e-5\n"}, False),
     ],
 )
