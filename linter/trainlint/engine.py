@@ -562,9 +562,28 @@ class Run:
         found = list(workspace.used(chain(_trouble(workspace, source), *verdicts)))
         covers = {finding.rule for finding in found if is_covering(finding.rule)}
         follows = {finding.rule: followed_by(finding.rule) for finding in found}
-        for finding in workspace.graded(without_consequences(found, covers, follows, source.text)):
+        causes = without_consequences(found, covers, follows, source.text)
+        causes = self._without_consequences_of_names(workspace, source, list(causes))
+        for finding in workspace.graded(causes):
             if not stages or finding.stage in stages:
                 yield finding
+
+    def _without_consequences_of_names(
+        self, workspace: Workspace, source: Source, findings: list[Finding]
+    ) -> Iterator[Finding]:
+        if len(findings) < 2 or not any(finding.fix is not None and finding.fix.renames for finding in findings):
+            yield from findings
+            return
+        from trainlint.misspelt import without_consequences_of_names
+
+        def found_in(content: str) -> list[Finding]:
+            told = self._take_told()
+            supposed = workspace.recogniser.supposed(Source(source.path, Text(content), source.marks))
+            found = [finding for owned in supposed for finding in self._guarded(workspace, *owned)]
+            self._told = told
+            return found
+
+        yield from without_consequences_of_names(findings, source.text, found_in)
 
     def _guarded(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[Finding]:
         with workspace.faults.of(subject.field.document, program.name):

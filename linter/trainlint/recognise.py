@@ -97,12 +97,17 @@ class Recogniser:
     def claims(self, source: Source) -> list[Claim]:
         """The claims of all programs to a file, document by document."""
         if source.path not in self._claims:
-            found: list[Claim] = []
-            for document in source.documents:
-                with self._guard(document, "recognition"):
-                    found.extend(self._document_claims(document, source))
-            self._claims[source.path] = found
+            self._claims[source.path] = list(self._all_claims(source))
         return self._claims[source.path]
+
+    def _all_claims(self, source: Source) -> Iterator[Claim]:
+        for document in source.documents:
+            with self._guard(document, "recognition"):
+                yield from self._document_claims(document, source)
+
+    def supposed(self, source: Source) -> Recognised:
+        """The subjects of a file if it were like this; nothing else sees them."""
+        return [(claim.program, claim.subject) for claim in self._all_claims(source) if not claim.lost]
 
     def subjects(self, source: Source) -> Recognised:
         """The subjects in a file, document by document, each with its program."""
