@@ -429,3 +429,10 @@ def test_the_runtime_of_a_job_is_for_its_release(tmp_path: Path, files: dict[str
     write(tmp_path, {"a/runtime.yaml": RUNTIME, **files})
     found = [f.rule for f in lint([tmp_path]).active if f.path.endswith("runtime.yaml")]
     assert ("TJ011" in found) is said
+
+
+def test_a_file_whose_comment_names_the_command(tmp_path: Path) -> None:
+    """A few arguments are TRL's where the file itself says which command reads it."""
+    text = "model_name_or_path: org/model\ndataset_name: org/data\nlearning_rate: 0.0001\nlr_scheduler_type: cosine\n"
+    write(tmp_path, {"a.yaml": text, "b.yaml": f"# use it like that: `trl sft --config config.yaml`\n{text}"})
+    assert (owners(tmp_path, "a.yaml"), owners(tmp_path, "b.yaml")) == ([], ["trl"])

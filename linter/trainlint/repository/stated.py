@@ -38,6 +38,7 @@ from trainlint.repository.statements import (
     form_of,
     statements_of,
 )
+from trainlint.repository.statements.model import OWN_HEADER
 from trainlint.repository.statements.packages import KNOWN, Package, normalised
 from trainlint.targets import How
 
@@ -313,7 +314,8 @@ class Statements:
 
     def _commands(self, level: str, package: str) -> Iterator[Statement]:
         for path in self._that_speak("commands", level, package):
-            yield from self._followed(path, package, level)
+            told = self._followed(path, package, level)
+            yield from (s for s in told if s.extra != OWN_HEADER or posixpath.dirname(path) == level)
 
     def _in_source(self, level: str, package: str) -> Iterator[Statement]:
         """What stands in `src`, where the project of a folder may keep its code."""

@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.findings import Finding, Severity, Stage
+from trainlint.lazy import regex
 from trainlint.programs import FileReader, WheelProgram, told
 from trainlint.programs.transformers.arguments import Arguments, ArgumentsFile, arguments_in
 from trainlint.programs.transformers.facts import FALSE_WORDS, TABLES, TRUE_WORDS, ArgumentFacts
@@ -342,6 +343,11 @@ def _training(arguments: TrlArguments) -> Training:
     )
 
 
+_HEAD = 2_000
+"""So many characters of a file are its head."""
+_COMMENT = regex(rf"^#[^\n]*\btrl (?:{'|'.join(TRAINERS)}) --config\b", re.MULTILINE)
+
+
 class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
     """Files for TRL's trainers."""
 
@@ -353,12 +359,14 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
         return [ArgumentsFile(Field.root(document, Dialect.PYYAML), True, handed=True)]
 
     def handed_by(self, document: Document, repository: Repository) -> str:
-        """A command of TRL, or one that starts a script of the repository with a config of a trainer of TRL."""
+        """A command of TRL, also in a comment above, or a start of a script with a config of a trainer of TRL."""
         command = super().handed_by(document, repository)
         if command:
             return command
         start = start_of_own_script(repository, document, declarations("trl").newest)
-        return told(start.invocation) if start is not None else ""
+        if start is not None:
+            return told(start.invocation)
+        return "a comment in it: trl … --config" if _COMMENT.search(document.text.content[:_HEAD]) else ""
 
     def reader_in_code(self, document: Document, repository: Repository) -> str:
         """The nearest Python code reads whole files with TrlParser alone."""

@@ -15,7 +15,7 @@ from trainlint.lazy import regex
 from trainlint.repository.shell import ShellText, Word
 from trainlint.repository.statements import trees
 from trainlint.repository.statements.commands import INSTALLS, Script, shell_text
-from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
+from trainlint.repository.statements.model import OWN_HEADER, Form, Include, Kind, Meaning, Statement
 from trainlint.repository.statements.origins import images_in, tag_of
 from trainlint.repository.statements.page import Page
 from trainlint.repository.statements.setup_py import Places, parse
@@ -57,7 +57,7 @@ def _script_header(page: Page, header: re.Match[str]) -> Iterator[Statement]:
     body = re.sub(r"^# ?", lambda match: " " * len(match[0]), header["body"], flags=re.MULTILINE)
     content = " " * header.start("body") + body
     for leaf in trees.leaves(trees.toml(content, header.start("body")).at("dependencies")):
-        yield from page.required(leaf.value, leaf.place, Form.CODE)
+        yield from page.required(leaf.value, leaf.place, Form.CODE, extra=OWN_HEADER)
 
 
 def _texts(tree: ast.Module) -> Iterator[tuple[str, str]]:

@@ -56,6 +56,10 @@ class Meaning(NamedTuple):
     fork: bool = False
 
 
+OWN_HEADER = "its own header"
+"""In place of an extra: the header of a script is for that script, and for files beside it."""
+
+
 class Statement(NamedTuple):
     """One place that says which release of a package is used.
 
