@@ -197,6 +197,7 @@ class Run:
         self._settings: dict[Path, Settings] = {}
         self._shared = Shared(answers_version() if overrides.cache and not contents else "", contents)
         self._roots: dict[Path, Path] = {}
+        self._excluders: dict[tuple[Path, Path], list[Excluder]] = {}
         self._targets: dict[str, Target] = {}
         self._told = Told()
         self._names: dict[tuple[str, int], str] = {}
@@ -528,9 +529,12 @@ class Run:
 
     def _excluded(self, candidate: Candidate) -> bool:
         """Excluded by settings. Paths named by the user, and files below a named folder, only with --force-exclude."""
-        workspaces = {candidate.workspace, candidate.start}
-        excluders = [one for workspace in workspaces for one in self._workspace(workspace).repository.exclude.more]
-        if not self.overrides.force_exclude:
+        key = candidate.workspace, candidate.start
+        if key not in self._excluders:
+            more = [self._workspace(workspace).repository.exclude.more for workspace in dict.fromkeys(key)]
+            self._excluders[key] = [excluder for excluders in more for excluder in excluders]
+        excluders = self._excluders[key]
+        if excluders and not self.overrides.force_exclude:
             excluders = [e for e in excluders if not e.excludes(candidate.path, folder=not candidate.named)]
         return any(excluder.excludes(candidate.key) for excluder in excluders)
 

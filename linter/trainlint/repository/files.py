@@ -16,7 +16,7 @@ from trainlint.reading.text import Text, Undecodable, decode
 from trainlint.reading.words import ANYTHING, AnyOf, may_say
 from trainlint.records import NamedTuple
 from trainlint.repository.bounds import MAX_BYTES, Bounds, PathError, read
-from trainlint.repository.discover import SUFFIXES, Excluder, Tree, is_too_deep, workspace_of
+from trainlint.repository.discover import SUFFIXES, Excluder, Tree, workspace_of
 from trainlint.repository.git import Answers
 from trainlint.repository.index import Index, Question
 
@@ -405,8 +405,8 @@ class Repository:
         """The same files by their absolute paths."""
         key = tuple(suffixes)
         if key not in self._listed:
-            near = (path for path in self.tree.paths(key) if not is_too_deep(path, self.root))
-            self._listed[key] = [path for path in near if not self.exclude.excludes(path)]
+            near = self.tree.near_paths(key)
+            self._listed[key] = [path for path in near if not self.exclude.excludes(path)] if self.exclude else near
         return self._listed[key]
 
     def with_commands(self, suffixes: Sequence[str]) -> list[str]:
@@ -449,8 +449,9 @@ class Repository:
         index, look, sources = self.index, self._bounds.look, self._sources
         for key in self._all:
             known = None
-            if key in sources:
-                known = -1
+            source = sources.get(key)
+            if source is not None:
+                known = -1 if source.marks else 0
             elif index is not None and (found := look(key)) is not None:
                 known = index.answer(key, found[1], Question.MARKS)
             if known is None:
