@@ -125,6 +125,17 @@ class Stated(NamedTuple):
         return not self.statements or any(allows(statement, version) for statement in self.statements)
 
 
+class _Found(NamedTuple):
+    """What files say, those that count and those that do not; unless it is `settled`, a README may say more."""
+
+    statements: tuple[Statement, ...] = ()
+    others: tuple[Statement, ...] = ()
+    settled: bool = False
+
+
+_NOTHING = _Found()
+
+
 def allows(statement: Statement, version: str) -> bool:
     """A release satisfies one statement; of one that is unknown, any may."""
     from packaging.specifiers import SpecifierSet
@@ -170,6 +181,8 @@ class Statements:
         self._folders: dict[str, str] = {}
         self._stated: dict[tuple[str, str], Stated] = {}
         self._copies: dict[str, list[tuple[str, str]]] = {}
+        self._above_copies: dict[str, frozenset[str]] = {}
+        self._nearest: dict[tuple[str, str], _Found] = {}
 
     def stated(self, near: str | Path, package: str) -> Stated:
         """The release of a package that counts for a file."""
@@ -207,11 +220,33 @@ class Statements:
         return not any(home != level and _is_below(home, level) for home in own for level in above)
 
     def _choose(self, folder: str, package: str) -> Stated:
+        found = self._from_files(folder, package)
+        if found.settled:
+            return Stated(package, found.statements, found.others)
+        others = [*found.others]
+        for level in _levels(folder):
+            counted = self._counted(self._once(self._readmes, level, package), others)
+            if counted and not found.statements:
+                return Stated(package, tuple(counted), tuple(others))
+        return Stated(package, found.statements, tuple(others))
+
+    def _from_files(self, folder: str, package: str) -> _Found:
+        """What all files but a README say; folders in which nothing speaks have what the nearest above them has."""
+        nearest = next((level for level in _levels(folder) if self._speaks(level, package)), None)
+        if nearest is None:
+            return _NOTHING
+        key = nearest, package
+        if key not in self._nearest:
+            self._nearest[key] = self._at_levels(nearest, package)
+        return self._nearest[key]
+
+    def _at_levels(self, nearest: str, package: str) -> _Found:
         others: list[Statement] = []
         variants: list[Statement] = []
         bounds: list[Statement] = []
-        levels = list(_levels(folder))
-        for level in levels:
+        for level in _levels(nearest):
+            if not self._speaks(level, package):
+                continue
             for group in (self._at, self._commands, self._below):
                 if variants and group != self._at:
                     # A variant of the requirements yields to requirements further up, and to nothing else.
@@ -228,15 +263,26 @@ class Statements:
                     if bounds:
                         counted = [pin for pin in pins if all(allows(bound, pin.specifier) for bound in bounds)]
                 if any(not _is_variant(statement) for statement in counted):
-                    return Stated(package, tuple(counted), (*others, *variants))
+                    return _Found(tuple(counted), (*others, *variants), settled=True)
                 variants = variants or counted
-        if bounds:
-            return Stated(package, tuple(bounds), tuple(others))
-        for level in levels:
-            counted = self._counted(self._once(self._readmes, level, package), others)
-            if counted and not variants:
-                return Stated(package, tuple(counted), tuple(others))
-        return Stated(package, tuple(variants), tuple(others))
+        return _Found(tuple(bounds or variants), tuple(others), settled=bool(bounds))
+
+    def _speaks(self, level: str, package: str) -> bool:
+        """Something but a README may state a package's release at a level."""
+        return (
+            any(self._that_speak(group, level, package) for group in ("at", "commands"))
+            or level in self._levels_of_copies(package)
+            or bool(self._files((".gitmodules",), level))
+            or (package in (TRAINER, SERVER) and level in self._of_cluster)
+            or not self._listed(("uv.lock",)).keys().isdisjoint(_levels(level))
+        )
+
+    def _levels_of_copies(self, package: str) -> frozenset[str]:
+        """The levels at which, or below which, is a copy of a package's source."""
+        if package not in self._above_copies:
+            homes = {home for _, home in self._sources(package)}
+            self._above_copies[package] = frozenset(level for home in homes for level in _levels(home))
+        return self._above_copies[package]
 
     def _replaced(self, counted: list[Statement], level: str, others: list[Statement]) -> list[Statement]:
         """The statements of commands that install the package anew behind the project; else what was counted."""
@@ -250,10 +296,9 @@ class Statements:
 
     def _broken(self, level: str, package: str) -> list[Statement]:
         """A file that by its name states releases, cannot be read and names the package: nobody knows which release."""
-        asked = Packages([package])
         for path in self._that_speak("at", level, package):
             unreadable = self._reading(path, package, home=level).unreadable
-            if unreadable is not None and asked.named_in((self._bytes(path) or b"").lower()):
+            if unreadable is not None and Packages([package]).named_in((self._bytes(path) or b"").lower()):
                 meaning = Meaning(Kind.UNKNOWN, "")
                 return [Statement(package, meaning, unreadable.span, form_of(path) or Form.PROJECT)]
         return []

@@ -69,26 +69,23 @@ _BY_NAME: dict[str, tuple[Form, str, str]] = {
     ".gitmodules": (Form.SUBMODULE, "vendored", "read_submodules"),
     "go.mod": (Form.MANIFEST, "kubeflow", "read_go_mod"),
 }
-_BY_PATTERN: tuple[tuple[re.Pattern[str], tuple[Form, str, str]], ...] = tuple(
-    (regex(pattern), reader)
-    for pattern, reader in (
-        (r"pylock(?:\.[^.]+)?\.toml", (Form.LOCK, "locks", "read")),
-        (r".*conda-lock\.ya?ml", (Form.LOCK, "locks", "read_conda")),
-        (
-            r".*(?:requirement|constraint|dependenc).*\.(?:txt|in|pip|lock)|(?:.*[-_.])?(?:reqs?|deps|pip)(?:[-_.].*)?\.(?:txt|in|pip|lock)"
-            r"|(?:requirements|constraints)(?:\.frozen|\.lock)?",
-            (Form.REQUIREMENTS, "requirements", "read"),
-        ),
-        (r".*\.txt", (Form.REQUIREMENTS, "requirements", "read_any")),
-        (r".*\.ya?ml", (Form.COMMAND, "yaml_files", "read")),
-        (r"(?:.*\.)?(?:docker|container)file(?:\..*)?", (Form.COMMAND, "commands", "read_script")),
-        (r".*\.(?:sh|bash|zsh|ksh|slurm|sbatch|pbs|job|lsf|mk|def|just)", (Form.COMMAND, "commands", "read_script")),
-        (r"(?:gnu)?makefile(?:\..*)?|\.?justfile", (Form.COMMAND, "commands", "read_script")),
-        (r".*\.ipynb", (Form.NOTEBOOK, "texts", "read_notebook")),
-        (r".*\.(?:md|markdown|mdx|rst|qmd)", (Form.README, "texts", "read_markdown")),
-        (r".*\.py", (Form.CODE, "code", "read")),
-    )
-)
+_BY_PATTERN: dict[str, tuple[Form, str, str]] = {
+    r"pylock(?:\.[^.]+)?\.toml": (Form.LOCK, "locks", "read"),
+    r".*conda-lock\.ya?ml": (Form.LOCK, "locks", "read_conda"),
+    r".*(?:requirement|constraint|dependenc).*\.(?:txt|in|pip|lock)|(?:.*[-_.])?(?:reqs?|deps|pip)(?:[-_.].*)?\.(?:txt|in|pip|lock)"
+    r"|(?:requirements|constraints)(?:\.frozen|\.lock)?": (Form.REQUIREMENTS, "requirements", "read"),
+    r".*\.txt": (Form.REQUIREMENTS, "requirements", "read_any"),
+    r".*\.ya?ml": (Form.COMMAND, "yaml_files", "read"),
+    r"(?:.*\.)?(?:docker|container)file(?:\..*)?": (Form.COMMAND, "commands", "read_script"),
+    r".*\.(?:sh|bash|zsh|ksh|slurm|sbatch|pbs|job|lsf|mk|def|just)": (Form.COMMAND, "commands", "read_script"),
+    r"(?:gnu)?makefile(?:\..*)?|\.?justfile": (Form.COMMAND, "commands", "read_script"),
+    r".*\.ipynb": (Form.NOTEBOOK, "texts", "read_notebook"),
+    r".*\.(?:md|markdown|mdx|rst|qmd)": (Form.README, "texts", "read_markdown"),
+    r".*\.py": (Form.CODE, "code", "read"),
+}
+"""By the pattern of a name, of which the first counts; none has groups."""
+_NAMED = regex("|".join(f"({pattern})" for pattern in _BY_PATTERN))
+_READERS = tuple(_BY_PATTERN.values())
 _FOLDERS = regex(r"(?:^|/)(?:requirements?|reqs?|constraints|deps)/[^/]+\.(?:txt|in|pip)$")
 _ENVIRONMENT = regex(r"(?:conda[\w.-]*|env|environment[\w.-]*|[\w.-]*environment)\.ya?ml")
 _NAMES_FILES = regex(rb"(?:^|\s)(?:-r|-c|--requirements?|--constraints?)[ \t=]|\.txt\b|\bfile:", re.MULTILINE)
@@ -171,7 +168,8 @@ def _reader_of(path: str) -> tuple[Form, str, str] | None:
         return Form.REQUIREMENTS, "requirements", "read"
     if _ENVIRONMENT.fullmatch(name):
         return Form.ENVIRONMENT, "yaml_files", "read"
-    return next((reader for pattern, reader in _BY_PATTERN if pattern.fullmatch(name)), None)
+    match = _NAMED.fullmatch(name)
+    return _READERS[match.lastindex - 1] if match and match.lastindex else None
 
 
 def _read(
