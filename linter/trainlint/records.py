@@ -184,8 +184,13 @@ def _field(
 
 def _replace(one: Any, /, **changes: Any) -> Any:
     """A copy with other members."""
-    kept = {name: getattr(one, name) for name in members(type(one)) if name not in changes}
-    return type(one)(**kept, **changes)
+    named = members(type(one))
+    if not changes.keys() <= named.keys():
+        raise TypeError(f"{type(one).__name__} has not all of these members: {changes}")
+    copy = object.__new__(type(one))
+    for name in named:
+        object.__setattr__(copy, name, changes[name] if name in changes else getattr(one, name))
+    return copy
 
 
 class _NamedTupleType(type):
