@@ -480,7 +480,7 @@ class Run:
             self._workspace(workspace).repository.name(candidate.key for candidate in ours)
         for candidate in filter(self._is_in_shard, candidates):
             try:
-                yield candidate, self._workspace(candidate.workspace).repository.source(candidate.key)
+                yield candidate, self._workspace(candidate.workspace).repository.checked(candidate.key)
             except OSError as error:
                 self._notice(f"{display_path(candidate.key)}: cannot be read: {error.strerror}")
 

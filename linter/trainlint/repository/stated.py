@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,7 @@ from trainlint.repository.statements import (
     Statement,
     Unreadable,
     form_of,
+    needs_names,
     statements_of,
 )
 from trainlint.repository.statements.packages import KNOWN, Package, normalised
@@ -150,7 +151,7 @@ class Statements:
     """What the files of one git repository state, read when first asked for.
 
     `root` is the git root, or the folder that was named where there is none; `tree` tells the files that belong to it,
-    but for those that are `excluded`.
+    but for those that are `excluded`. The files in `blank` have no word that is looked for.
     """
 
     def __init__(
@@ -159,6 +160,8 @@ class Statements:
         tree: Tree | None = None,
         index: Index | None = None,
         excluded: Callable[[str], bool] = lambda path: False,
+        blank: Collection[str] = (),
+        bounds: Bounds | None = None,
         note: Callable[[str], None] = lambda notice: None,
         companion: Callable[[str], AbstractContextManager[None]] = lambda path: nullcontext(),
     ) -> None:
@@ -166,7 +169,8 @@ class Statements:
         self._tree = tree or Tree(self.root)
         self._index = index
         self._excluded = excluded
-        self._bounds = Bounds(self.root)
+        self._blank = blank
+        self._bounds = bounds or Bounds(self.root)
         self._note = note
         self._companion = companion
         self.unreadable: dict[Unreadable, None] = {}
@@ -528,6 +532,7 @@ class Statements:
         if key not in self._readings:
             plain = not group and form is None and not version_of
             if plain and self._is_known_silent(path):
+                self._readings[key] = _SILENT
                 return _SILENT
             data = self._bytes(path)
             asked = Packages([package]) if group else self._known
@@ -546,8 +551,11 @@ class Statements:
         return self._readings[key]
 
     def _is_known_silent(self, path: str) -> bool:
-        """The file has not changed since the last run, and stated nothing of any known package then."""
+        """The file states nothing of any known package: it is blank, or did not and has not changed since."""
         index, place = self._index, self._tree.path(path)
+        if place in self._blank and needs_names(path, self._known):
+            self._remember(path, _SILENT)
+            return True
         found = self._bounds.look(place) if index else None
         return index is not None and found is not None and index.answer(place, found[1], Question.STATES) == 0
 
@@ -685,11 +693,22 @@ def statements_in(repository: Repository) -> Statements:
         top = repository_root(root) if repository.whole else root
         note, companion, run = repository.note, repository.companion, repository.run
         if top == root:
-            return Statements(top, repository.tree, repository.index, repository.exclude.excludes, note, companion)
+            excluded = repository.exclude.excludes
+            return Statements(
+                top, repository.tree, repository.index, excluded, run.blank, run.bounds(top), note, companion
+            )
         # Workspaces within one git repository look at the same files.
         return run.once(
             ("statements", top),
-            lambda: Statements(top, run.tree(top), run.index(str(top)), note=note, companion=companion),
+            lambda: Statements(
+                top,
+                run.tree(top),
+                run.index(str(top)),
+                blank=run.blank,
+                bounds=run.bounds(top),
+                note=note,
+                companion=companion,
+            ),
         )
 
     return repository.once("statements", made)

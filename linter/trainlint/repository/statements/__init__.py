@@ -45,6 +45,7 @@ __all__ = [
     "Statement",
     "Unreadable",
     "form_of",
+    "needs_names",
     "packages",
     "statements_of",
 ]
@@ -89,6 +90,8 @@ _READERS = tuple(_BY_PATTERN.values())
 _FOLDERS = regex(r"(?:^|/)(?:requirements?|reqs?|constraints|deps)/[^/]+\.(?:txt|in|pip)$")
 _ENVIRONMENT = regex(r"(?:conda[\w.-]*|env|environment[\w.-]*|[\w.-]*environment)\.ya?ml")
 _NAMES_FILES = regex(rb"(?:^|\s)(?:-r|-c|--requirements?|--constraints?)[ \t=]|\.txt\b|\bfile:", re.MULTILINE)
+_NAMING = ("requirements", "projects", "setup_py", "commands")
+"""Readers of files that may name others which state a release."""
 _LIKELY: dict[str, tuple[bytes, ...]] = {
     "yaml_files": (
         b"pip", b"uv ", b"uvx", b"conda", b"mamba", b"poetry", b"pdm", b"pixi", b"clone", b"image", b"registry",
@@ -152,10 +155,20 @@ def statements_of(
     return _read(path, data, asked, reader, vendored)
 
 
+def needs_names(path: str, asked: Packages) -> bool:
+    """A file with this path states nothing of some packages where no name of theirs is in it."""
+    reader = _reader_of(path)
+    return not (reader is not None and reader[1] in _NAMING) and not asked.vendored(path) and not _named(path, asked)
+
+
+def _named(path: str, asked: Packages) -> bool:
+    return asked.named_in(path.lower().encode(errors="replace"))
+
+
 def _is_likely(path: str, data: bytes, asked: Packages, module: str) -> bool:
     lowered = data.lower()
-    if not asked.named_in(lowered) and not asked.named_in(path.lower().encode(errors="replace")):
-        return module in ("requirements", "projects", "setup_py", "commands") and _NAMES_FILES.search(data) is not None
+    if not asked.named_in(lowered) and not _named(path, asked):
+        return module in _NAMING and _NAMES_FILES.search(data) is not None
     return module not in _LIKELY or any(word in lowered for word in _LIKELY[module])
 
 

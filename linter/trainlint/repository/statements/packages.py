@@ -146,14 +146,19 @@ class Packages:
                 return package.name, own
         return None
 
-    @cached_property
-    def _words(self) -> AnyOf:
+    @property
+    def words(self) -> frozenset[str]:
+        """The words, in lower case, of which every file has one that states a release and does not tell by its name."""
         words: set[str] = set()
         for package in self.all:
             words.update(package.others, package.repositories)
             words.update(slug.partition("/")[2] for slug in package.repositories if package.forkable)
             words.update(name.replace("-", mark) for name in package.distributions for mark in "-_.")
-        return AnyOf(words)
+        return frozenset(words)
+
+    @cached_property
+    def _words(self) -> AnyOf:
+        return AnyOf(sorted(self.words))
 
     def named_in(self, data: bytes) -> bool:
         """Bytes, in lower case, hold a name of one of the packages: only then is a file worth reading."""
