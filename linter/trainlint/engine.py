@@ -197,6 +197,7 @@ class Run:
         self._settings: dict[Path, Settings] = {}
         self._shared = Shared(answers_version() if overrides.cache and not contents else "", contents)
         self._roots: dict[Path, Path] = {}
+        self._excluders: dict[tuple[Path, Path], list[Excluder]] = {}
         self._targets: dict[str, Target] = {}
         self._told = Told()
         self._unstated: dict[str, set[str]] = {}
@@ -486,7 +487,7 @@ class Run:
             self._workspace(workspace).repository.name(candidate.key for candidate in ours)
         for candidate in filter(self._is_in_shard, candidates):
             try:
-                yield candidate, self._workspace(candidate.workspace).repository.source(candidate.key)
+                yield candidate, self._workspace(candidate.workspace).repository.checked(candidate.key)
             except OSError as error:
                 self._notice(f"{display_path(candidate.key)}: cannot be read: {error.strerror}")
 
@@ -535,9 +536,12 @@ class Run:
 
     def _excluded(self, candidate: Candidate) -> bool:
         """Excluded by settings. Paths named by the user, and files below a named folder, only with --force-exclude."""
-        workspaces = {candidate.workspace, candidate.start}
-        excluders = [one for workspace in workspaces for one in self._workspace(workspace).repository.exclude.more]
-        if not self.overrides.force_exclude:
+        key = candidate.workspace, candidate.start
+        if key not in self._excluders:
+            more = [self._workspace(workspace).repository.exclude.more for workspace in dict.fromkeys(key)]
+            self._excluders[key] = [excluder for excluders in more for excluder in excluders]
+        excluders = self._excluders[key]
+        if excluders and not self.overrides.force_exclude:
             excluders = [e for e in excluders if not e.excludes(candidate.path, folder=not candidate.named)]
         return any(excluder.excludes(candidate.key) for excluder in excluders)
 
