@@ -49,7 +49,7 @@ from trainlint.selection import Selection
 from trainlint.settings import Overrides, Settings, SettingsError
 from trainlint.suppressions import Suppressed
 from trainlint.targets import How, Target
-from trainlint.weighing import chosen, differing, meant, within, without_consequences
+from trainlint.weighing import chosen, differing, meant, weakened, within, without_consequences
 
 if TYPE_CHECKING:
     from trainlint.own_rules import Excess, Fault
@@ -620,13 +620,17 @@ class Run:
 
     def _verdicts(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[Finding]:
         """The findings on a subject in the releases that it may be for."""
-        rules = workspace.judge.rules(program)
+        rules, module = workspace.judge.rules(program), program.load()
         target = workspace.target(program, subject)
         self._note_target(program, target)
 
         def judge(release: str, codes: frozenset[str] | None) -> list[Finding]:
             wanted = rules if codes is None else [rule for rule in rules if rule.code in codes]
-            return workspace.judge.findings(program, subject, release, wanted)
+            only_read = module.is_only_read(release)
+            if only_read:
+                wanted = [rule for rule in wanted if rule.code.startswith(module.of_tables)]
+            found = workspace.judge.findings(program, subject, release, wanted)
+            return [weakened(finding) for finding in found] if only_read else found
 
         found: list[Finding]
         if target.how in (How.CHOSEN, How.STATED):

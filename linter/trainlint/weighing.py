@@ -69,11 +69,11 @@ def meant(
         if len(agreeing) < len(releases) or any(other.fix != finding.fix for other in alike):
             finding = finding.with_unsafe_fix
         if len(agreeing) < len(releases):
-            finding = _weakened(replace(finding, severity=level))
+            finding = weakened(replace(finding, severity=level))
         else:
             finding = replace(finding, severity=level)
         if maybe_another:
-            finding = _weakened(finding)
+            finding = weakened(finding)
         yield replace(finding, program_versions=tuple(agreeing), releases=_words(agreeing, releases))
 
 
@@ -81,7 +81,7 @@ def differing(verdicts: Sequence[tuple[str, list[Finding]]]) -> Iterator[Finding
     """The findings of the stated releases, given by label; one is an error only if all of them refuse."""
     for finding in chosen(verdicts):
         alone = len(finding.program_versions) < len(verdicts)
-        yield _weakened(finding) if alone else finding
+        yield weakened(finding) if alone else finding
 
 
 def without_consequences(
@@ -169,10 +169,10 @@ def within(finding: Finding, releases: Sequence[str], how: How) -> Finding | Non
     refused = finding.level is Severity.ERROR or finding.refused_by_some
     if not agreeing or (how is not How.STATED and not refused):
         return None
-    return _weakened(finding)
+    return weakened(finding)
 
 
-def _weakened(finding: Finding) -> Finding:
+def weakened(finding: Finding) -> Finding:
     """A warning instead of an error."""
     if finding.level is not Severity.ERROR:
         return finding
