@@ -110,7 +110,7 @@ class Declarations:
 
     def in_force(self, version: str) -> InForce:
         """The known releases that stand in for a version, which may be as short as `4.57`."""
-        return speaking_for(self.program, self.names, version)
+        return speaking_for(self.names, version)
 
     def fields(self, table: str, release: str) -> Mapping[str, Spec]:
         """A table in one release, with the names of its bases in this file."""
