@@ -265,7 +265,7 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
 
     def in_force(self, version: str) -> InForce:
         """The minor release of a version; the newest known for a newer one, none for an older."""
-        return speaking_for("Kubeflow Trainer", RELEASES, version)
+        return speaking_for(RELEASES, version)
 
     def _shaped_for(self, subject: TrainerObject) -> tuple[str, ...]:
         """The releases whose structure has every field of the object that some release's has."""

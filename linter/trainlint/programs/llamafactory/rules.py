@@ -61,6 +61,7 @@ def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFact
         command = f"llamafactory-cli {config.command}" if config.command else f"LLaMA-Factory {facts.release}"
         help = _instead(entry.name, config, facts)
         fix = None if help.startswith("remove it") else mending.advised(entry, help)
+        fix = None if fix is not None and fix.renames and fix.renames not in config.keys else fix
         yield entry.finding(
             f"{entry.name} is not an argument of {command}",
             help=help,

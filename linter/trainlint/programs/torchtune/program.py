@@ -752,7 +752,7 @@ class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts
 
     def in_force(self, version: str) -> InForce:
         """The known releases that stand in for a version."""
-        return speaking_for("torchtune", RELEASES, version)
+        return speaking_for(RELEASES, version)
 
 
 PROGRAM = Torchtune()
