@@ -563,7 +563,7 @@ def single_fsdp_unit(setup: FsdpSetup) -> Iterator[Finding]:
         )
 
 
-@rule("FS025", "unused-wrap-setting", stage=Stage.RUN, severity=Severity.WARNING)
+@rule("FS025", "unused-wrap-setting", stage=Stage.RUN, severity=Severity.WARNING, follows=("FS401", "FS410"))
 def unused_wrap_setting(setup: FsdpSetup) -> Iterator[Finding]:
     """The wrap policy does not use this setting.
 
@@ -576,17 +576,18 @@ def unused_wrap_setting(setup: FsdpSetup) -> Iterator[Finding]:
     if not (severity and setup.on):
         return
     if policy.is_("TRANSFORMER_BASED_WRAP") and (setup.min_num_params.above(0) or setup.min_num_params.wrong_type):
-        yield _unused(setup.min_num_params, "SIZE_BASED_WRAP", severity)
+        yield _unused(setup.min_num_params, "SIZE_BASED_WRAP", severity, policy)
     if policy.is_("SIZE_BASED_WRAP", "NO_WRAP") and setup.layer_classes.known:
-        yield _unused(setup.layer_classes, "TRANSFORMER_BASED_WRAP", severity)
+        yield _unused(setup.layer_classes, "TRANSFORMER_BASED_WRAP", severity, policy)
 
 
-def _unused(value: Value[T], policy: str, severity: Severity) -> Finding:
+def _unused(value: Value[T], wanted: str, severity: Severity, policy: Value[str]) -> Finding:
     return value.finding(
-        f"{value.field.name} is only used with {policy}",
-        help=f"remove it, or set the wrap policy to {policy}",
+        f"{value.field.name} is only used with {wanted}",
+        help=f"remove it, or set the wrap policy to {wanted}",
         severity=severity,
         at_key=True,
+        related=policy.field.relate("the wrap policy") if policy.field.node is not None else (),
     )
 
 

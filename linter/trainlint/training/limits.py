@@ -72,6 +72,12 @@ class Term:
         answer = True if True in answers else None if None in answers else False
         return None if answer is None else answer != self.negated
 
+    def held_by(self, name: str, reading: ReadFile) -> bool:
+        """One of the names makes the term hold, or is one of those that are counted."""
+        if self.operator.startswith("#"):
+            return is_true(reading.data(name)) is True
+        return Term((name,), self.negated, self.given, self.operator, self.operand).test(reading) is True
+
 
 _TERM = regex(r"(!?)([\w.|]+)(?:(\?)|(=|!=|\?!=|#>|#<|>|<|~)(.*))?")
 
@@ -136,6 +142,13 @@ class Limit:
         """The settings of the condition that are written in the file."""
         return frozenset(n for term in terms_of(self.when) for n in term.names if _is_written(reading, n))
 
+    def others(self, reading: ReadFile) -> list[str]:
+        """The written settings that make the condition hold, beside the one to point at."""
+        pointed = self.pointed(reading)
+        parts = [(name, term) for term in terms_of(self.when) for name in term.names if name != pointed]
+        found = [name for name, term in parts if _is_written(reading, name) and term.held_by(name, reading)]
+        return list(dict.fromkeys(found))
+
     def applies_to(self, release: str, order: Sequence[str]) -> bool:
         """The limit is one of this release; `order` has the known releases, oldest first."""
         unknown = {self.since, self.until} - {"", *order}
@@ -177,9 +190,10 @@ def refused(
 def told(
     limit: Limit, reading: ReadFile, also: Iterable[Limit] = (), *, severity: Severity | None = None, why: str = ""
 ) -> Finding:
-    """The finding for a limit that holds, with the places of others that hold for the same settings."""
+    """The finding for a limit that holds, with the other settings of its condition, and others of the same place."""
     place = limit.place(reading)
-    related = [other.place(reading).relate(other.named(other.message, reading)) for other in also]
+    related = [reading.place(name).relate(f"{name} is here") for name in limit.others(reading)]
+    related += [other.place(reading).relate(other.named(other.message, reading)) for other in also]
     return place.finding(
         limit.named(limit.message, reading) + why,
         help=limit.named(limit.help, reading),

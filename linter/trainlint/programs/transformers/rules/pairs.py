@@ -30,7 +30,7 @@ def two_precisions(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.refused(arguments.get(second), f"{second} and {first} are both on", help="keep one of them")
 
 
-@rule("FS208", "best-model-strategies", stage=Stage.LOAD, follows=("FS508",))
+@rule("FS208", "best-model-strategies", stage=Stage.LOAD, follows=("FS201", "FS508"))
 def best_model_strategies(arguments: Arguments) -> Iterator[Finding]:
     """load_best_model_at_end needs a checkpoint at each evaluation.
 
@@ -50,7 +50,11 @@ def best_model_strategies(arguments: Arguments) -> Iterator[Finding]:
         return
     if save.known != evaluation.known:
         message = f"load_best_model_at_end needs save_strategy and eval_strategy alike, not {save} and {evaluation}"
-        yield arguments.refused(best, message, help="set eval_strategy and save_strategy to the same word")
+        halves = tuple(
+            place for word in (save, evaluation) if word.field.node for place in word.field.relate("this one")
+        )
+        help = "set eval_strategy and save_strategy to the same word"
+        yield arguments.refused(best, message, help=help, related=halves)
     elif save.is_("steps"):
         yield from _multiple(arguments, best)
 
