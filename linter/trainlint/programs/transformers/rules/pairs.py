@@ -50,9 +50,8 @@ def best_model_strategies(arguments: Arguments) -> Iterator[Finding]:
         return
     if save.known != evaluation.known:
         message = f"load_best_model_at_end needs save_strategy and eval_strategy alike, not {save} and {evaluation}"
-        halves = tuple(
-            place for word in (save, evaluation) if word.field.node for place in word.field.relate("this one")
-        )
+        written = [word.field for word in (save, evaluation) if word.field.node is not None]
+        halves = tuple(place for field in written for place in field.relate(f"{field.name} is here"))
         help = "set eval_strategy and save_strategy to the same word"
         yield arguments.refused(best, message, help=help, related=halves)
     elif save.is_("steps"):
