@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
@@ -70,6 +70,10 @@ class Module:
     """Keys that are read from mappings: `config["beta"]`, `config.get("beta")`."""
     lists: frozenset[tuple[str, frozenset[str] | None]]
     """The names to which a list of texts is given, with these texts; None where the list is computed."""
+    compared: frozenset[str]
+    """The texts that code compares something with: `value in ("auto", None)`."""
+    given: frozenset[str]
+    """Keys that are passed to a function behind a mapping: `set_where_auto(config, "beta", 1)`."""
 
 
 class PythonCode:
@@ -79,6 +83,7 @@ class PythonCode:
         self._repository = repository
         self._modules: dict[Path, Module | None] = {}
         self._defined: dict[str, bool] = {}
+        self._replaced: dict[tuple[str, str], bool] = {}
 
     @cached_property
     def _texts(self) -> Sequence[tuple[Path, bytes]]:
@@ -122,15 +127,30 @@ class PythonCode:
             fields.update(found.name for found in module.classes if name in found.fields)
         return bool(fields & self._read_by_parsers) if self._read_by_parsers else bool(fields)
 
-    def fills(self, key: str, path: str) -> bool:
-        """Code may fill this key in before the file is used: it names the file, or stores the key in a mapping."""
+    def fills(self, key: str, path: str, apart: Collection[str] = ()) -> bool:
+        """Code may fill this key in before the file is used: it names the file, or stores the key in a mapping.
+
+        What lies in folders with the names in `apart` does not do so.
+        """
         if self.names_file(path):
             return True
         for file, _ in self._holding(_utf8(key)):
-            module = self._module(file)
+            module = self._module(file) if not apart or set(file.parts).isdisjoint(apart) else None
             if module is not None and key in module.stored:
                 return True
         return False
+
+    def replaces_value(self, key: str, word: str) -> bool:
+        """Code that loads settings compares values with this word, and sets the key: the word is not what is used."""
+        if (key, word) not in self._replaced:
+            modules = (
+                self._module(file) for file, data in self._holding(_utf8(word), _utf8(key)) if _LOADS.search(data)
+            )
+            self._replaced[key, word] = any(
+                module is not None and word in module.compared and key in module.stored | module.given
+                for module in modules
+            )
+        return self._replaced[key, word]
 
     def holds_text(self, word: str) -> bool:
         """A Python file contains this word in quotes."""
@@ -259,9 +279,9 @@ class OwnReader:
         """A key of the file is a field of a class or an option in the repository."""
         return self._code is not None and self._code.defines(name)
 
-    def fills(self, key: str) -> bool:
-        """Code may fill in this key, which the file lacks, before the file is used."""
-        return self._code is not None and self._code.fills(key, self._path)
+    def fills(self, key: str, apart: Collection[str] = ()) -> bool:
+        """Code outside of some folders may fill in this key, which the file lacks, before the file is used."""
+        return self._code is not None and self._code.fills(key, self._path, apart)
 
     @cached_property
     def parser(self) -> tuple[str, str]:
@@ -273,6 +293,10 @@ class OwnReader:
     def made_of(self, section: str) -> frozenset[str] | None:
         """The classes, with their bases, that the nearest code which reads a section makes of mappings."""
         return self._code.made_of_section(self._path, section) if self._code is not None else None
+
+    def replaces_value(self, key: str, word: str) -> bool:
+        """Code sets this key itself where the file has this word."""
+        return self._code is not None and self._code.replaces_value(key, word)
 
     def knows_word(self, word: str) -> bool:
         """The repository's code contains this word in quotes."""
@@ -341,11 +365,15 @@ def parse(data: bytes) -> Module | None:
     keys: set[str] = set()
     calls: set[tuple[str, frozenset[str]]] = set()
     lists: set[tuple[str, frozenset[str] | None]] = set()
+    compared: set[str] = set()
+    given: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             classes.append(Class(node.name, tuple(_last(base) for base in node.bases), _fields(node)))
         elif isinstance(node, ast.Call):
             name = _last(node.func)
+            if len(node.args) > 2 and isinstance(node.args[0], ast.Name):
+                given.update(_texts_of(node.args[1:2]))
             if name[:1].isupper() and any(keyword.arg is None for keyword in node.keywords):
                 filled.add(name)
             if name.startswith("parse_"):
@@ -361,6 +389,9 @@ def parse(data: bytes) -> Module | None:
                 stored.update(keyword.arg for keyword in node.keywords if keyword.arg)
                 stored.update(_texts_of(node.args))
                 stored.update(key for arg in node.args if isinstance(arg, ast.Dict) for key in _texts_of(arg.keys))
+        elif isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            compared.update(_texts_of([*sides, *(item for side in sides for item in getattr(side, "elts", ()))]))
         elif isinstance(node, ast.Attribute) and _HOLDERS.search(_last(node.value)):
             read.add(node.attr)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
@@ -380,6 +411,8 @@ def parse(data: bytes) -> Module | None:
         filled=frozenset(filled),
         keys=frozenset(keys),
         lists=frozenset(lists),
+        compared=frozenset(compared),
+        given=frozenset(given),
     )
 
 

@@ -72,11 +72,11 @@ class Term:
         answer = True if True in answers else None if None in answers else False
         return None if answer is None else answer != self.negated
 
-    def held_by(self, name: str, reading: ReadFile) -> bool:
-        """One of the names makes the term hold, or is one of those that are counted."""
+    def of(self, name: str) -> Term:
+        """What the term says of one of its settings; of those that it counts, that it is true."""
         if self.operator.startswith("#"):
-            return is_true(reading.data(name)) is True
-        return Term((name,), self.negated, self.given, self.operator, self.operand).test(reading) is True
+            return Term((name,))
+        return Term((name,), self.negated, self.given, self.operator, self.operand)
 
 
 _TERM = regex(r"(!?)([\w.|]+)(?:(\?)|(=|!=|\?!=|#>|#<|>|<|~)(.*))?")
@@ -142,12 +142,12 @@ class Limit:
         """The settings of the condition that are written in the file."""
         return frozenset(n for term in terms_of(self.when) for n in term.names if _is_written(reading, n))
 
-    def others(self, reading: ReadFile) -> list[str]:
-        """The written settings that make the condition hold, beside the one to point at."""
-        pointed = self.pointed(reading)
-        parts = [(name, term) for term in terms_of(self.when) for name in term.names if name != pointed]
-        found = [name for name, term in parts if _is_written(reading, name) and term.held_by(name, reading)]
-        return list(dict.fromkeys(found))
+    def halves(self, reading: ReadFile) -> Iterator[Field]:
+        """The settings that are written in the file and for which the terms hold, each at its place."""
+        for term in terms_of(self.when):
+            for name in term.names:
+                if _is_written(reading, name) and term.of(name).test(reading) is True:
+                    yield reading.place(name)
 
     def applies_to(self, release: str, order: Sequence[str]) -> bool:
         """The limit is one of this release; `order` has the known releases, oldest first."""
@@ -190,10 +190,11 @@ def refused(
 def told(
     limit: Limit, reading: ReadFile, also: Iterable[Limit] = (), *, severity: Severity | None = None, why: str = ""
 ) -> Finding:
-    """The finding for a limit that holds, with the other settings of its condition, and others of the same place."""
+    """The finding for a limit that holds, with the places of others that hold for the same settings."""
     place = limit.place(reading)
-    related = [reading.place(name).relate(f"{name} is here") for name in limit.others(reading)]
-    related += [other.place(reading).relate(other.named(other.message, reading)) for other in also]
+    others = [one for other in also for one in other.place(reading).relate(other.named(other.message, reading))]
+    taken = {place.span, *(other.span for other in others)}
+    halves = [one for half in limit.halves(reading) for one in half.as_other_half]
     return place.finding(
         limit.named(limit.message, reading) + why,
         help=limit.named(limit.help, reading),
@@ -201,7 +202,7 @@ def told(
         severity=severity,
         stage=limit.stage,
         at_key=place.is_sequence or place.is_mapping,
-        related=tuple(dict.fromkeys(one for some in related for one in some)),
+        related=tuple(dict.fromkeys([*(half for half in halves if half.span not in taken), *others])),
     )
 
 
