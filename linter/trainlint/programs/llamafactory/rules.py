@@ -237,7 +237,7 @@ def _consequence(name: str, config: LlamaFactoryConfig) -> str:
     return f": the stages are {some_of(STAGES, 6)}" if name == "stage" else ""
 
 
-@rule("FS505", "llamafactory-data-limit", stage=Stage.LOAD)
+@rule("FS505", "llamafactory-data-limit", stage=Stage.LOAD, follows=("FS503",))
 def llamafactory_data_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """Two settings of the data exclude each other, or one needs another.
 
@@ -286,7 +286,7 @@ def _parts(field: Field) -> int | None:
     return len(field.items()) if field.is_sequence else text.count(",") + 1 if text is not None else None
 
 
-@rule("FS506", "llamafactory-method-limit", stage=Stage.LOAD)
+@rule("FS506", "llamafactory-method-limit", stage=Stage.LOAD, follows=("FS503",))
 def llamafactory_method_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """A setting does not work with the training method or stage.
 
@@ -298,7 +298,7 @@ def llamafactory_method_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFac
     yield from refused(facts.limits["method"], config)
 
 
-@rule("FS507", "llamafactory-quantization", stage=Stage.LOAD)
+@rule("FS507", "llamafactory-quantization", stage=Stage.LOAD, follows=("FS503",))
 def llamafactory_quantization(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """A setting does not work with a quantized model.
 
@@ -318,7 +318,7 @@ def llamafactory_quantization(config: LlamaFactoryConfig, facts: LlamaFactoryFac
         yield bits.finding(f"{method.known} cannot quantize to {bits.written} bits", help=f"write {one_of(allowed, 7)}")
 
 
-@rule("FS508", "llamafactory-training-limit", stage=Stage.LOAD)
+@rule("FS508", "llamafactory-training-limit", stage=Stage.LOAD, follows=("FS503",))
 def llamafactory_training_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """Two settings of training exclude each other, or one needs another.
 

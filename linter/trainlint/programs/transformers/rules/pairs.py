@@ -31,7 +31,7 @@ def two_precisions(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.refused(arguments.get(second), message, help="keep one of them", related=other)
 
 
-@rule("FS208", "best-model-strategies", stage=Stage.LOAD, follows=("FS508",))
+@rule("FS208", "best-model-strategies", stage=Stage.LOAD, follows=("FS201", "FS508"))
 def best_model_strategies(arguments: Arguments) -> Iterator[Finding]:
     """load_best_model_at_end needs a checkpoint at each evaluation.
 
