@@ -61,6 +61,7 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
         elif near:
             help = f'did you mean "{near}"?'
             fix = mending.renamed(entry, near) if name in MEANT else mending.renamed_to_nearest(entry, [near])
+            fix = None if arguments.has(near) else fix
         elif name in launched and (refused or dropped or len(launched) > 1):
             if name != launched[0]:
                 continue
