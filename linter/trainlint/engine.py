@@ -555,7 +555,8 @@ class Run:
         found = list(workspace.used(chain(_trouble(workspace, source), *verdicts)))
         covers = {finding.rule for finding in found if is_covering(finding.rule)}
         follows = {finding.rule: followed_by(finding.rule) for finding in found}
-        for finding in workspace.graded(without_consequences(found, covers, follows, source.text)):
+        texts = {source.path: source.text} if source.text is not None else {}
+        for finding in workspace.graded(without_consequences(found, covers, follows, texts)):
             if not stages or finding.stage in stages:
                 yield finding
 

@@ -10,6 +10,7 @@ from trainlint.programs.transformers.facts import SAME_DTYPES, TORCH_DTYPES
 from trainlint.programs.trl.facts import (
     ATTENTIONS,
     COMMANDS,
+    METRIC_WORDS,
     PROFILES,
     TRAINERS,
     has_command,
@@ -521,3 +522,27 @@ _MASKS_LOST = {
     ("use_liger_kernel", "assistant_only_loss"): "..0.21.0",
 }
 """What drops the mask of a loss, and in which releases."""
+
+
+@rule("FS265", "metric-not-computed", stage=Stage.TRAIN, severity=Severity.WARNING)
+def metric_not_computed(arguments: TrlArguments) -> Iterator[Finding]:
+    """`metric_for_best_model` is none that the trainer computes.
+
+    The scripts of TRL pass no `compute_metrics`: an evaluation has its loss, its times, and what the trainer logs, such
+    as `mean_token_accuracy` or `rewards/margins`. Any other metric raises KeyError after the first evaluation.
+
+    Write `loss`, or remove it.
+
+    Source: TRL 0.8 to 1.16, scripts/*.py and the trainers' logs; transformers, Trainer._determine_best_metric.
+    """
+    metric = arguments.own("metric_for_best_model").text()
+    start, evaluates = arguments.start, arguments.data("evaluates") is True
+    if start is None or not start.scripted or not arguments.whole or metric.field.name in start.given:
+        return
+    if evaluates and metric.known_and(lambda name: bool(name) and not METRIC_WORDS & set(_words(name))):
+        message = f'{_NAMES.get(start.trainer, start.trainer)} computes no metric "{metric}"'
+        yield arguments.warned(metric, message, help="write loss, or remove it")
+
+
+def _words(name: str) -> list[str]:
+    return "".join(letter if letter.isalpha() else " " for letter in name.lower()).split()

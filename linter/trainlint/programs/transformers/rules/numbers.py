@@ -50,6 +50,11 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
     for name, argument, field in arguments.given:
         kind = _kind(argument)
         text = field.text().known
+        if name == "pad_to_multiple_of" and "str" in argument.types and text is not None:
+            if _converted(text, "int") is None and text.lower() not in _NO_PADDING:
+                message = f'pad_to_multiple_of must be an integer or auto, not "{text}"'
+                yield arguments.refused(field, message, help="write for example 8", stage=Stage.LOAD)
+            continue
         if kind not in ("int", "float") or text is None or not arguments.parsed or arguments.reader.uses_omegaconf:
             continue
         number = _converted(text, "float")
@@ -67,6 +72,9 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
             message = f'{name} is the text "{text}", not a number'
             fix = mending.written(field, yaml, keeps=True)
             yield say(field, message, help=_why_text(text, kind), fix=fix)
+
+
+_NO_PADDING = ("auto", "none", "null")
 
 
 def _why_text(text: str, kind: str) -> str:
@@ -290,6 +298,9 @@ def another_kind_of_value(arguments: Arguments) -> Iterator[Finding]:
             continue
         if given in wanted:
             yield from _items(arguments, name, argument, field)
+            # JSON is text, too; an empty one is none.
+            if "a mapping" in wanted and name.endswith("_kwargs") and field.text().is_(""):
+                yield arguments.warned(field, f"{name} must be a mapping, not an empty text", help="remove it")
             continue
         as_text = given in ("a number", "a boolean") and "text" in wanted and "a mapping" not in wanted
         if (as_text and name not in LOOKED_UP) or (given == "text" and "a list" not in wanted):
