@@ -580,7 +580,8 @@ class Run:
         self._told.unjudged += bool(subjects) and self._told.judged == judged
         covers = {finding.rule for finding in found if is_covering(finding.rule)}
         follows = {finding.rule: followed_by(finding.rule) for finding in found}
-        causes = without_consequences(found, covers, follows, source.text)
+        texts = {source.path: source.text} if source.text is not None else {}
+        causes = without_consequences(found, covers, follows, texts)
         causes = self._without_consequences_of_names(workspace, source, list(causes))
         for finding in workspace.graded(causes):
             if not stages or finding.stage in stages:

@@ -88,9 +88,11 @@ def without_consequences(
     findings: Sequence[Finding],
     covers: Collection[str],
     follows: Mapping[str, Collection[str]],
-    text: Text | None,
+    texts: Mapping[str, Text],
 ) -> Iterator[Finding]:
-    """The findings of one file, which holds `text`, without those that follow from another one.
+    """The findings of one file, without those that follow from another one.
+
+    Some are placed in other files; `texts` has the texts by path, as far as they are at hand.
 
     An error hides what shows at a later stage at the same place, and a warning of its own stage. An error of the rules
     in `covers` says that the program does not read a place at all, and hides whatever other rules say of it and of what
@@ -112,7 +114,7 @@ def without_consequences(
             return True
         if inside:
             return cause.rule in follows.get(finding.rule, ()) and cause.level.reaches(finding.level)
-        if not _same_entry(cause.span, finding.span, text):
+        if not _same_entry(cause.span, finding.span, texts.get(finding.path)):
             return False
         if cause.rule in follows.get(finding.rule, ()) and cause.level.reaches(finding.level):
             return _is_of_one_place(cause, finding)
@@ -125,7 +127,7 @@ def without_consequences(
     def touches(cause: Finding, finding: Finding) -> bool:
         halves = [(cause.span, other.span) for other in finding.related]
         halves += [(other.span, finding.span) for other in cause.related]
-        return any(one.path == other.path and _same_entry(one, other, text) for one, other in halves)
+        return any(one.path == other.path and _same_entry(one, other, texts.get(one.path)) for one, other in halves)
 
     for finding in findings:
         if any(
