@@ -239,9 +239,9 @@ def _show_diff(report: Report, options: Options, paths: list[Path], stdin: tuple
     from trainlint import fixes
     from trainlint.engine import Run
     from trainlint.reading.text import MASK
-    from trainlint.reports.diff import unified
+    from trainlint.reports.diff import Rounds
 
-    first: dict[str, fixes.Mended] = {}
+    rounds: dict[str, Rounds] = {}
     contents: dict[str, bytes] = {}
     count = 0
     now = report
@@ -251,14 +251,16 @@ def _show_diff(report: Report, options: Options, paths: list[Path], stdin: tuple
             break
         for file in changed:
             count += file.fixed
-            before = first[file.path].before if file.path in first else file.before
-            first[file.path] = file._replace(before=before)
+            rounds.setdefault(file.path, Rounds(file.path, file.before)).add(file)
             contents[os.path.abspath(file.path)] = file.data
             if stdin is not None and os.path.abspath(stdin[0]) == os.path.abspath(file.path):
                 stdin = stdin[0], file.data
         now = Run(options.overrides, contents).lint(paths, stdin)
-    told = "".join(unified(file, show_values=options.show_values) for _, file in sorted(first.items()))
+    diffs = [one.diff(show_values=options.show_values) for _, one in sorted(rounds.items())]
+    told = "".join(diff.text for diff in diffs)
     show(told)
+    if any(diff.escaped for diff in diffs):
+        _say("what would steer a terminal or a CI system is escaped: the diff cannot be applied")
     if MASK in told and not options.show_values:
         _say("what looks like a secret is masked: the diff can be applied with --show-values")
     # What is left after the last round.
@@ -267,7 +269,7 @@ def _show_diff(report: Report, options: Options, paths: list[Path], stdin: tuple
     _say(f"would fix {_counted(count)}{more}")
     if report.crashed:
         return 2
-    return 1 if first else 0
+    return 1 if rounds else 0
 
 
 def _fix(report: Report, failed: dict[str, str], *, unsafe: bool) -> int:
