@@ -186,6 +186,8 @@ def _written(file: Path, rows: Iterable[Row]) -> int:
         return baseline.write(file, rows)
     except OSError as error:
         stop(f"{file}: cannot be written: {error.strerror}")
+    except SettingsError as error:
+        stop(str(error))
 
 
 def _with_baseline(report: Report, run: Run, named: Sequence[Path], file: Path, *, update: bool) -> Report:
