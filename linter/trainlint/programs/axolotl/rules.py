@@ -313,7 +313,7 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
         yield datasets.finding("datasets must be a list", help="remove it", fix=fix, at_key=True)
     if config.field.get("datasets").is_absent and config.field.get("pretraining_dataset").is_absent:
         place = config.field.get("datasets") if config.field.get("datasets").is_null else config.field
-        if config.may_be_filled("datasets"):
+        if config.reader.fills("datasets"):  # Also a plugin of Axolotl's own source may bring its data.
             return
         yield place.finding("datasets is missing: there is nothing to train on", help="add datasets")
 
