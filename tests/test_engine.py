@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from trainlint.engine import lint
 from trainlint.findings import Severity
 from trainlint.programs.kubeflow.objects import TrainJob
 from trainlint.report import Report
+from trainlint.repository.bounds import Bounds
 from trainlint.settings import Overrides
 from trainlint.targets import How, Target
 
@@ -275,3 +277,27 @@ def test_a_fault_of_ours_is_one_finding_and_all_else_is_checked(
     (fault,) = (finding for finding in report.findings if finding.rule == "TL004")
     assert re.fullmatch(r"internal error in T[JT]\d+: KeyError at test_engine\.py:\d+", fault.message)
     assert (fault.document, fault.level) == (1, Severity.ERROR)
+
+
+def test_what_has_no_word_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A config makes trainlint look for launches and for what states a release; most files can have none."""
+    write(
+        tmp_path,
+        config="distributed_type: FSDP\nfsdp_config: {fsdp_version: 2}\n",
+        other="key: value\n",
+        text="Install: Accelerate\n",
+        wide="a: b\n",
+    )
+    (tmp_path / "wide.yaml").write_bytes("run: accelerate launch --config_file config.yaml a.py\n".encode("utf-16"))
+    read: Counter[str] = Counter()
+    bounded = Bounds.read
+
+    def counted(self: Bounds, path: str | Path) -> bytes:
+        read[Path(path).name] += 1
+        return bounded(self, path)
+
+    monkeypatch.setattr(Bounds, "read", counted)
+    lint([tmp_path])
+    assert read["other.yaml"] == 1
+    assert read["text.yaml"] > 1
+    assert read["wide.yaml"] > 1
