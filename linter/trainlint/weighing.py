@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Place = tuple[str, Span]
 """A rule and the place of its finding; findings of two releases with the same place are one."""
+_NONE: Mapping[str, list[Finding]] = {}
 
 
 def chosen(verdicts: Sequence[tuple[str, list[Finding]]]) -> Iterator[Finding]:
@@ -98,14 +99,13 @@ def without_consequences(
     """
     order = {stage: number for number, stage in enumerate(Stage)}
     named = {code for codes in follows.values() for code in codes}
-    causes: dict[tuple[str, int, str], list[Finding]] = {}
+    causes: dict[tuple[str, int, str], dict[str, list[Finding]]] = {}
     for finding in findings:
         if finding.yaml_path and (finding.level is Severity.ERROR or finding.rule in named):
-            causes.setdefault((finding.path, finding.document, finding.yaml_path), []).append(finding)
+            at_place = causes.setdefault((finding.path, finding.document, finding.yaml_path), {})
+            at_place.setdefault(finding.rule, []).append(finding)
 
     def hides(cause: Finding, finding: Finding, *, inside: bool) -> bool:
-        if cause.rule == finding.rule:
-            return False
         if cause.rule in covers and cause.level is Severity.ERROR and inside:
             return True
         if inside or not _same_entry(cause.span, finding.span, text):
@@ -122,7 +122,9 @@ def without_consequences(
         if not any(
             hides(cause, finding, inside=inside)
             for inside, place in _places(finding.yaml_path)
-            for cause in causes.get((finding.path, finding.document, place), ())
+            for rule, found in causes.get((finding.path, finding.document, place), _NONE).items()
+            if rule != finding.rule
+            for cause in found
         ):
             yield finding
 
