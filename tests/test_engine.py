@@ -146,6 +146,31 @@ def test_versions_that_are_not_known(tmp_path: Path, version: str, notice: str |
     assert [notice in n for n in report.notices] == [True] if notice else not report.notices
 
 
+ACCELERATE = "compute_environment: LOCAL_MACHINE\nnum_processes: 8\n"
+SHARDED = "distributed_type: FSDP\nfsdp_config:\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        # No wrap policy is missing: it stands below the misspelt section.
+        (ACCELERATE + SHARDED.replace("fsdp_config", "fsdp_confg"), [(4, "FS101")]),
+        (ACCELERATE + SHARDED.replace("fsdp_auto_wrap_policy", "fsdp_auto_wrap_polcy"), [(5, "FS001")]),
+        (ACCELERATE + SHARDED.replace("distributed_type", "distributed_typ"), [(3, "FS101")]),
+        # What is missing all the same is told.
+        (ACCELERATE + "distributed_type: FSDP\nnum_machine: 1\n", [(3, "FS024"), (4, "FS101")]),
+        # That data.train is missing is an error, and the misspelt key but a warning: both stay.
+        ("base: a/b\ntask: sft\ndata:\n  trainn: a.jsonl\n", [(3, "FS324"), (4, "FS321")]),
+    ],
+)
+def test_what_follows_from_a_misspelt_key_is_not_told(
+    tmp_path: Path, content: str, expected: list[tuple[int, str]]
+) -> None:
+    write(tmp_path, config=content)
+    report = lint([tmp_path], Overrides(targets={"accelerate": Target(("1.15.0",))}))
+    assert sorted((f.span.line, f.rule) for f in report.findings) == sorted(expected)
+
+
 def test_items_of_a_list_are_subjects(tmp_path: Path) -> None:
     item = "\n".join("  " + line for line in job().splitlines()).replace("  apiVersion", "- apiVersion", 1)
     write(tmp_path, list=f"apiVersion: v1\nkind: List\nitems:\n{item}\n")

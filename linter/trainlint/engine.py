@@ -28,7 +28,7 @@ from trainlint.recognise import (
     sought,
 )
 from trainlint.records import dataclass, field, replace
-from trainlint.releases import minor, speaking_for
+from trainlint.releases import minor, speaking_for, version_tuple
 from trainlint.report import FileCounts, Near, Report
 from trainlint.repository.bounds import PathError
 from trainlint.repository.discover import (
@@ -200,6 +200,7 @@ class Run:
         self._excluders: dict[tuple[Path, Path], list[Excluder]] = {}
         self._targets: dict[str, Target] = {}
         self._told = Told()
+        self._unstated: dict[str, set[str]] = {}
         self._names: dict[tuple[str, int], str] = {}
         self._generated = Generated()
         self._left_alone: set[str] = set()
@@ -229,6 +230,7 @@ class Run:
             texts.update(checked.texts)
             self._names.update(checked.names)
         self._retell(last)
+        self._note_unstated()
         if self._left_alone:
             count = len(self._left_alone)
             files, them = ("file is", "it") if count == 1 else ("files are", "them")
@@ -337,6 +339,8 @@ class Run:
         self._told.parsed += told.parsed
         self._told.recognised += told.recognised
         for program, target in told.targets:
+            if target.how is How.NOT_STATED:
+                self._unstated.setdefault(program, set()).update(target.versions)
             known = self._targets.get(program)
             if known is None:
                 self._targets[program] = target
@@ -365,6 +369,7 @@ class Run:
 
     def _shown(self, candidate: Candidate, source: Source) -> ShownFile:
         from trainlint.show_files import Owned, ShownFile
+        from trainlint.training.meant import passed_over
 
         if self._is_generated(candidate, source):
             return ShownFile(source.path, (), (), "a .gitattributes file marks it as generated")
@@ -375,7 +380,9 @@ class Run:
             target = None if claim.lost else workspace.target(claim.program, claim.subject)
             versions = target.versions if target else ()
             known = [one for version in versions for one in claim.program.load().in_force(version).releases]
-            owned.append(Owned(claim, target, bool(known) or not versions))
+            told = target is not None and target.how not in (How.CHOSEN, How.NOT_STATED)
+            others = passed_over(workspace.repository, source.path, claim.program.name) if told else ()
+            owned.append(Owned(claim, target, bool(known) or not versions, others))
         claiming = {claim.program.name for claim in claims}
         if not claims and workspace.settings.program_of(source.path) == NONE:
             return ShownFile(source.path, (), (), f'the settings say program = "{NONE}"')
@@ -559,9 +566,28 @@ class Run:
         found = list(workspace.used(chain(_trouble(workspace, source), *verdicts)))
         covers = {finding.rule for finding in found if is_covering(finding.rule)}
         follows = {finding.rule: followed_by(finding.rule) for finding in found}
-        for finding in workspace.graded(without_consequences(found, covers, follows, source.text)):
+        causes = without_consequences(found, covers, follows, source.text)
+        causes = self._without_consequences_of_names(workspace, source, list(causes))
+        for finding in workspace.graded(causes):
             if not stages or finding.stage in stages:
                 yield finding
+
+    def _without_consequences_of_names(
+        self, workspace: Workspace, source: Source, findings: list[Finding]
+    ) -> Iterator[Finding]:
+        if len(findings) < 2 or not any(finding.fix is not None and finding.fix.renames for finding in findings):
+            yield from findings
+            return
+        from trainlint.misspelt import without_consequences_of_names
+
+        def found_in(content: str) -> list[Finding]:
+            told = self._take_told()
+            supposed = workspace.recogniser.supposed(Source(source.path, Text(content), source.marks))
+            found = [finding for owned in supposed for finding in self._guarded(workspace, *owned)]
+            self._told = told
+            return found
+
+        yield from without_consequences_of_names(findings, source.text, found_in)
 
     def _guarded(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[Finding]:
         with workspace.faults.of(subject.field.document, program.name):
@@ -643,12 +669,15 @@ class Run:
             self._notice(
                 f"{program.title} is older than all known releases by {target.origin}: its files are not checked"
             )
-        if target.how is How.NOT_STATED:
-            first, last = minor(target.versions[0]), minor(target.versions[-1])
+
+    def _note_unstated(self) -> None:
+        """Say once for each program that nothing states its release, and which ones its files were checked for."""
+        for program, releases in self._unstated.items():
+            first, last = minor(min(releases, key=version_tuple)), minor(max(releases, key=version_tuple))
             self._notice(
-                f"no file states the release of {program.title}: checked for "
+                f"no file states the release of {PROGRAMS[program].title}: checked for "
                 f"{last if first == last else f'{first} to {last}'}; pin it, or set "
-                f'{program.name} = "{last}" in [tool.trainlint.targets]'
+                f'{program} = "{last}" in [tool.trainlint.targets]'
             )
 
     def _in_force(self, program: Program, target: Target) -> Iterator[InForce]:

@@ -94,6 +94,8 @@ class Fix(NamedTuple):
     keeps: bool = False
     claim: str = ""
     room: int = 1
+    renames: bool = False
+    """A key gets the name that the program reads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,10 +57,7 @@ def mended(report: Report, *, unsafe: bool = False) -> list[Mended]:
     known: set[str] = set()
     for path, fixes in by_file.items():
         text = report.texts[path]
-        edits, count = _compatible(fixes)
-        content = text.content
-        for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
-            content = content[: edit.start] + edit.replacement + content[edit.end :]
+        content, count = with_edits(text.content, fixes)
         real = os.path.realpath(path)
         if content != text.content and real not in known:
             known.add(real)
@@ -82,6 +79,14 @@ def apply(report: Report, on_failure: Callable[[OSError], None] = _raise, *, uns
         else:
             fixed += file.fixed
     return fixed
+
+
+def with_edits(content: str, fixes: Iterable[Fix]) -> tuple[str, int]:
+    """A text after those of the fixes that overlap no earlier one, and how many these are."""
+    edits, count = _compatible(fixes)
+    for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
+        content = content[: edit.start] + edit.replacement + content[edit.end :]
+    return content, count
 
 
 def _compatible(fixes: Iterable[Fix]) -> tuple[list[Edit], int]:

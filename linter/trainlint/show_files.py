@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from trainlint.findings import some_of
 from trainlint.records import dataclass
 from trainlint.targets import How, Target
 
@@ -22,6 +23,8 @@ class Owned:
     """None if the claim does not count."""
     judged: bool = True
     """False if all these releases are older than those that are known: nothing is checked."""
+    passed_over: tuple[tuple[str, str], ...] = ()
+    """What else the repository says of the release, and does not count: each place, with what it says."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ def as_json(files: Sequence[ShownFile]) -> str:
                     "versions": list(one.target.versions) if one.target else [],
                     "known": one.target.how.value if one.target else None,
                     "from": one.target.origin if one.target else None,
+                    "passedOver": [{"from": place, "says": said} for place, said in one.passed_over],
                     "lost": one.claim.lost or None,
                 }
                 for one in file.owned
@@ -92,7 +96,9 @@ def _claim(owned: Owned, before_release: str) -> str:
     if owned.target is None:
         return f"not {claim.program.title}: {claim.lost}"
     unjudged = "" if owned.judged else ", older than all known ones; not checked"
-    return f"{claim.program.title}, by {claim.evidence}{before_release}{_release(owned.target)}{unjudged}"
+    shown = some_of([f"{place} ({said})" for place, said in owned.passed_over])
+    others = f"{before_release}passed over: {shown}" if shown else ""
+    return f"{claim.program.title}, by {claim.evidence}{before_release}{_release(owned.target)}{unjudged}{others}"
 
 
 def _release(target: Target) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
@@ -42,6 +42,7 @@ class PythonCode:
         self._repository = repository
         self._modules: dict[Path, Module | None] = {}
         self._defined: dict[str, bool] = {}
+        self._replaced: dict[tuple[str, str], bool] = {}
 
     @cached_property
     def _texts(self) -> Sequence[tuple[Path, bytes]]:
@@ -85,15 +86,30 @@ class PythonCode:
             fields.update(found.name for found in module.classes if name in found.fields)
         return bool(fields & self._read_by_parsers) if self._read_by_parsers else bool(fields)
 
-    def fills(self, key: str, path: str) -> bool:
-        """Code may fill this key in before the file is used: it names the file, or stores the key in a mapping."""
+    def fills(self, key: str, path: str, apart: Collection[str] = ()) -> bool:
+        """Code may fill this key in before the file is used: it names the file, or stores the key in a mapping.
+
+        What lies in folders with the names in `apart` does not do so.
+        """
         if self.names_file(path):
             return True
         for file, _ in self._holding(_utf8(key)):
-            module = self._module(file)
+            module = self._module(file) if not apart or set(file.parts).isdisjoint(apart) else None
             if module is not None and key in module.stored:
                 return True
         return False
+
+    def replaces_value(self, key: str, word: str) -> bool:
+        """Code that loads settings compares values with this word, and sets the key: the word is not what is used."""
+        if (key, word) not in self._replaced:
+            modules = (
+                self._module(file) for file, data in self._holding(_utf8(word), _utf8(key)) if _LOADS.search(data)
+            )
+            self._replaced[key, word] = any(
+                module is not None and word in module.compared and key in module.stored | module.given
+                for module in modules
+            )
+        return self._replaced[key, word]
 
     def holds_text(self, word: str) -> bool:
         """A Python file contains this word in quotes."""
@@ -225,9 +241,9 @@ class OwnReader:
         """A key of the file is a field of a class or an option in the repository."""
         return self._code is not None and self._code.defines(name)
 
-    def fills(self, key: str) -> bool:
-        """Code may fill in this key, which the file lacks, before the file is used."""
-        return self._code is not None and self._code.fills(key, self._path)
+    def fills(self, key: str, apart: Collection[str] = ()) -> bool:
+        """Code outside of some folders may fill in this key, which the file lacks, before the file is used."""
+        return self._code is not None and self._code.fills(key, self._path, apart)
 
     @cached_property
     def parser(self) -> tuple[str, str]:
@@ -239,6 +255,10 @@ class OwnReader:
     def made_of(self, section: str) -> frozenset[str] | None:
         """The classes, with their bases, that the nearest code which reads a section makes of mappings."""
         return self._code.made_of_section(self._path, section) if self._code is not None else None
+
+    def replaces_value(self, key: str, word: str) -> bool:
+        """Code sets this key itself where the file has this word."""
+        return self._code is not None and self._code.replaces_value(key, word)
 
     def knows_word(self, word: str) -> bool:
         """The repository's code contains this word in quotes."""

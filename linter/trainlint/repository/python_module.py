@@ -44,6 +44,10 @@ class Module:
     """Keys that are read from mappings: `config["beta"]`, `config.get("beta")`."""
     lists: frozenset[tuple[str, frozenset[str] | None]]
     """The names to which a list of texts is given, with these texts; None where the list is computed."""
+    compared: frozenset[str]
+    """The texts that code compares something with: `value in ("auto", None)`."""
+    given: frozenset[str]
+    """Keys that are passed to a function behind a mapping: `set_where_auto(config, "beta", 1)`."""
 
 
 def parse(data: bytes) -> Module | None:
@@ -62,11 +66,15 @@ def parse(data: bytes) -> Module | None:
     keys: set[str] = set()
     calls: set[tuple[str, frozenset[str]]] = set()
     lists: set[tuple[str, frozenset[str] | None]] = set()
+    compared: set[str] = set()
+    given: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             classes.append(Class(node.name, tuple(_last(base) for base in node.bases), _fields(node)))
         elif isinstance(node, ast.Call):
             name = _last(node.func)
+            if len(node.args) > 2 and isinstance(node.args[0], ast.Name):
+                given.update(_texts_of(node.args[1:2]))
             if name[:1].isupper() and any(keyword.arg is None for keyword in node.keywords):
                 filled.add(name)
             if name.startswith("parse_"):
@@ -82,6 +90,9 @@ def parse(data: bytes) -> Module | None:
                 stored.update(keyword.arg for keyword in node.keywords if keyword.arg)
                 stored.update(_texts_of(node.args))
                 stored.update(key for arg in node.args if isinstance(arg, ast.Dict) for key in _texts_of(arg.keys))
+        elif isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            compared.update(_texts_of([*sides, *(item for side in sides for item in getattr(side, "elts", ()))]))
         elif isinstance(node, ast.Attribute) and _HOLDERS.search(_last(node.value)):
             read.add(node.attr)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
@@ -101,6 +112,8 @@ def parse(data: bytes) -> Module | None:
         filled=frozenset(filled),
         keys=frozenset(keys),
         lists=frozenset(lists),
+        compared=frozenset(compared),
+        given=frozenset(given),
     )
 
 

@@ -3,7 +3,8 @@
 A file's own folder comes first, then each folder above it up to the git root; a folder beside them is another
 project's. Folders like `requirements/`, `docker/` or `.github/workflows/` belong to the folder that holds them. Locks,
 requirements, project files and vendored sources speak before commands, images and manifests, and those before copies of
-the source further in; a README speaks last of all.
+the source further in; a README speaks last of all. What a folder `src` holds speaks for the folder that holds it where
+nothing else there does.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ _SERVING = frozenset(
 )
 _TRAINING = frozenset("dpo finetune finetuning grpo install ppo rlhf setup sft train training".split())
 """Words in the names of scripts that tell what they install for."""
+_GENERAL = frozenset(("", "configs", "config", "jobs", "requirement", "src", "txt", "yaml", "yml"))
 _CI = frozenset((".circleci", ".github", ".gitlab", "ci", "test", "tests"))
 
 _DOCKERFILES = tuple(
@@ -183,10 +185,11 @@ class Statements:
         self._found: dict[tuple[str, str, str], list[Statement]] = {}
         self._known = Packages(KNOWN)
         self._folders: dict[str, str] = {}
+        self._beside: dict[str, frozenset[str]] = {}
         self._stated: dict[tuple[str, str], Stated] = {}
         self._copies: dict[str, list[tuple[str, str]]] = {}
         self._above_copies: dict[str, frozenset[str]] = {}
-        self._nearest: dict[tuple[str, str], _Found] = {}
+        self._nearest: dict[tuple[str, str, str], _Found] = {}
 
     def stated(self, near: str | Path, package: str) -> Stated:
         """The release of a package that counts for a file."""
@@ -239,23 +242,25 @@ class Statements:
         nearest = next((level for level in _levels(folder) if self._speaks(level, package)), None)
         if nearest is None:
             return _NOTHING
-        key = nearest, package
+        branch = posixpath.join(nearest, _next_below(nearest, folder))
+        key = nearest, branch, package
         if key not in self._nearest:
-            self._nearest[key] = self._at_levels(nearest, package)
+            self._nearest[key] = self._at_levels(nearest, branch, package)
         return self._nearest[key]
 
-    def _at_levels(self, nearest: str, package: str) -> _Found:
+    def _at_levels(self, nearest: str, branch: str, package: str) -> _Found:
+        """What the files at a level and those above it say for what is in a folder of it, or for the level itself."""
         others: list[Statement] = []
         variants: list[Statement] = []
         bounds: list[Statement] = []
         for level in _levels(nearest):
             if not self._speaks(level, package):
                 continue
-            for group in (self._at, self._commands, self._below):
+            for group in (self._at, self._commands, self._in_source, self._below):
                 if variants and group != self._at:
                     # A variant of the requirements yields to requirements further up, and to nothing else.
                     continue
-                counted = self._counted(self._once(group, level, package), others)
+                counted = self._counted(self._for(branch, level, self._once(group, level, package)), others)
                 if group == self._at and counted:
                     counted = self._replaced(counted, level, others)
                 elif group == self._at:
@@ -273,8 +278,10 @@ class Statements:
 
     def _speaks(self, level: str, package: str) -> bool:
         """Something but a README may state a package's release at a level."""
+        source = posixpath.join(level, "src")
+        places = (level, source) if source in self._speakers else (level,)
         return (
-            any(self._that_speak(group, level, package) for group in ("at", "commands"))
+            any(self._that_speak(group, place, package) for place in places for group in ("at", "commands"))
             or level in self._levels_of_copies(package)
             or bool(self._files((".gitmodules",), level))
             or (package in (TRAINER, SERVER) and level in self._of_cluster)
@@ -287,6 +294,28 @@ class Statements:
             homes = {home for _, home in self._sources(package)}
             self._above_copies[package] = frozenset(level for home in homes for level in _levels(home))
         return self._above_copies[package]
+
+    def _for(self, folder: str, level: str, found: list[Statement]) -> list[Statement]:
+        """Statements without those of files that are named after a folder beside this one, which has a file as well.
+
+        Of `requirements/east.txt` and `requirements/west.yml` the first is for `east/`, and not for `west-jobs/`.
+        """
+        ours = _words(_next_below(level, folder)) if found else None
+        return [s for s in found if not self._is_for_another(s, level, ours)] if ours else found
+
+    def _is_for_another(self, statement: Statement, level: str, ours: frozenset[str]) -> bool:
+        home, name = posixpath.split(self._relative(statement.span.path))
+        words = _words(posixpath.splitext(name)[0])
+        if home == level or not words or words & ours:
+            return False
+        if not any(
+            _words(posixpath.splitext(o.rpartition("/")[2])[0]) & ours for o in self._tree.folders.get(home, ())
+        ):
+            return False
+        if level not in self._beside:
+            names = (_words(posixpath.basename(f)) for f in self._tree.folders if f and posixpath.dirname(f) == level)
+            self._beside[level] = frozenset().union(*names)
+        return bool(words & self._beside[level])
 
     def _replaced(self, counted: list[Statement], level: str, others: list[Statement]) -> list[Statement]:
         """The statements of commands that install the package anew behind the project; else what was counted."""
@@ -332,6 +361,12 @@ class Statements:
     def _commands(self, level: str, package: str) -> Iterator[Statement]:
         for path in self._that_speak("commands", level, package):
             yield from self._followed(path, package, level)
+
+    def _in_source(self, level: str, package: str) -> Iterator[Statement]:
+        """What stands in `src`, where the project of a folder may keep its code."""
+        folder = posixpath.join(level, "src")
+        if folder in self._speakers:
+            yield from list(self._at(folder, package)) or self._commands(folder, package)
 
     def _below(self, level: str, package: str) -> Iterator[Statement]:
         """Copies of the source further in; of the Trainer and the API server, whatever says what the cluster runs."""
@@ -652,6 +687,11 @@ def _is_for_serving(path: str) -> bool:
     return bool(words & _SERVING) and not words & _TRAINING
 
 
+def _words(name: str) -> frozenset[str]:
+    """The words in a name that tell what it is for: those of folders that hold any project's files do not."""
+    return frozenset(re.split(r"[^a-z0-9]+", name.lower())) - _BESIDE - _GENERAL
+
+
 def _is_variant(statement: Statement) -> bool:
     """A file of requirements that is a variant of others; it speaks where no other does."""
     return bool(statement.extra) and statement.form in (Form.REQUIREMENTS, Form.CONSTRAINTS)
@@ -667,6 +707,11 @@ def _levels(folder: str) -> Iterator[str]:
         yield folder
         folder = posixpath.dirname(folder)
     yield ""
+
+
+def _next_below(level: str, folder: str) -> str:
+    """The name of the folder of a level that another folder is, or is below; empty for the level itself."""
+    return folder[len(level) :].lstrip("/").partition("/")[0]
 
 
 def _is_below(folder: str, level: str) -> bool:

@@ -91,8 +91,14 @@ def _target(repository: Repository, near: str, known: KnownReleases) -> Target:
     if how is How.UNKNOWN and bound:
         # A commit may be newer than the last release that fits; then the next release contains it.
         names = [*names, *known.names[known.names.index(names[-1]) + 1 :][:1]]
-    another = how is How.UNKNOWN and not bound
+    another = how is How.UNKNOWN and (not bound or any(statement.meaning.fork for statement in found.statements))
     return Target(tuple(names), ", ".join(part for part in (origin, bound) if part), how, maybe_another=another)
+
+
+def passed_over(repository: Repository, near: str, program: str) -> tuple[tuple[str, str], ...]:
+    """What was come upon on the way to the statement that counts, and does not count itself: place and meaning."""
+    found = statements_in(repository).stated(near, DISTRIBUTIONS.get(program, program))
+    return tuple((other.origin, other.specifier) for other in found.others if other.specifier)
 
 
 def with_settings(

@@ -76,7 +76,7 @@ _TOKEN = regex(r"<[^<>\s]+>")
 def _refused(found: Iterable[Refusal], config: AxolotlConfig) -> Iterator[Finding]:
     for refusal in found:
         place = refusal.place
-        if place.is_null and config.reader.fills(place.name):
+        if place.is_null and config.may_be_filled(place.name):
             continue  # Code fills in what is left empty.
         if refusal.choices and config.may_know(place):
             continue
@@ -118,7 +118,8 @@ def _datasets(config: AxolotlConfig) -> Iterator[Refusal]:
     """The items of `datasets`, each checked as the kind of dataset that `rl` asks for."""
     datasets = config.field.get("datasets")
     if not datasets.is_sequence:
-        yield from refusals(datasets, config.fields["datasets"], config.schema)
+        if "datasets" not in config.overridden:
+            yield from refusals(datasets, config.fields["datasets"], config.schema)
         return
     if config.field.get("rl").is_unknown:
         return
@@ -139,6 +140,12 @@ def axolotl_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding
 
     Source: Axolotl, validators of utils/schemas/config.py, peft.py, quantization.py and datasets.py.
     """
+    for finding in _wrong_words(config, facts):
+        if finding.field.partition(".")[0] not in config.overridden:
+            yield finding
+
+
+def _wrong_words(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     yield from _attention_word(config, facts)
     yield from _adapter_word(config, facts)
     for name, words in WORDS.items():
@@ -297,7 +304,7 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
     """
     for name, spec in config.fields.items():
         written = [key for key in (name, *spec.aliases) if config.field.get(key).node is not None]
-        if spec.required and not written and name not in config.overridden and not config.reader.fills(name):
+        if spec.required and not written and name not in config.overridden and not config.may_be_filled(name):
             yield config.field.finding(f"{name} is missing", help=f"add {name}")
     if config.field.get("datasets").is_null and not config.field.get("pretraining_dataset").is_absent:
         datasets = config.field.get("datasets")
@@ -305,7 +312,7 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
         yield datasets.finding("datasets must be a list", help="remove it", fix=fix, at_key=True)
     if config.field.get("datasets").is_absent and config.field.get("pretraining_dataset").is_absent:
         place = config.field.get("datasets") if config.field.get("datasets").is_null else config.field
-        if config.reader.fills("datasets"):
+        if config.may_be_filled("datasets"):
             return
         yield place.finding("datasets is missing: there is nothing to train on", help="add datasets")
 

@@ -32,6 +32,7 @@ from trainlint.training.meant import KnownReleases, target
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
+    from trainlint.repository.files import Repository
 
 
 def objects_of(document: Document) -> Sequence[TrainerObject]:
@@ -185,6 +186,11 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
     def recognise(self, document: Document) -> Sequence[TrainerObject]:
         """The objects of the Trainer's API group; the items of a List are subjects of their own."""
         return objects_of(document)
+
+    def against(self, subject: TrainerObject, repository: Repository) -> str:
+        """A job as a cluster gave it out, such as the data of a test: it ran, and nobody submits it as it stands."""
+        given = isinstance(subject, TrainJob) and subject.is_from_a_cluster
+        return "a cluster gave it out: it has a uid or a status" if given else ""
 
     def alternatives(self, subject: TrainerObject, surroundings: Surroundings, release: str) -> Iterable[Views]:
         """One alternative for each definition of the job's runtime, looked up as the cluster would.

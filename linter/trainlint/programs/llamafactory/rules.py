@@ -25,6 +25,7 @@ from trainlint.reading.values import Field
 from trainlint.rule import rule
 from trainlint.training.declarations import declarations
 from trainlint.training.limits import is_true, refused, terms_of
+from trainlint.training.pydantic_types import as_number
 
 
 @rule("FS501", "llamafactory-unknown-key", stage=Stage.LOAD, ordinary_elsewhere=True)
@@ -232,20 +233,42 @@ def llamafactory_data_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts
     """Two settings of the data exclude each other, or one needs another.
 
     For example a validation share needs a dataset and no `eval_dataset`, and streamed data counts its validation in
-    examples. The arguments are checked as they are read.
+    examples. `interleave_probs` has a number for each dataset, in one text with commas or in a list. The arguments are
+    checked as they are read.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/data_args.py and model_args.py.
     """
     yield from refused(facts.limits["data"], config)
-    probs = _parts(config.field.get("interleave_probs"))
+    shares = config.field.get("interleave_probs")
+    if config.data("mix_strategy") == "concat" or shares.is_absent or shares.is_unknown:
+        return
+    wrong = next(_no_numbers(shares), None)
+    if wrong is not None:
+        help = "write a share for each dataset, such as 0.7,0.3"
+        yield shares.finding(f"interleave_probs must be numbers, not {wrong}", help=help, at_key=shares.is_sequence)
+        return
+    probs = _parts(shares)
     for name in ("dataset", "eval_dataset"):
         datasets = _parts(config.field.get(name))
-        mixed = config.data("mix_strategy") != "concat"
-        if mixed and probs is not None and datasets is not None and probs != datasets:
+        if probs is not None and datasets is not None and probs != datasets:
             yield config.field.get("interleave_probs").finding(
                 f"interleave_probs has {probs} probabilities for {datasets} datasets in {name}",
                 help="write one for each dataset",
             )
+
+
+def _no_numbers(shares: Field) -> Iterator[str]:
+    """The parts of interleave_probs that float() does not take: of a text with commas, a list, or a mapping's keys."""
+    text = shares.text().known
+    if text is not None:
+        yield from (f'"{part.strip()}"' for part in text.split(",") if as_number(part.strip()) is None)
+    elif shares.is_sequence:
+        plain = (item for item in shares.items() if not item.is_unknown)
+        yield from (item.written or "empty" for item in plain if as_number(item.plain) is None)
+    elif shares.is_mapping:
+        yield from (entry.name for entry in shares.entries() if as_number(entry.name) is None)
+    else:
+        yield f"{shares.written} alone"
 
 
 def _parts(field: Field) -> int | None:

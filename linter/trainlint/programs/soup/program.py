@@ -626,6 +626,15 @@ def _near(subject: SoupFile | Invocation, surroundings: Surroundings) -> str:
     return (config or subject).field.document.path
 
 
+def _is_for(invocation: Invocation, path: str, surroundings: Surroundings) -> bool:
+    """A command runs with the same release as the config in a file."""
+    from trainlint.training.meant import known_releases, target
+
+    repository, known = surroundings.repository, known_releases("soup")
+    theirs, ours = (target(repository, near, known) for near in (_near(invocation, surroundings), path))
+    return (theirs.versions, theirs.how) == (ours.versions, ours.how)
+
+
 def _switched(value: Value[str]) -> Value[str]:
     return Absent(value.field) if value.is_("") else value
 
@@ -680,7 +689,7 @@ class Soup(WheelProgram[SoupFile | Invocation, SoupFacts]):
         named = [c for c in commands if (file := _config_of(c, surroundings)) and file.field.document.path == path]
         views: list[object] = [SoupConfig(subject.field, facts), *_run_views(subject, named, facts, surroundings)]
         for invocation in commands:
-            if invocation.owner is None:
+            if invocation.owner is None and _is_for(invocation, path, surroundings):
                 views += _command_views(invocation, surroundings)
         return [views]
 

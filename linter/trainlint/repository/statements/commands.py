@@ -109,7 +109,7 @@ class Script:
             if not (local and isinstance(statement, Statement) and statement.package in cloned):
                 yield statement
         for clone in (clone for clone in self.clones if clone.package):
-            meaning = of_ref(clone.ref) if clone.own else Meaning(Kind.UNKNOWN, clone.ref or "a fork")
+            meaning = of_ref(clone.ref) if clone.own else Meaning(Kind.UNKNOWN, clone.ref or "a fork", fork=True)
             if clone.package == kubeflow.NAME:
                 meaning = kubeflow.of_tag(clone.ref) or Meaning(Kind.UNKNOWN)
             if meaning.kind is not Kind.UNKNOWN or clone.package not in stated:
