@@ -90,6 +90,8 @@ def test_frozen() -> None:
 
 def test_replace() -> None:
     assert replace(Point(1, 2), y=3) == dataclasses.replace(Point(1, 2), y=3) == Point(1, 3)
+    with pytest.raises(TypeError):
+        replace(Point(1, 2), z=3)  # type: ignore[call-arg]
     assert [one.name for one in dataclasses.fields(Point)] == ["x", "y", "note", "tags"]
 
 

@@ -773,9 +773,10 @@ def _merge_duplicates(findings: Sequence[Finding]) -> list[Finding]:
     """Each finding once: equal findings on two subjects become one, with the related places of both."""
     found: dict[Finding, Finding] = {}
     for finding in findings:
-        alone = replace(finding, related=())
-        known = found.setdefault(alone, finding)
-        found[alone] = replace(known, related=tuple(dict.fromkeys((*known.related, *finding.related))))
+        alone = replace(finding, related=()) if finding.related else finding
+        known = found.get(alone, finding)
+        related = tuple(dict.fromkeys((*known.related, *finding.related)))
+        found[alone] = known if related == known.related else replace(known, related=related)
     return list(found.values())
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Place = tuple[str, Span]
 """A rule and the place of its finding; findings of two releases with the same place are one."""
+_NONE: Mapping[str, list[Finding]] = {}
 
 
 def chosen(verdicts: Sequence[tuple[str, list[Finding]]]) -> Iterator[Finding]:
@@ -102,14 +103,13 @@ def without_consequences(
     order = {stage: number for number, stage in enumerate(Stage)}
     named = {code for codes in follows.values() for code in codes}
     touching = _by_line(finding for finding in findings if finding.rule in named)
-    causes: dict[tuple[str, int, str], list[Finding]] = {}
+    causes: dict[tuple[str, int, str], dict[str, list[Finding]]] = {}
     for finding in findings:
         if finding.yaml_path and (finding.level is Severity.ERROR or finding.rule in named):
-            causes.setdefault((finding.path, finding.document, finding.yaml_path), []).append(finding)
+            at_place = causes.setdefault((finding.path, finding.document, finding.yaml_path), {})
+            at_place.setdefault(finding.rule, []).append(finding)
 
     def hides(cause: Finding, finding: Finding, *, inside: bool) -> bool:
-        if cause.rule == finding.rule:
-            return False
         if cause.rule in covers and cause.level is Severity.ERROR and inside:
             return True
         if inside:
@@ -133,7 +133,9 @@ def without_consequences(
         if any(
             hides(cause, finding, inside=inside)
             for inside, place in _places(finding.yaml_path)
-            for cause in causes.get((finding.path, finding.document, place), ())
+            for rule, found in causes.get((finding.path, finding.document, place), _NONE).items()
+            if rule != finding.rule
+            for cause in found
         ):
             continue
         wanted = follows.get(finding.rule, ())

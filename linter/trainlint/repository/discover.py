@@ -172,7 +172,7 @@ def workspace_of(folder: Path, top: Path) -> Path:
 
 def is_workspace(folder: Path) -> bool:
     """The folder contains settings or `.git`."""
-    return os.path.exists(folder / ".git") or settings_file(folder) is not None
+    return os.path.exists(os.path.join(folder, ".git")) or settings_file(folder) is not None
 
 
 def settings_file(folder: Path) -> Path | None:
@@ -180,14 +180,14 @@ def settings_file(folder: Path) -> Path | None:
 
     Raises PathError for a trainlint.toml that is a link out of the repository; such a pyproject.toml has no settings.
     """
-    own, project = (folder / name for name in FILE_NAMES)
+    own, project = (os.path.join(folder, name) for name in FILE_NAMES)
     if os.path.lexists(own):
         root = repository_root(folder)
-        if leads_out(root, own):
+        if leads_out(root, Path(own)):
             raise PathError(f"{own}: a link that leads out of the repository {root}")
-        if inside(root, own):
-            return own
-    return project if os.path.lexists(project) and _has_table(project) else None
+        if inside(root, Path(own)):
+            return Path(own)
+    return Path(project) if os.path.lexists(project) and _has_table(Path(project)) else None
 
 
 def _has_table(project: Path) -> bool:

@@ -193,7 +193,7 @@ class Statements:
         self._stated: dict[tuple[str, str], Stated] = {}
         self._copies: dict[str, list[tuple[str, str]]] = {}
         self._above_copies: dict[str, frozenset[str]] = {}
-        self._nearest: dict[tuple[str, str], _Found] = {}
+        self._nearest: dict[tuple[str, str, str], _Found] = {}
 
     def stated(self, near: str | Path, package: str) -> Stated:
         """The release of a package that counts for a file."""
@@ -246,25 +246,25 @@ class Statements:
         nearest = next((level for level in _levels(folder) if self._speaks(level, package)), None)
         if nearest is None:
             return _NOTHING
-        # What speaks there may be for some of the folders in it, by their names.
-        within = posixpath.join(nearest, folder[len(nearest) :].lstrip("/").partition("/")[0]).rstrip("/")
-        key = within, package
+        branch = posixpath.join(nearest, _next_below(nearest, folder))
+        key = nearest, branch, package
         if key not in self._nearest:
-            self._nearest[key] = self._at_levels(within, package)
+            self._nearest[key] = self._at_levels(nearest, branch, package)
         return self._nearest[key]
 
-    def _at_levels(self, folder: str, package: str) -> _Found:
+    def _at_levels(self, nearest: str, branch: str, package: str) -> _Found:
+        """What the files at a level and those above it say for what is in a folder of it, or for the level itself."""
         others: list[Statement] = []
         variants: list[Statement] = []
         bounds: list[Statement] = []
-        for level in _levels(folder):
+        for level in _levels(nearest):
             if not self._speaks(level, package):
                 continue
             for group in (self._at, self._commands, self._in_source, self._below):
                 if variants and group != self._at:
                     # A variant of the requirements yields to requirements further up, and to nothing else.
                     continue
-                counted = self._counted(self._for(folder, level, self._once(group, level, package)), others)
+                counted = self._counted(self._for(branch, level, self._once(group, level, package)), others)
                 if group == self._at and counted:
                     counted = self._replaced(counted, level, others)
                 elif group == self._at:
@@ -282,12 +282,10 @@ class Statements:
 
     def _speaks(self, level: str, package: str) -> bool:
         """Something but a README may state a package's release at a level."""
+        source = posixpath.join(level, "src")
+        places = (level, source) if source in self._speakers else (level,)
         return (
-            any(
-                self._that_speak(group, place, package)
-                for place in (level, self._source_in(level))
-                for group in ("at", "commands")
-            )
+            any(self._that_speak(group, place, package) for place in places for group in ("at", "commands"))
             or level in self._levels_of_copies(package)
             or bool(self._files((".gitmodules",), level))
             or (package in (TRAINER, SERVER) and level in self._of_cluster)
@@ -306,7 +304,7 @@ class Statements:
 
         Of `requirements/east.txt` and `requirements/west.yml` the first is for `east/`, and not for `west-jobs/`.
         """
-        ours = _words(folder[len(level) :].lstrip("/").partition("/")[0])
+        ours = _words(_next_below(level, folder)) if found else None
         return [s for s in found if not self._is_for_another(s, level, ours)] if ours else found
 
     def _is_for_another(self, statement: Statement, level: str, ours: frozenset[str]) -> bool:
@@ -370,12 +368,9 @@ class Statements:
         for path in self._that_speak("commands", level, package):
             yield from self._followed(path, package, level)
 
-    def _source_in(self, level: str) -> str:
-        return posixpath.join(level, "src")
-
     def _in_source(self, level: str, package: str) -> Iterator[Statement]:
         """What stands in `src`, where the project of a folder may keep its code."""
-        folder = self._source_in(level)
+        folder = posixpath.join(level, "src")
         if folder in self._speakers:
             yield from list(self._at(folder, package)) or self._commands(folder, package)
 
@@ -723,6 +718,11 @@ def _levels(folder: str) -> Iterator[str]:
         yield folder
         folder = posixpath.dirname(folder)
     yield ""
+
+
+def _next_below(level: str, folder: str) -> str:
+    """The name of the folder of a level that another folder is, or is below; empty for the level itself."""
+    return folder[len(level) :].lstrip("/").partition("/")[0]
 
 
 def _is_below(folder: str, level: str) -> bool:

@@ -10,6 +10,7 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -172,6 +173,7 @@ def _is_likely(path: str, data: bytes, asked: Packages, module: str) -> bool:
     return module not in _LIKELY or any(word in lowered for word in _LIKELY[module])
 
 
+@lru_cache(maxsize=2**10)
 def _reader_of(path: str) -> tuple[Form, str, str] | None:
     name = posixpath.basename(path).lower()
     found = _BY_NAME.get(name)
