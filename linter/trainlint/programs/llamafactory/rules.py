@@ -29,13 +29,7 @@ from trainlint.training.limits import is_true, refused, terms_of
 from trainlint.training.pydantic_types import as_number
 
 
-@rule(
-    "FS501",
-    "llamafactory-unknown-key",
-    stage=Stage.LOAD,
-    ordinary_elsewhere=True,
-    varies="warning for the releases before 0.9, which were only read",
-)
+@rule("FS501", "llamafactory-unknown-key", stage=Stage.LOAD, ordinary_elsewhere=True)
 def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """A key is not an argument.
 
