@@ -242,10 +242,10 @@ fsdp: [full_shard]
     ("pin", "said", "notice"),
     [
         ("==0.8.0", {"FS401": "error", "FS412": "error"}, ""),
-        ("==0.6.0", {"FS401": "warning", "FS404": "warning"}, "axolotl 0.6.0 is known by its settings alone"),
-        ("==0.5.1", {"FS401": "warning", "FS404": "warning"}, "axolotl 0.5.1 is known by its settings alone"),
+        ("==0.6.0", {"FS401": "warning", "FS404": "warning"}, "Axolotl 0.6.0 is known by its settings alone"),
+        ("==0.5.1", {"FS401": "warning", "FS404": "warning"}, "Axolotl 0.5.1 is known by its settings alone"),
         (">=0.5,<0.8", {"FS401": "warning", "FS404": "warning"}, ""),
-        ("==0.4.1", {}, "axolotl 0.4.1 is older than 0.5.2"),
+        ("==0.4.1", {}, "Axolotl 0.4.1 is older than 0.5.2"),
     ],
 )
 def test_releases_that_were_only_read(tmp_path: Path, pin: str, said: dict[str, str], notice: str) -> None:

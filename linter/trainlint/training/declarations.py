@@ -134,13 +134,13 @@ class Declarations:
 
         One of those that were only read stands in for itself alone.
         """
-        found = speaking_for(self.program, self.names, version)
+        found = speaking_for(self.names, version)
         if found.releases or not self._further:
             return found
-        older = speaking_for(self.program, [*self.older.names, self.names[0]], version)
+        older = speaking_for([*self.older.names, self.names[0]], version)
         if not older.releases or not self.is_only_read(older.releases[0]):
             return older
-        notice = f"{self.program} {version} is known by its settings alone: what it refuses together is not checked"
+        notice = "is known by its settings alone: what it refuses together is not checked"
         return older._replace(releases=tuple(filter(self.is_only_read, older.releases)), notice=notice)
 
     def fields(self, table: str, release: str) -> Mapping[str, Spec]:

@@ -51,17 +51,17 @@ class KnownReleases(NamedTuple):
         return tuple(name for name in self.names if self.dates[name] >= first)
 
 
+@cache
 def known_releases(program: str) -> KnownReleases:
     """The known releases of a program that is released as a wheel."""
     found = declarations(program)
     further = _FURTHER_BOUNDS.get(program, {})
-    return KnownReleases(
-        DISTRIBUTIONS[program],
-        found.names,
-        found.dates,
-        lambda release: {**further, **found.bounds(release)},
-        found.only_read,
-    )
+
+    @cache
+    def bounds(release: str) -> Mapping[str, str]:
+        return {**further, **found.bounds(release)}
+
+    return KnownReleases(DISTRIBUTIONS[program], found.names, found.dates, bounds, found.only_read)
 
 
 def target(repository: Repository, near: str, known: KnownReleases) -> Target:

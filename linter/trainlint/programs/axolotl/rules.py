@@ -325,6 +325,7 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
     severity=Severity.WARNING,
     ordinary_elsewhere=True,
     varies="error in a section that refuses unknown keys",
+    follows=("FS405", "FS414"),
 )
 def axolotl_unread_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A key is not read.
@@ -584,7 +585,7 @@ def axolotl_nothing_sharded(config: AxolotlConfig, facts: AxolotlFacts) -> Itera
             )
 
 
-@rule("FS410", "axolotl-sharding-limit", stage=Stage.LOAD)
+@rule("FS410", "axolotl-sharding-limit", stage=Stage.LOAD, follows=("FS401", "FS402"))
 def axolotl_sharding_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A setting does not work under FSDP or DeepSpeed, or needs one of them.
 
@@ -597,7 +598,7 @@ def axolotl_sharding_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterat
     yield from refused(facts.limits["sharding"], config, config.converted)
 
 
-@rule("FS411", "axolotl-optimizer-limit", stage=Stage.LOAD)
+@rule("FS411", "axolotl-optimizer-limit", stage=Stage.LOAD, follows=("FS401", "FS402"))
 def axolotl_optimizer_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """The optimizer does not work with the kind of sharding or training.
 
@@ -623,7 +624,7 @@ def axolotl_optimizer_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Itera
         yield optimizer.finding("optimizer is empty", help="name one, such as adamw_torch_fused", at_key=True)
 
 
-@rule("FS412", "axolotl-adapter-limit", stage=Stage.LOAD)
+@rule("FS412", "axolotl-adapter-limit", stage=Stage.LOAD, follows=("FS401", "FS402"))
 def axolotl_adapter_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """Adapter, quantization and loading exclude each other.
 
@@ -646,7 +647,7 @@ def axolotl_adapter_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterato
             )
 
 
-@rule("FS413", "axolotl-rl-limit", stage=Stage.LOAD)
+@rule("FS413", "axolotl-rl-limit", stage=Stage.LOAD, follows=("FS401", "FS402"))
 def axolotl_rl_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A setting does not work with this method of reinforcement learning.
 
@@ -676,7 +677,7 @@ def axolotl_rl_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Fin
         )
 
 
-@rule("FS414", "axolotl-training-limit", stage=Stage.LOAD)
+@rule("FS414", "axolotl-training-limit", stage=Stage.LOAD, follows=("FS401", "FS402"))
 def axolotl_training_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """Two settings exclude each other, or one needs another.
 

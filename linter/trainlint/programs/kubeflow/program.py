@@ -222,15 +222,19 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
             return [[runtime, manifest, *_as_is(runtime, surroundings, facts)]]
         if not isinstance(subject, TrainJob):
             return [[subject]]
-        jobs = (
-            [TrainJob(subject.field, partial=True)]
-            if _is_patch(subject, surroundings)
-            else _jobs(subject, surroundings, facts)
-        )
+        jobs = self.jobs(subject, surroundings, release)
         manifest = manifest_of(subject, facts, partial=jobs[0].partial)
+        return ([job, manifest, *_built(job, surroundings, facts), *_namesakes(job, surroundings)] for job in jobs)
+
+    def jobs(self, subject: TrainJob, surroundings: Surroundings, release: str) -> list[TrainJob]:
+        """A job with each definition of its runtime."""
+        if _is_patch(subject, surroundings):
+            jobs = [TrainJob(subject.field, partial=True)]
+        else:
+            jobs = _jobs(subject, surroundings, self.facts(release))
         for job in jobs:
             job.priority_classes = surroundings.cluster.priority_classes
-        return ([job, manifest, *_built(job, surroundings, facts), *_namesakes(job, surroundings)] for job in jobs)
+        return jobs
 
     def facts(self, release: str) -> KubeflowFacts:
         """What one known release checks."""
@@ -261,7 +265,7 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
 
     def in_force(self, version: str) -> InForce:
         """The minor release of a version; the newest known for a newer one, none for an older."""
-        return speaking_for("Kubeflow Trainer", RELEASES, version)
+        return speaking_for(RELEASES, version)
 
     def _shaped_for(self, subject: TrainerObject) -> tuple[str, ...]:
         """The releases whose structure has every field of the object that some release's has."""

@@ -194,8 +194,10 @@ def argument_facts(release: str, transformers: str, keys: frozenset[str]) -> Arg
     compared, are left to LLaMA-Factory's own rules.
     """
     fields = argument_fields(declarations("transformers"), TABLES, transformers)
+    own: dict[str, Spec] = {}
     for table in TRAINING_TABLES:
-        fields.update(declarations("llamafactory").fields(table, release))
+        own.update(declarations("llamafactory").fields(table, release))
+    fields.update(own)
     compared = names_within(PIXELS_COMPARED, release)
     for name in (*SUMMED, *(name for name in PIXELS if name.partition("_")[0] in compared)):
         if name in fields:
@@ -207,6 +209,7 @@ def argument_facts(release: str, transformers: str, keys: frozenset[str]) -> Arg
         fields=fields,
         tables={"llamafactory": TRAINING_TABLES, "transformers": TABLES},
         others=keys,
+        lenient=frozenset(own),
         trainer_stage=Stage.PREPARE,
         **behaviour(ArgumentFacts, transformers),
     )

@@ -29,13 +29,7 @@ from trainlint.training.limits import is_true, refused, terms_of
 from trainlint.training.pydantic_types import as_number
 
 
-@rule(
-    "FS501",
-    "llamafactory-unknown-key",
-    stage=Stage.LOAD,
-    ordinary_elsewhere=True,
-    varies="warning for the releases before 0.9, which were only read",
-)
+@rule("FS501", "llamafactory-unknown-key", stage=Stage.LOAD, ordinary_elsewhere=True)
 def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """A key is not an argument.
 
@@ -61,6 +55,7 @@ def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFact
         command = f"llamafactory-cli {config.command}" if config.command else f"LLaMA-Factory {facts.release}"
         help = _instead(entry.name, config, facts)
         fix = None if help.startswith("remove it") else mending.advised(entry, help)
+        fix = None if fix is not None and fix.renames and fix.renames not in config.keys else fix
         yield entry.finding(
             f"{entry.name} is not an argument of {command}",
             help=help,
@@ -236,7 +231,7 @@ def _consequence(name: str, config: LlamaFactoryConfig) -> str:
     return f": the stages are {some_of(STAGES, 6)}" if name == "stage" else ""
 
 
-@rule("FS505", "llamafactory-data-limit", stage=Stage.LOAD)
+@rule("FS505", "llamafactory-data-limit", stage=Stage.LOAD, follows=("FS503",))
 def llamafactory_data_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """Two settings of the data exclude each other, or one needs another.
 
@@ -285,7 +280,7 @@ def _parts(field: Field) -> int | None:
     return len(field.items()) if field.is_sequence else text.count(",") + 1 if text is not None else None
 
 
-@rule("FS506", "llamafactory-method-limit", stage=Stage.LOAD)
+@rule("FS506", "llamafactory-method-limit", stage=Stage.LOAD, follows=("FS503",))
 def llamafactory_method_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """A setting does not work with the training method or stage.
 
@@ -297,7 +292,7 @@ def llamafactory_method_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFac
     yield from refused(facts.limits["method"], config)
 
 
-@rule("FS507", "llamafactory-quantization", stage=Stage.LOAD)
+@rule("FS507", "llamafactory-quantization", stage=Stage.LOAD, follows=("FS503",))
 def llamafactory_quantization(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """A setting does not work with a quantized model.
 
@@ -317,7 +312,7 @@ def llamafactory_quantization(config: LlamaFactoryConfig, facts: LlamaFactoryFac
         yield bits.finding(f"{method.known} cannot quantize to {bits.written} bits", help=f"write {one_of(allowed, 7)}")
 
 
-@rule("FS508", "llamafactory-training-limit", stage=Stage.LOAD)
+@rule("FS508", "llamafactory-training-limit", stage=Stage.LOAD, follows=("FS503",))
 def llamafactory_training_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """Two settings of training exclude each other, or one needs another.
 

@@ -566,16 +566,13 @@ def _may_be_module(recipe: str, repository: Repository) -> bool:
 
 def _of_job(subject: JobRun, surroundings: Surroundings, release: str) -> Iterator[Views]:
     """One alternative for each definition of a job's runtime and each recipe that it may resolve to."""
-    from trainlint.programs.kubeflow.objects import TrainJob
     from trainlint.programs.kubeflow.program import PROGRAM as KUBEFLOW
 
     named = surroundings.named_target("kubeflow-trainer", subject.field.document.path)
     target = named or KUBEFLOW.default_target(subject.job, surroundings)
     for version in dict.fromkeys(r for v in target.versions for r in KUBEFLOW.in_force(v).releases):
-        for views in KUBEFLOW.alternatives(subject.job, surroundings, version):
-            for job in views:
-                if isinstance(job, TrainJob):
-                    yield from _job_alternatives(job, surroundings, release, version) or [[]]
+        for job in KUBEFLOW.jobs(subject.job, surroundings, version):
+            yield from _job_alternatives(job, surroundings, release, version) or [[]]
 
 
 def _job_alternatives(job: TrainJob, surroundings: Surroundings, release: str, version: str) -> list[Views]:
@@ -755,7 +752,7 @@ class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts
 
     def in_force(self, version: str) -> InForce:
         """The known releases that stand in for a version."""
-        return speaking_for("torchtune", RELEASES, version)
+        return speaking_for(RELEASES, version)
 
 
 PROGRAM = Torchtune()
