@@ -262,7 +262,7 @@ def _nodes(root: Node) -> Iterator[Value]:
 
 
 def sarif_schema() -> jsonschema.protocols.Validator | None:
-    """The schema of SARIF 2.1.0, where `make sarif-validator` has fetched it."""
+    """The schema of SARIF 2.1.0, where `make readers` has fetched it."""
     found = sorted((ROOT / ".cache/npm/node_modules/@microsoft").glob("sarif-multitool-*/sarif-2.1.0.json"))
     if not found:
         return None
@@ -302,7 +302,7 @@ def run(seconds: float, seed: int, say: Callable[[str], None] = print) -> int:
     corpus, schema, seen = saved(), sarif_schema(), Seen()
     again = random.Random(seed).sample(corpus, len(corpus))
     if schema is None:
-        say("SARIF is not compared to its schema: `make sarif-validator` fetches it")
+        say("SARIF is not compared to its schema: `make readers` fetches it")
     start, number = time.monotonic(), 0
     failures: dict[str, Path] = {}
     while time.monotonic() < start + seconds:
