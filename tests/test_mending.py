@@ -104,7 +104,16 @@ def test_words_in_json_have_quotes() -> None:
 
 @pytest.mark.parametrize(
     ("written", "wanted"),
-    [("'2'", "2"), ('"true"', "true"), ("'2e-5'", None), ("'x'", None), ("2", None), ("'0x1F'", "0x1F")],
+    [
+        ("'2'", "2"),
+        ('"true"', "true"),
+        ("'2e-5'", None),
+        ("'x'", None),
+        ("2", None),
+        ("'0x1F'", "0x1F"),
+        ("''", None),
+        ("'~'", None),
+    ],
 )
 def test_unquoted(written: str, wanted: str | None) -> None:
     found = _fixed(f"a: {written}  # c\n", "a", by=mending.unquoted)

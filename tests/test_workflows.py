@@ -24,6 +24,15 @@ def test_every_action_is_pinned(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
+def test_targets_of_make_are_there(file: Path) -> None:
+    targets = re.findall(r"(?m)^([\w-]+):(?!=)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    workflow = yaml.safe_load(file.read_text(encoding="utf-8"))
+    scripts = [step.get("run", "") for job in workflow["jobs"].values() for step in job.get("steps", ())]
+    asked = {target for script in scripts for target in re.findall(r"\bmake (?:--silent )?([a-z][\w-]*)", script)}
+    assert asked <= set(targets)
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
 def test_rights(file: Path) -> None:
     workflow = yaml.safe_load(file.read_text(encoding="utf-8"))
     assert workflow["permissions"] in ({}, {"contents": "read"})

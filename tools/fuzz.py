@@ -21,12 +21,13 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from cProfile import Profile
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
+from typing import NamedTuple, TypeAlias
 from xml.etree import ElementTree
 
 import jsonschema
@@ -35,15 +36,17 @@ from cases import ROOT
 from fuzz_inputs import STATES, Files, fixtures, repository
 from trainlint import fixes
 from trainlint.catalogue import all_rules
-from trainlint.engine import lint
+from trainlint.engine import Run, lint
 from trainlint.findings import Edit
 from trainlint.reading.document import Mapping, Node, Scalar, Unparsable, documents, target_of
 from trainlint.reading.text import decode
 from trainlint.report import Report
 from trainlint.reports import FORMATS, RenderOptions, render, without_secrets
+from trainlint.reports.diff import Rounds
 from trainlint.reports.escape import visible
 from trainlint.repository.bounds import PathError
-from trainlint.settings import SettingsError
+from trainlint.settings import Overrides, SettingsError
+from trainlint.show_files import as_json, as_text
 
 STEPS = 6_000_000
 """Calls that a small repository may take, most of them the first reading of facts."""
@@ -54,6 +57,29 @@ STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2
 """What would steer a terminal or a CI system, in a report for people."""
 ANNOTATIONS = {"github": r"::(?:error|warning|notice) file=", "azure": r"##vso\[task\.logissue type="}
 """How each line begins that is meant for a CI system."""
+
+
+class Element(NamedTuple):
+    """An element of JUnit's: in which other one it is, the attributes that it must and may have."""
+
+    within: str
+    needed: frozenset[str]
+    other: frozenset[str] = frozenset()
+    has_text: bool = False
+
+
+JUNIT_COUNTS = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
+"""Attributes that count elements."""
+_COUNTED = frozenset({"name", *JUNIT_COUNTS})
+JUNIT = {
+    "testsuites": Element("", _COUNTED),
+    "testsuite": Element("testsuites", _COUNTED),
+    "testcase": Element("testsuite", frozenset({"name", "classname"}), frozenset({"file", "line"})),
+    "failure": Element("testcase", frozenset({"type", "message"}), has_text=True),
+    "skipped": Element("testcase", frozenset({"message"}), has_text=True),
+    "system-out": Element("testcase", frozenset(), has_text=True),
+}
+"""The elements that reports have. Source: "Common JUnit XML format" of Testmo, which lists what readers understand."""
 
 Feature = tuple[object, ...]
 
@@ -119,6 +145,7 @@ def check(folder: Path, seen: Seen, schema: jsonschema.protocols.Validator | Non
     alone = {finding for file in files for finding in lint([file]).findings if not finding.rule.startswith("TL002")}
     if alone != {finding for finding in lint(files).findings if not finding.rule.startswith("TL002")}:
         raise Failure("files alone say something else")
+    _shown(folder, report)
     _fixes(report)
     return seen.is_new(counter, report) and size <= LARGEST
 
@@ -145,11 +172,7 @@ def _formats(report: Report, schema: jsonschema.protocols.Validator | None) -> N
                 for wrong in schema.iter_errors(document):
                     raise Failure(f"SARIF: {wrong.json_path} {wrong.message[:200]}")
         elif name == "junit":
-            suites = ElementTree.fromstring(text)
-            if any(
-                int(suite.get("tests", "-1")) != len(suite.findall("testcase")) for suite in suites.iter("testsuite")
-            ):
-                raise Failure("JUnit counts other tests than it has")
+            _is_junit(ElementTree.fromstring(text), within="")
         elif name in ANNOTATIONS:
             if any(not re.match(ANNOTATIONS[name], line) for line in text.splitlines()):
                 raise Failure(f"a line for {name} is no annotation")
@@ -157,18 +180,49 @@ def _formats(report: Report, schema: jsonschema.protocols.Validator | None) -> N
             raise Failure(f"{name} steers: {text[max(0, found.start() - 40) : found.end() + 40]!r}")
 
 
+def _is_junit(element: ElementTree.Element, within: str) -> None:
+    """An element is as the common format says: its place, its attributes, its text, and what it counts."""
+    known = JUNIT.get(element.tag)
+    if known is None or within != known.within:
+        raise Failure(f"JUnit has no {element.tag} in {within or 'a document'}")
+    names = set(element.keys())
+    if not known.needed <= names <= known.needed | known.other:
+        raise Failure(f"JUnit: attributes of {element.tag}: {sorted(names)}")
+    if any(not value.isdecimal() for name, value in element.items() if name in (*JUNIT_COUNTS, "line")):
+        raise Failure(f"JUnit: {element.tag} counts in words")
+    if not known.has_text and (element.text or "").strip():
+        raise Failure(f"JUnit: text in {element.tag}")
+    for name, tag in JUNIT_COUNTS.items():
+        if name in names and int(element.get(name, "")) != sum(1 for _ in element.iter(tag)):
+            raise Failure(f"JUnit counts other {name} than it has")
+    for inner in element:
+        _is_junit(inner, within=element.tag)
+
+
+def _shown(folder: Path, report: Report) -> None:
+    """What is shown of files and of fixes steers nothing, and the diff has no more lines than the files."""
+    texts = [as_text(list(Run(Overrides()).files([folder]))), as_json(list(Run(Overrides()).files([folder])))]
+    for mended in fixes.mended(report, unsafe=True):
+        rounds = Rounds(mended.path, mended.before)
+        rounds.add(mended)
+        if rounds.content != mended.content:
+            raise Failure(f"a diff of something else than {mended.path}")
+        texts.append(rounds.diff().text.replace("\r\n", "\n"))
+    for text in texts:
+        if found := STEERING.search(text):
+            raise Failure(f"what is shown steers: {text[max(0, found.start() - 40) : found.end() + 40]!r}")
+
+
 def _fixes(report: Report) -> None:
     """Fixes change the values that they say; all others stay, and so does the shape of all documents."""
-    edits: dict[str, list[Edit]] = {}
-    for finding in report.active:
-        if finding.fix is not None and finding.fix.safe:
-            edits.setdefault(finding.path, []).extend(finding.fix.edits)
+    edits = {file.path: file.edits for file in fixes.mended(report)}
     before = {path: _values(Path(path)) for path in edits}
     fixes.apply(report, lambda error: None)
     for path, values in before.items():
         after = _values(Path(path))
         if values is None or after == values:
             continue
+        values = [value for value in values if not _is_removed(value, edits[path])]
         if after is None or len(after) != len(values):
             raise Failure(f"a fix changes the shape of {path}")
         for (depth, kind, value, start, end), now in zip(values, after, strict=True):
@@ -177,7 +231,13 @@ def _fixes(report: Report) -> None:
                 raise Failure(f"a fix changes what it does not name in {path}: {value!r} to {now[2]!r}")
 
 
-Value = tuple[int, str, str, int, int]
+def _is_removed(value: Value, edits: Sequence[Edit]) -> bool:
+    """A fix removes it, with all that stands around it."""
+    *_, start, end = value
+    return any(edit.start <= start and end <= edit.end and not edit.replacement.strip() for edit in edits)
+
+
+Value: TypeAlias = "tuple[int, str, str, int, int]"
 """Depth, kind and text of a node, and where it is."""
 
 
@@ -202,7 +262,7 @@ def _nodes(root: Node) -> Iterator[Value]:
 
 
 def sarif_schema() -> jsonschema.protocols.Validator | None:
-    """The schema of SARIF 2.1.0, where `make sarif-validator` has fetched it."""
+    """The schema of SARIF 2.1.0, where `make readers` has fetched it."""
     found = sorted((ROOT / ".cache/npm/node_modules/@microsoft").glob("sarif-multitool-*/sarif-2.1.0.json"))
     if not found:
         return None
@@ -242,7 +302,7 @@ def run(seconds: float, seed: int, say: Callable[[str], None] = print) -> int:
     corpus, schema, seen = saved(), sarif_schema(), Seen()
     again = random.Random(seed).sample(corpus, len(corpus))
     if schema is None:
-        say("SARIF is not compared to its schema: `make sarif-validator` fetches it")
+        say("SARIF is not compared to its schema: `make readers` fetches it")
     start, number = time.monotonic(), 0
     failures: dict[str, Path] = {}
     while time.monotonic() < start + seconds:

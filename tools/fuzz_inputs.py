@@ -325,6 +325,19 @@ def changed(chance: random.Random, data: bytes) -> bytes:
     return text.encode(encoding, "replace" if encoding == "latin-1" else "surrogatepass")
 
 
+def referring(chance: random.Random) -> bytes:
+    """A file in which each value is made of those before, often of several: `${a1}${a1}`, `$(a1)`, `*a1`."""
+    form = chance.choice(("${{{0}}}", "$({0})", "*{0}", "{{{{ {0} }}}}", "${{.{0}}}", "${{{0}.{0}}}"))
+    most, count = chance.choice((1, 2, 3, 8)), chance.choice((3, 30, 200))
+    start = chance.choice(("", "x", "???", "${model}"))
+    lines = [f"_component_: torchtune.models.llama3.llama3_8b\na0: &a0 '{start}'\n"]
+    for number in range(1, count):
+        parts = (form.format(f"a{chance.randrange(number) if most == 1 else number - 1}") for _ in range(most))
+        value = next(parts) if form[0] == "*" else f"'{''.join(parts)}'"
+        lines.append(f"a{number}: {value}\n" if form[0] == "*" else f"a{number}: &a{number} {value}\n")
+    return safely("".join(lines))
+
+
 def safely(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
@@ -390,7 +403,7 @@ def repository(chance: random.Random, seeds: Sequence[Files]) -> Files:
     for number in range(chance.randint(1, 3)):
         if chance.random() < 0.4:
             name = chance.choice(("a.yaml", "b.yml", "f.yaml", "soup.yaml", "sft.yaml"))
-            data = written(chance)
+            data = referring(chance) if chance.random() < 0.05 else written(chance)
             made = {name: changed(chance, data) if chance.random() < 0.2 else data}
         else:
             made = {name: changed(chance, data) for name, data in chance.choice(seeds).items()}

@@ -82,7 +82,9 @@ def unquoted(place: Place[T], *, sure: bool = True, keeps: bool = False) -> Fix 
     """The text in quotes is read as the number or boolean that it spells."""
     field = _field(place)
     target = field.target
-    if not isinstance(target, Scalar) or not target.style or isinstance(plain_value(target.value, field.dialect), str):
+    if not isinstance(target, Scalar) or not target.style:
+        return None
+    if not isinstance(plain_value(target.value, field.dialect), (bool, int, float)):
         return None
     return written(field, target.value, sure=sure, keeps=keeps)
 

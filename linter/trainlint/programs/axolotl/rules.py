@@ -241,7 +241,8 @@ def _compared_numbers(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Fi
         value = config.field.get(name)
         if value.text().known is not None:
             fix = mending.numbered(value)
-            yield value.finding(f'{name} must be a number, not "{value.written}"', help="remove the quotes", fix=fix)
+            help = "write a number" if fix is None else "remove the quotes"
+            yield value.finding(f'{name} must be a number, not "{value.written}"', help=help, fix=fix)
 
 
 def _bad_patterns(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:

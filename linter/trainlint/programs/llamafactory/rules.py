@@ -150,7 +150,8 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
         field = config.field.get(name)
         if field.text().known is not None and config.spec(name) is not None:
             message = f'{name} must be true or false, not "{field.written}"'
-            yield field.finding(message, help="remove the quotes", fix=mending.switched(field))
+            fix = mending.switched(field)
+            yield field.finding(message, help="write true or false" if fix is None else "remove the quotes", fix=fix)
         elif field.is_sequence or field.is_mapping:
             yield field.finding(f"{name} must be true or false", help="write true or false", at_key=True)
     yield from _pixels(config, facts)

@@ -26,7 +26,8 @@ def not_a_number(settings: RecipeSettings) -> Iterator[Finding]:
         text = node.text().known
         if accepts.text or text is None or (accepts.spelled and _is_float(text)):
             continue
-        number = not isinstance(plain_value(text, Dialect.OMEGACONF), str)
+        value = plain_value(text, Dialect.OMEGACONF)
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
         yield settings.refusal(
             node,
             message=f'{node.name} must be a number, not the text "{text}"',
