@@ -8,6 +8,7 @@ of the weights and the state of an earlier run among them, is not told.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 import os
@@ -95,7 +96,7 @@ LORA: Settings = {
 }
 TEACHER: Settings = {
     "teacher_model": {"_component_": "torchtune.models.mistral.mistral", **SIZES},
-    "teacher_checkpointer": CHECKPOINT,
+    "teacher_checkpointer": copy.deepcopy(CHECKPOINT),
     "kd_loss": {"_component_": "torchtune.modules.loss.ForwardKLWithChunkedOutputLoss"},
     "kd_ratio": 0.5,
 }
@@ -156,6 +157,7 @@ PLACES: Sequence[tuple[str, Sequence[Json]]] = (
 READS = "--config config.yaml"
 FILES = (
     "size mismatch for", "No file with name", "No such file or directory", "recipe_checkpoint file must be provided",
+    "on the Hub", "Unable to find", "An error occurred while generating the dataset",
     "join() argument must be str, bytes, or os.PathLike object, not 'NoneType'",
 )  # fmt: skip
 """What is said of files that are not there, or hold something else; the last of a folder without an earlier run."""

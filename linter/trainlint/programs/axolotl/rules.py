@@ -37,7 +37,7 @@ from trainlint.training.limits import Data, data_of, is_true, refused
 from trainlint.training.pydantic_types import Refusal, as_number, mended, model_refusals, refusals
 
 
-@rule("FS401", "axolotl-value", stage=Stage.LOAD)
+@rule("FS401", "axolotl-value", stage=Stage.LOAD, follows=("FS405",))
 def axolotl_value(config: AxolotlConfig) -> Iterator[Finding]:
     """A value has a type or content that its field does not accept.
 

@@ -116,11 +116,11 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
     """An argument has a value that LLaMA-Factory refuses.
 
     Values are not converted, and only a few are checked when the arguments are read: `finetuning_type` must be a known
-    method, `adapter_name_or_path` and added tokens are text with commas between the parts (a YAML list has no split()),
-    the switches of GaLore, APOLLO and BAdam are added up and cannot be text. Numbers of pixels are compared, and where
-    they are asked for `val_size` and `dpo_label_smoothing` too; LoRA's alpha is computed from its rank, and reference
-    and reward models are quantized to 4 or 8 bits. A model must be named. A copy of
-    LLaMA-Factory in the repository may have methods of its own.
+    method, `ray_storage_filesystem` s3, gs or gcs (0.9.3 and 0.9.4), `adapter_name_or_path` and added tokens are text
+    with commas between the parts (a YAML list has no split()), the switches of GaLore, APOLLO and BAdam are added up
+    and cannot be text. Numbers of pixels are compared, and where they are asked for `val_size` and
+    `dpo_label_smoothing` too; LoRA's alpha is computed from its rank, and reference and reward models are quantized to
+    4 or 8 bits. A model must be named. A copy of LLaMA-Factory in the repository may have methods of its own.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, __post_init__ of the dataclasses of hparams/.
     """
@@ -132,6 +132,11 @@ def llamafactory_value(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> 
             help=did_you_mean(method.written, facts.finetuning_types) or f"write {one_of(facts.finetuning_types)}",
             fix=mending.respelled(method, facts.finetuning_types),
         )
+    storage = config.field.get("ray_storage_filesystem")
+    words = [str(word) for word in spec.choices] if (spec := config.spec(storage.name)) is not None else []
+    if words and not (storage.is_absent or storage.is_unknown) and storage.plain not in words:
+        help, fix = did_you_mean(storage.written, words) or f"write {one_of(words)}", mending.respelled(storage, words)
+        yield storage.finding(f"ray_storage_filesystem must be {one_of(words)}", help=help, fix=fix)
     model = config.field.get("model_name_or_path")
     if model.is_null:
         yield model.finding("model_name_or_path must not be empty", help="write the name or path of a model")
@@ -215,7 +220,7 @@ def llamafactory_word(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> I
         for name, spec in table.items():
             words = [str(choice) for choice in spec.choices]
             value = config.field.get(name).text()
-            if not words or name in ("finetuning_type", "infer_backend") or not value.known_and_not_in(words):
+            if not words or name in _REFUSED_WORDS or not value.known_and_not_in(words):
                 continue
             if config.may_know(str(value)):
                 continue
@@ -224,6 +229,10 @@ def llamafactory_word(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> I
                 help=did_you_mean(str(value), words) or f"write {one_of(words)}",
                 fix=mending.respelled(value, words),
             )
+
+
+_REFUSED_WORDS = ("finetuning_type", "infer_backend", "ray_storage_filesystem")
+"""Words that are checked when they are read: FS503, and a limit."""
 
 
 def _consequence(name: str, config: LlamaFactoryConfig) -> str:

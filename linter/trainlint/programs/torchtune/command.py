@@ -68,7 +68,8 @@ class TuneRun:
 
     `own_recipe`: the recipe is, or may be, the user's own module. `config_found`: the config is a file of the
     repository, or may be elsewhere. `launched` is True with torchrun's options, None where something else may have
-    started the processes; `alone`: surely nothing has. `base` is the config before the overrides, where it is known.
+    started the processes; `alone`: surely nothing has. `base` is the config before the overrides, where it is known,
+    and `content` says what its file is where that is no config.
     """
 
     field: Field
@@ -83,6 +84,7 @@ class TuneRun:
     config_found: bool = False
     config_flag: Arg | None = None
     base: ConfigNode | None = None
+    content: str = ""
     stated: bool = True
     fork: bool = False
     job: bool = False

@@ -490,6 +490,9 @@ def _find_config(run: TuneRun, surroundings: Surroundings, release: str, invocat
         root = _root_of(file, surroundings.repository)
         usable = root is not None and root.is_mapping and not _is_too_large(root)
         run.base = ConfigNode.of_field(root) if root is not None and usable else None
+        run.content = "a list" if root is not None and root.is_sequence else ""
+        if root is None and not surroundings.repository.read(file).strip():
+            run.content = "empty"
 
 
 def _root_of(file: Path, repository: Repository) -> Field | None:

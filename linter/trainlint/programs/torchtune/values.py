@@ -61,7 +61,7 @@ class Accepts:
             return f"must be a whole number, not {value}"
         if self.nonzero and not plain:
             return "must not be 0"
-        if self.least is not None and plain < self.least:
+        if self.least is not None and not plain >= self.least:  # NaN, too
             return f"must be at least {self.least:g}, not {value}"
         if self.most is not None and plain > self.most:
             return f"must be at most {self.most:.10g}, not {value}"
@@ -113,7 +113,7 @@ MODEL: Mapping[str, Accepts] = {
     "num_kv_heads": replace(COUNT, null=True, least=0),
     **dict.fromkeys(("lora_rank", "vocab_size"), COUNT),
     "intermediate_dim": COUNT,
-    "max_seq_len": replace(NUMBER, least=1, stage=IN_TRAINING, early=Stage.PREPARE),
+    "max_seq_len": Accepts(boolean=False, least=2, stage=IN_TRAINING, early=Stage.PREPARE),
     "attn_dropout": SHARE,
     "lora_dropout": Accepts(most=1),
     "lora_alpha": replace(NUMBER, stage=IN_TRAINING),

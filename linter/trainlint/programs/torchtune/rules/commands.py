@@ -63,6 +63,19 @@ def unknown_recipe_config(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Findi
         )
 
 
+@rule("TT407", "config-without-settings", stage=Stage.START)
+def config_without_settings(run: TuneRun) -> Iterator[Finding]:
+    """The file that `--config` names is empty, or a list.
+
+    A recipe's config is a mapping. An empty file is read as one without keys, and the recipe stops at the first setting
+    that it reads; a list is refused before that.
+
+    Source: the recipes' argument parser and constructors, torchtune 0.4.0 to 0.6.1; both run with 0.6.1.
+    """
+    if run.content and not run.fork and not (run.content == "empty" and run.args):
+        yield run.config.finding(f"config {run.config} is {run.content}", help="name a file with a recipe's settings")
+
+
 @rule("TT403", "config-of-another-recipe", stage=Stage.RUN, severity=Severity.WARNING)
 def config_of_another_recipe(run: TuneRun, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The config is registered for another recipe.

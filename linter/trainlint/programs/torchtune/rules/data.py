@@ -352,7 +352,11 @@ def unloadable_dataset(settings: RecipeSettings) -> Iterator[Finding]:
             elif files.text().known is None and not files.wrong_type:
                 message = f"data_files must be a text, a list or a mapping, not {_kind(files)}"
                 yield settings.refusal(files, message=message, help="write the path of the file")
-        word = split.text().known
+            for part_files in files.entries.values():
+                if not (part_files.unknown or part_files.text().known or part_files.elements):
+                    message = f"data_files names no file for {part_files.key}"
+                    yield settings.refusal(part_files, message=message, help="write the path of the file")
+        word = None if split.value.known is None else str(split.value.known)
         alone = files.text().known or (files.elements and not any(item.entries for item in files.elements))
         if word is not None and split.own and alone and part.get("source").is_(*PACKAGED_SOURCES):
             names = [part.partition("[")[0].strip() for part in word.split("+")]

@@ -84,7 +84,9 @@ def no_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
 
 
 def _is_no_name(node: ConfigNode) -> bool:
-    return (node.value.known is not None and node.text().known is None) or (node.absent and node.key.isdigit())
+    """A number, or in the list a null or something that holds others."""
+    unnamed = (node.absent or node.wrong_type) and node.key.isdigit()
+    return unnamed or (node.value.known is not None and node.text().known is None)
 
 
 def _lora_targets(settings: RecipeSettings) -> Iterator[ConfigNode]:
