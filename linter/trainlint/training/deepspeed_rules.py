@@ -828,7 +828,7 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
     offload to NVMe, and a group for secondary parameters (`zero_hpz_partition_size`) that divides the processes. With
     reduce-scatter, which is on by default, ZeRO 2 and 3 do not scale gradients before they are reduced. Only ZeRO 3
     offloads a part of the optimizer, and ZeRO 1 and 2 align their buckets to two elements. ZenFlow under ZeRO 1 and 2
-    needs the optimizer on the CPU, and clipping needs the norm of the gradients.
+    needs the optimizer on the CPU, and its parameters in the config, and clipping needs the norm of the gradients.
 
     Source: deepspeed, runtime/config_utils.py, runtime/zero and utils/groups.py.
     """
@@ -929,6 +929,12 @@ def _zenflow(config: DeepSpeedConfig) -> Iterator[Finding]:
     elif low and config.offloads_optimizer is False:
         yield section.finding(
             "zenflow needs the optimizer on the CPU", help='add "offload_optimizer": {"device": "cpu"}', at_key=True
+        )
+    elif low and config.offloads_optimizer and config.at("optimizer.params").is_absent:
+        yield section.finding(
+            "zenflow makes its own optimizer from the params of the config's, and there are none",
+            help='add "optimizer": {"type": "AdamW", "params": {"lr": "auto"}}',
+            at_key=True,
         )
 
 
