@@ -79,6 +79,19 @@ def test_a_rule_names_what_says_the_same_better() -> None:
     assert left(weaker, said("B", "a", (1, 4, 5), severity=Severity.WARNING), follows={"B": ("A",)}) == ["A"]
 
 
+def test_a_rule_names_the_cause_around_it_and_at_the_other_half() -> None:
+    follows = {"B": ("A",)}
+    cause, inside = said("A", "b", (2, 1, 2)), said("B", "b[1]", (4, 5, 6))
+    assert left(cause, inside, follows=follows) == ["A"]
+    assert left(replace(cause, severity=Severity.WARNING), inside, follows=follows) == ["A", "B"]
+    half = replace(said("B", "a", (1, 4, 5)), related=(Related(cause.span, "b is here"),))
+    assert left(cause, half, follows=follows) == left(half, cause, follows=follows) == ["A"]
+    assert left(cause, half) == ["A", "B"]
+    assert left(cause, half, follows={"A": ("B",)}) == ["B"]
+    elsewhere = replace(half, related=(Related(cause.span._replace(path="other.yaml"), "b is there"),))
+    assert left(cause, elsewhere, follows=follows) == ["A", "B"]
+
+
 def test_an_error_hides_a_warning_of_its_own_stage() -> None:
     cause = said("A", "a", (1, 4, 5))
     assert left(cause, said("B", "a", (1, 4, 5), severity=Severity.WARNING)) == ["A"]

@@ -557,7 +557,7 @@ def deepspeed_precision(config: DeepSpeedConfig) -> Iterator[Finding]:
         )
     amp = config.at("amp.enabled")
     if "amp" not in facts.removed and amp.plain not in (AUTO, None, False) and (config.stage or 0) > 0:
-        yield amp.finding("amp does not work with ZeRO", help="use fp16 or bf16")
+        yield amp.finding("amp does not work with ZeRO", help="use fp16 or bf16", related=config.stage_place)
     for name in _LOW_PRECISION:
         allowed = (2,) if facts.master_weights_need_zero2 else (1, 2, 3)
         known = name.partition(".")[2] in facts.model(name.partition(".")[0])
@@ -633,7 +633,8 @@ def deepspeed_optimizer(config: DeepSpeedConfig) -> Iterator[Finding]:
         yield kind.finding(message, help=help, fix=fix)
         return
     if word in _ONE_BIT and (config.stage or 0) > 0:
-        yield kind.finding(f"{kind.plain} does not work with ZeRO", help="write AdamW, or set stage to 0")
+        message, help = f"{kind.plain} does not work with ZeRO", "write AdamW, or set stage to 0"
+        yield kind.finding(message, help=help, related=config.stage_place)
         return
     yield from _arguments(config, word, kind, params)
 
@@ -867,12 +868,14 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
                 f"prescale_gradients does not work with ZeRO {stage} and reduce_scatter",
                 help="remove it",
                 fix=mending.removed(prescale, sure=False),
+                related=config.stage_place,
             )
         if _written(divide) and divide.plain not in (1, AUTO):
             yield divide.finding(
                 f"gradient_predivide_factor must be 1 with ZeRO {stage} and reduce_scatter",
                 help="remove it",
                 fix=mending.removed(divide, sure=False),
+                related=config.stage_place,
             )
     bucket = as_number(config.plain("zero_optimization.allgather_bucket_size"))
     if stage in (1, 2) and bucket is not None and bucket % 2 == 1:
@@ -893,7 +896,9 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
     normed = config.is_on("zero_optimization.compute_grad_norm", default=True)
     if "compute_grad_norm" in model and normed is False and stage in (0, 3):
         yield zero.get("compute_grad_norm").finding(
-            f"compute_grad_norm: false does not work with ZeRO {stage}", help="set stage to 1 or 2, or remove it"
+            f"compute_grad_norm: false does not work with ZeRO {stage}",
+            help="set stage to 1 or 2, or remove it",
+            related=config.stage_place,
         )
     elif "compute_grad_norm" in model and normed is False and (config.number("gradient_clipping") or 0) > 0:
         yield zero.get("compute_grad_norm").finding(
@@ -904,7 +909,9 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
     parallel = config.number("tensor_parallel.autotp_size")
     if config.facts.autotp_excludes_zero3 and stage == 3 and parallel and parallel > 1:
         yield config.at("tensor_parallel.autotp_size").finding(
-            "tensor parallelism does not work with ZeRO 3", help="set stage to 2 or less, or use DeepSpeed 0.19"
+            "tensor parallelism does not work with ZeRO 3",
+            help="set stage to 2 or less, or use DeepSpeed 0.19",
+            related=config.stage_place,
         )
     curriculum = config.at("data_efficiency.data_sampling.curriculum_learning")
     if _is_true(curriculum.get("enabled")) and curriculum.get("curriculum_metrics").node is None:
@@ -915,6 +922,7 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
             "gradient_allreduce_op sum does not work with ZeRO 3",
             help="write mean",
             fix=mending.worded(operation, "mean", sure=False),
+            related=config.stage_place,
         )
 
 
@@ -1008,4 +1016,5 @@ def deepspeed_no_effect(config: DeepSpeedConfig) -> Iterator[Finding]:
             yield device.finding(
                 f"{name} has no effect with ZeRO {config.stage}",
                 help=f"set stage to {least}, or remove {name}",
+                related=config.stage_place,
             )

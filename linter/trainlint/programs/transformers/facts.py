@@ -217,6 +217,8 @@ class ArgumentFacts:
     """By program: the tables that arguments come from."""
     others: frozenset[str] = frozenset()
     """Keys of a file that are not for a dataclass."""
+    lenient: frozenset[str] = frozenset()
+    """Arguments that may be of further kinds than their types say; the program's own rules check them."""
     trainer_stage: Stage | None = None
     """When the Trainer is built, in a program that loads the model before."""
     advice: Mapping[str, str] = field(default_factory=dict)

@@ -18,6 +18,7 @@ from trainlint.programs.transformers.program import (
     deepspeed_config,
     flag_names,
     fsdp_config,
+    given_by_all,
     launched_arguments,
     launches,
     release_below,
@@ -394,6 +395,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
             arguments = TrlArguments(file, known, config, deepspeed, reader, trouble)
             arguments.start, arguments.trainer, arguments.shown = start, trainer, told is not None
             launched = [*launches(subject, surroundings), *_started(arguments, surroundings, subject)]
+            arguments.overridden = start.given if start else given_by_all(subject, surroundings)
             runs = launched_arguments(arguments, surroundings)
             found.append([*views(arguments, _training(arguments), launched), *runs])
         return found

@@ -70,7 +70,8 @@ def scheduler_settings(arguments: Arguments) -> Iterator[Finding]:
             message = f"{word} needs min_lr or min_lr_rate in lr_scheduler_kwargs"
             yield arguments.refused(at, message, help="add for example min_lr_rate: 0.1", at_key=at is config)
         elif len(rates) > 1:
-            yield arguments.refused(rates[1], "min_lr and min_lr_rate exclude each other", help="keep one", at_key=True)
+            message, other = "min_lr and min_lr_rate exclude each other", rates[0].as_other_half
+            yield arguments.refused(rates[1], message, help="keep one", related=other, at_key=True)
     if word.is_("polynomial"):
         yield from _end(arguments, given.get("lr_end"))
 

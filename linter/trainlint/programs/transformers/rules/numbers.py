@@ -292,9 +292,11 @@ def another_kind_of_value(arguments: Arguments) -> Iterator[Finding]:
     for name, argument, field in arguments.given:
         wanted = _forms(name, argument)
         given = _form(field)
-        if arguments.parsed and field.is_null and not _may_be_null(argument) and wanted <= {"a number"}:
+        if not arguments.parsed or not wanted or name in arguments.facts.lenient:
+            continue
+        if field.is_null and not _may_be_null(argument) and wanted == {"a number"}:
             yield arguments.warned(field, f"{name} must be a number, not null", help="remove it, or write a number")
-        if not arguments.parsed or given is None or not wanted or wanted <= {"a number", "a boolean"}:
+        if given is None or wanted <= {"a number", "a boolean"}:
             continue
         if given in wanted:
             yield from _items(arguments, name, argument, field)

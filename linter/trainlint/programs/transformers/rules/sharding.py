@@ -48,13 +48,14 @@ def fsdp_word(arguments: Arguments) -> Iterator[Finding]:
         )
     elif field.is_mapping:
         yield arguments.warned(field, "fsdp cannot be a mapping", help="write its settings in fsdp_config", at_key=True)
+    mended = _fsdp_words(arguments)
     for word in options.words:
-        yield from _fsdp_word(arguments, word)
+        yield from _fsdp_word(arguments, word, mended)
     if not facts.reads_options_as_settings:
         yield from _option_clash(arguments)
 
 
-def _fsdp_word(arguments: Arguments, word: Value[str]) -> Iterator[Finding]:
+def _fsdp_word(arguments: Arguments, word: Value[str], mended: Fix | None) -> Iterator[Finding]:
     text, options = word.known, arguments.facts.options
     if text in options or word.unknown:
         return
@@ -73,7 +74,7 @@ def _fsdp_word(arguments: Arguments, word: Value[str]) -> Iterator[Finding]:
     if text is not None and arguments.options.field.is_sequence and not new:
         yield arguments.warned(word, f"{message} is ignored", help=help, stage=Stage.RUN)
     else:
-        yield arguments.refused(word, message, help=help, fix=_fsdp_words(arguments))
+        yield arguments.refused(word, message, help=help, fix=mended)
 
 
 def _fsdp_words(arguments: Arguments) -> Fix | None:
@@ -254,10 +255,12 @@ def _size(arguments: Arguments, on: bool) -> Iterator[Finding]:
             yield arguments.refused(size, message, help="write the digits out, such as 100000000", fix=fix)
     sizes = [*([config.min_num_params] if config else []), arguments.own("fsdp_min_num_params")]
     given = next((size for size in sizes if size.number().known_and(lambda number: number > 0)), None)
-    classes = (config and config.has_classes) or not arguments.own("fsdp_transformer_layer_cls_to_wrap").is_absent
-    if on and given and classes:
+    own_classes = arguments.own("fsdp_transformer_layer_cls_to_wrap")
+    if on and given and ((config and config.has_classes) or not own_classes.is_absent):
         message = f"{given.name} and transformer_layer_cls_to_wrap exclude each other"
-        yield arguments.refused(given, message, help="keep one of them", at_key=True)
+        classes = [*([config.read("transformer_layer_cls_to_wrap")] if config else []), own_classes]
+        related = tuple(place for field in classes for place in field.as_other_half)
+        yield arguments.refused(given, message, help="keep one of them", related=related, at_key=True)
 
 
 def _switches(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
