@@ -54,6 +54,7 @@ _EARLY = ("zero_optimization.offload_optimizer", "zero_optimization.offload_para
 """Sections that accelerate itself looks into, by name."""
 _LATE = (
     "activation_checkpointing",
+    "aio",
     "autotuning",
     "checkpoint",
     "checkpoint.parallel_write",
@@ -79,7 +80,17 @@ _LATE = (
     "weight_quantization",
 )
 """Sections that DeepSpeed looks into."""
-_MAY_BE_NULL = ("zero_optimization.offload_optimizer", "zero_optimization.offload_param", "optimizer.params")
+_OLD = (
+    "amp",
+    "compression_training",
+    "curriculum_learning",
+    "elasticity",
+    "nebula",
+    "progressive_layer_drop",
+    "sparse_attention",
+)
+"""Sections of DeepSpeed before 0.19.8; their names alone are looked for, so that a null is none either."""
+_MAY_BE_NULL = ("aio", "zero_optimization.offload_optimizer", "zero_optimization.offload_param", "optimizer.params")
 
 
 @rule("FS134", "deepspeed-section", stage=Stage.PREPARE)
@@ -102,7 +113,7 @@ def deepspeed_section(config: DeepSpeedConfig) -> Iterator[Finding]:
         )
     elif not zero.is_mapping and not zero.is_unknown:
         yield _no_mapping(zero, Stage.PREPARE if zero.is_null else early)
-    for name in (*_EARLY, *_LATE):
+    for name in (*_EARLY, *_LATE, *(_OLD if config.facts.old_sections else ())):
         section = config.at(name)
         # accelerate asks a null for its device where the optimizer is the script's own.
         own = name == "zero_optimization.offload_optimizer" and root.get("optimizer").node is None
@@ -183,6 +194,7 @@ def deepspeed_value(config: DeepSpeedConfig) -> Iterator[Finding]:
             yield _wrong(field, "true or false")
     yield from _words(config)
     yield from _loss_scale(config)
+    yield from _zenflow_values(config)
     parallel = config.at("sequence_parallel_size")
     divides = config.facts.sequence_parallel_divides and config.at("data_parallel_size").node is None
     known = isinstance(parallel.plain, (int, float)) and bool(parallel.plain)
@@ -244,6 +256,21 @@ def _words(config: DeepSpeedConfig) -> Iterator[Finding]:
         kind = config.at(section).get("type")
         if _written(kind) and not kind.is_null and not isinstance(kind.plain, str):
             yield _wrong(kind, f"the name of {'an optimizer' if section == 'optimizer' else 'a scheduler'}")
+
+
+def _zenflow_values(config: DeepSpeedConfig) -> Iterator[Finding]:
+    """What zenflow's own validator refuses."""
+    section = config.at("zero_optimization.zenflow")
+    if "zenflow" not in config.facts.model("zero_optimization") or not section.is_mapping:
+        return
+    strategy = section.get("select_strategy")
+    if strategy.text().known_and_not_in((AUTO, "step", "epoch")):
+        yield _wrong(strategy, "step or epoch", ("step", "epoch"))
+    for name in ("select_interval", "update_interval"):
+        interval = section.get(name)
+        text = interval.text().known_and(lambda word: word != AUTO)
+        if text or (name == "update_interval" and interval.number().known_and(lambda number: number < 1)):
+            yield _wrong(interval, "a number" if text else "1 or more")
 
 
 def _loss_scale(config: DeepSpeedConfig) -> Iterator[Finding]:
@@ -802,7 +829,7 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
     offload to NVMe, and a group for secondary parameters (`zero_hpz_partition_size`) that divides the processes. With
     reduce-scatter, which is on by default, ZeRO 2 and 3 do not scale gradients before they are reduced. Only ZeRO 3
     offloads a part of the optimizer, and ZeRO 1 and 2 align their buckets to two elements. ZenFlow under ZeRO 1 and 2
-    needs the optimizer on the CPU, and clipping needs the norm of the gradients.
+    needs the optimizer on the CPU, and its parameters in the config, and clipping needs the norm of the gradients.
 
     Source: deepspeed, runtime/config_utils.py, runtime/zero and utils/groups.py.
     """
@@ -911,6 +938,12 @@ def _zenflow(config: DeepSpeedConfig) -> Iterator[Finding]:
         yield section.finding(
             "zenflow needs the optimizer on the CPU", help='add "offload_optimizer": {"device": "cpu"}', at_key=True
         )
+    elif low and config.offloads_optimizer and config.at("optimizer.params").is_absent:
+        yield section.finding(
+            "zenflow makes its own optimizer from the params of the config's, and there are none",
+            help='add "optimizer": {"type": "AdamW", "params": {"lr": "auto"}}',
+            at_key=True,
+        )
 
 
 @rule("FS145", "deepspeed-old-section", stage=Stage.PREPARE)
@@ -948,6 +981,8 @@ def deepspeed_old_section(config: DeepSpeedConfig) -> Iterator[Finding]:
         if entry.name == "layer_reduction":
             if entry.is_mapping and entry.get("enabled").node is None:
                 yield entry.finding("layer_reduction needs enabled", help="add it, or remove the section", at_key=True)
+        elif not entry.is_mapping and not entry.is_unknown and entry.plain != AUTO:
+            yield _no_mapping(entry, Stage.PREPARE)
         elif entry.is_mapping and entry.get("different_groups").node is None:
             yield entry.finding(f"{entry.name} needs different_groups", help="add them, or remove it", at_key=True)
 

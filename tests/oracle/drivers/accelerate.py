@@ -27,6 +27,13 @@ WITH: Mapping[str, tuple[str, str]] = {
 CONFIG = "accelerate_config.yaml"
 JSON = "ds_config.json"
 
+SCRIPT = """from accelerate import Accelerator
+
+accelerator = Accelerator()
+model, optimizer, data = accelerator.prepare(model, optimizer, data)
+"""
+"""What stands for the script: a loop of one's own."""
+
 LAUNCH: Mapping[str, Json] = {
     "compute_environment": "LOCAL_MACHINE",
     "debug": False,
@@ -219,6 +226,7 @@ class Asked(Driver):
         deepspeed = {
             "requirements.txt": f"deepspeed=={WITH[release][0]}\n",
             "run.sh": f"accelerate launch --config_file {CONFIG} train.py\n",
+            "train.py": SCRIPT,
         }
         inline = [
             Sound(name, CONFIG, {**LAUNCH, "mixed_precision": "bf16", "deepspeed_config": section}, deepspeed)

@@ -40,6 +40,8 @@ MISSING = re.compile(
 )
 """Words about what is not on this machine, and about the tiny model and data."""
 
+NAMED_IN_DATA = ("dataset_text_field", "dataset_train_split", "dataset_test_split")
+"""Names of what is in the data."""
 BASE: Settings = {
     "model_name_or_path": "acme/tiny-lm",
     "dataset_name": "acme/notes",
@@ -176,8 +178,8 @@ class Asked(Driver):
         except SystemExit as refusal:
             raise RuntimeError(f"exit status {refusal.code}") from refusal
         except Exception as refusal:
-            column = isinstance(refusal, KeyError) and refusal.args[0] == settings.get("dataset_text_field")
-            if column or MISSING.search(str(refusal)):
+            ours = [settings.get(name) for name in NAMED_IN_DATA]
+            if (isinstance(refusal, KeyError) and refusal.args[0] in ours) or MISSING.search(str(refusal)):
                 raise CannotTell(str(refusal)) from refusal
             raise
 

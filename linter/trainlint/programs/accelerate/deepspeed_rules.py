@@ -29,7 +29,8 @@ def settings_beside_deepspeed_file(launch: DeepSpeedLaunch) -> Iterator[Finding]
     Source: accelerate, DeepSpeedPlugin._deepspeed_config_checks.
     """
     config, named = launch.config, launch.named
-    if named.is_absent or named.is_unknown:
+    # What names no file is told by itself.
+    if not named.text().known:
         return
     section = config.field.get("deepspeed_config")
     found = [section.get(name) for name in FILE_SETTINGS if section.get(name).node is not None]

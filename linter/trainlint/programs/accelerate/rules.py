@@ -265,15 +265,15 @@ def _unreadable_count(config: AccelerateConfig, field: Field) -> Iterator[Findin
     if config.launcher == "single":
         readable = isinstance(field.plain, (bool, int, float)) and not field.is_sequence
     else:
-        readable = not several and text.known_and(lambda word: word.isdecimal() or word in TORCHRUN_WORDS)
+        one = text.known_and(lambda word: (word.isdecimal() and bool(word.strip("0"))) or word in TORCHRUN_WORDS)
+        readable = not several and one
     if not readable:
-        word = text.is_(*TORCHRUN_WORDS)
+        word, none = text.is_(*TORCHRUN_WORDS), text.known_and(lambda digits: not digits.strip("0") and bool(digits))
+        message = "num_processes must be an integer" if not none else "num_processes cannot be 0"
         yield field.finding(
-            f"num_processes cannot be {field.written} on several machines"
-            if several and word
-            else "num_processes must be an integer",
+            f"num_processes cannot be {field.written} on several machines" if several and word else message,
             help="write the number of processes of all machines, without quotes",
-            fix=mending.whole(field),
+            fix=None if none else mending.whole(field),
         )
 
 

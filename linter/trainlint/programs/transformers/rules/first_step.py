@@ -175,7 +175,7 @@ def step_numbers(arguments: Arguments) -> Iterator[Finding]:
     The data loader takes a batch size of 1 or more and no negative number of workers; `dataloader_persistent_workers`
     needs workers. `gradient_accumulation_steps: 0` and, up to 4.49, `torch_empty_cache_steps: 0` divide by zero. Since
     5.3 a null `max_grad_norm` raises TypeError: 0 turns clipping off. numpy takes no negative seed, which raises when
-    the trainer is made.
+    the trainer is made; torch makes no negative noise (`neftune_noise_alpha`).
 
     Source: transformers 4.31 to 5.24, Trainer.get_train_dataloader and training loop; torch.utils.data.DataLoader.
     """
@@ -197,6 +197,9 @@ def step_numbers(arguments: Arguments) -> Iterator[Finding]:
     if none and persistent.node is not None and arguments.switch("dataloader_persistent_workers").is_(True):
         message = "dataloader_persistent_workers needs worker processes"
         yield arguments.refused(persistent, message, help="set dataloader_num_workers above 0, or remove it")
+    noise = arguments.number("neftune_noise_alpha")
+    if "neftune_noise_alpha" in arguments.facts.fields and noise.known_and(lambda number: number < 0):
+        yield arguments.refused(noise, "neftune_noise_alpha must not be negative", help="write 0 or more, or remove it")
     seed = arguments.number("seed")
     if seed.known_and(lambda number: number < 0 or number >= 2**32):
         help = "write 0 or more"

@@ -370,7 +370,12 @@ def _is_something(field: Field) -> bool:
     return bool(field.plain) or any(field.entries()) or bool(field.items())
 
 
-@rule("FS206", "steps-out-of-range", stage=Stage.LOAD)
+@rule(
+    "FS206",
+    "steps-out-of-range",
+    stage=Stage.LOAD,
+    varies="warning for a negative ratio, which some releases round to a number of steps",
+)
 def steps_out_of_range(arguments: Arguments) -> Iterator[Finding]:
     """A number of steps or a ratio is out of range.
 
@@ -397,6 +402,9 @@ def _steps(arguments: Arguments, name: str) -> Iterator[Finding]:
     if value.known_and(lambda number: number > 1 and number % 1 != 0):
         message = f"{name} above 1 must be an integer, not {value.field.written}"
         yield arguments.refused(value, message, help="write an integer, or a ratio below 1")
+    elif value.known_and(lambda number: number < 0 and number % 1 != 0) and value.field.name == name:
+        message = f"{name} must be above 0, not {value.field.written}"
+        yield arguments.warned(value, message, help="write a ratio below 1, or a number of steps")
     elif name == "logging_steps" and value.is_(0):
         help = 'write a number above 0, or logging_strategy: "no"'
         yield arguments.refused(value, "logging_steps must not be 0", help=help)

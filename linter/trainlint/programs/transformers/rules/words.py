@@ -149,9 +149,12 @@ def unknown_compile_backend(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.refused(backend, f"accelerate has no compile backend {backend}", help=hint, fix=fix)
     mode = arguments.own("torch_compile_mode").text()
     own = arguments.own("torch_compile_backend")
-    if (own.is_absent or own.text().is_("inductor")) and mode.known_and(lambda word: word not in ("", *COMPILE_MODES)):
-        hint = did_you_mean(str(mode), COMPILE_MODES) or f"write {one_of(COMPILE_MODES)}"
+    other = mode.wrong_type and bool(mode.field.plain)
+    unknown = other or mode.known_and(lambda word: word not in ("", *COMPILE_MODES))
+    if (own.is_absent or own.text().is_("inductor")) and unknown:
+        written = mode.field.written
+        hint = did_you_mean(written, COMPILE_MODES) or f"write {one_of(COMPILE_MODES)}"
         # Whether a script of one's own compiles the model with these words is not known.
         say = arguments.refused if arguments.facts.converts else arguments.warned
         fix = mending.respelled(mode, COMPILE_MODES)
-        yield say(mode, f"torch has no compile mode {mode}", help=hint, stage=Stage.TRAIN, fix=fix)
+        yield say(mode, f"torch has no compile mode {written}", help=hint, stage=Stage.TRAIN, fix=fix)
