@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from trainlint.findings import Severity
 from trainlint.programs.kubeflow.objects import TrainJob
 from trainlint.report import Report
 from trainlint.reports import render
+from trainlint.repository.bounds import Bounds
 from trainlint.settings import Overrides
 from trainlint.targets import How, Target
 
@@ -321,3 +323,27 @@ def test_of_several_ways_in_which_a_release_is_known_the_least_certain_is_told(t
     (tmp_path / "one" / "requirements.txt").write_text("accelerate==1.5.2\n", encoding="utf-8")
     (tmp_path / ".git").mkdir()
     assert lint([tmp_path]).targets["accelerate"].how is How.NOT_STATED
+
+
+def test_what_has_no_word_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A config makes trainlint look for launches and for what states a release; most files can have none."""
+    write(
+        tmp_path,
+        config="distributed_type: FSDP\nfsdp_config: {fsdp_version: 2}\n",
+        other="key: value\n",
+        text="Install: Accelerate\n",
+        wide="a: b\n",
+    )
+    (tmp_path / "wide.yaml").write_bytes("run: accelerate launch --config_file config.yaml a.py\n".encode("utf-16"))
+    read: Counter[str] = Counter()
+    bounded = Bounds.read
+
+    def counted(self: Bounds, path: str | Path) -> bytes:
+        read[Path(path).name] += 1
+        return bounded(self, path)
+
+    monkeypatch.setattr(Bounds, "read", counted)
+    lint([tmp_path])
+    assert read["other.yaml"] == 1
+    assert read["text.yaml"] > 1
+    assert read["wide.yaml"] > 1

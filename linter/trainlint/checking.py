@@ -185,6 +185,8 @@ def _written(file: Path, rows: Iterable[Row]) -> int:
         return baseline.write(file, rows)
     except OSError as error:
         stop(f"{file}: cannot be written: {error.strerror}")
+    except SettingsError as error:
+        stop(str(error))
 
 
 def _baselines(run: Run, options: Options) -> Sequence[Path]:
@@ -250,9 +252,9 @@ def _show_diff(report: Report, run: Run, options: Options, paths: list[Path], st
     from trainlint import fixes
     from trainlint.engine import Run
     from trainlint.reading.text import MASK
-    from trainlint.reports.diff import unified
+    from trainlint.reports.diff import Rounds
 
-    first: dict[str, fixes.Mended] = {}
+    rounds: dict[str, Rounds] = {}
     contents: dict[str, bytes] = {}
     count = 0
     now = _marked(report, run, options, paths)
@@ -262,15 +264,17 @@ def _show_diff(report: Report, run: Run, options: Options, paths: list[Path], st
             break
         for file in changed:
             count += file.fixed
-            before = first[file.path].before if file.path in first else file.before
-            first[file.path] = file._replace(before=before)
+            rounds.setdefault(file.path, Rounds(file.path, file.before)).add(file)
             contents[os.path.abspath(file.path)] = file.data
             if stdin is not None and os.path.abspath(stdin[0]) == os.path.abspath(file.path):
                 stdin = stdin[0], file.data
         run = Run(options.overrides, contents)
         now = _marked(run.lint(paths, stdin), run, options, paths)
-    told = "".join(unified(file, show_values=options.show_values) for _, file in sorted(first.items()))
+    diffs = [one.diff(show_values=options.show_values) for _, one in sorted(rounds.items())]
+    told = "".join(diff.text for diff in diffs)
     show(told)
+    if any(diff.escaped for diff in diffs):
+        _say("what would steer a terminal or a CI system is escaped: the diff cannot be applied")
     if MASK in told and not options.show_values:
         _say("what looks like a secret is masked: the diff can be applied with --show-values")
     # What is left after the last round.
@@ -279,7 +283,7 @@ def _show_diff(report: Report, run: Run, options: Options, paths: list[Path], st
     _say(f"would fix {counted(count, 'finding')}{more}")
     if report.crashed:
         return 2
-    return 1 if first else 0
+    return 1 if rounds else 0
 
 
 def _fix(report: Report, failed: dict[str, str], *, unsafe: bool) -> int:

@@ -49,7 +49,7 @@ from trainlint.selection import Selection
 from trainlint.settings import Overrides, Settings, SettingsError
 from trainlint.suppressions import Suppressed
 from trainlint.targets import How, Target
-from trainlint.weighing import chosen, differing, meant, within, without_consequences
+from trainlint.weighing import chosen, differing, meant, weakened, within, without_consequences
 
 if TYPE_CHECKING:
     from trainlint.own_rules import Excess, Fault
@@ -208,6 +208,7 @@ class Run:
         self._settings: dict[Path, Settings] = {}
         self._shared = Shared(answers_version() if overrides.cache and not contents else "", contents)
         self._roots: dict[Path, Path] = {}
+        self._excluders: dict[tuple[Path, Path], list[Excluder]] = {}
         self._targets: dict[str, Target] = {}
         self._told = Told()
         self._unstated: dict[str, set[str]] = {}
@@ -498,7 +499,7 @@ class Run:
             self._workspace(workspace).repository.name(candidate.key for candidate in ours)
         for candidate in filter(self._is_in_shard, candidates):
             try:
-                yield candidate, self._workspace(candidate.workspace).repository.source(candidate.key)
+                yield candidate, self._workspace(candidate.workspace).repository.checked(candidate.key)
             except OSError as error:
                 self._notice(f"{display_path(candidate.key)}: cannot be read: {error.strerror}")
 
@@ -547,9 +548,12 @@ class Run:
 
     def _excluded(self, candidate: Candidate) -> bool:
         """Excluded by settings. Paths named by the user, and files below a named folder, only with --force-exclude."""
-        workspaces = {candidate.workspace, candidate.start}
-        excluders = [one for workspace in workspaces for one in self._workspace(workspace).repository.exclude.more]
-        if not self.overrides.force_exclude:
+        key = candidate.workspace, candidate.start
+        if key not in self._excluders:
+            more = [self._workspace(workspace).repository.exclude.more for workspace in dict.fromkeys(key)]
+            self._excluders[key] = [excluder for excluders in more for excluder in excluders]
+        excluders = self._excluders[key]
+        if excluders and not self.overrides.force_exclude:
             excluders = [e for e in excluders if not e.excludes(candidate.path, folder=not candidate.named)]
         return any(excluder.excludes(candidate.key) for excluder in excluders)
 
@@ -576,7 +580,8 @@ class Run:
         self._told.unjudged += bool(subjects) and self._told.judged == judged
         covers = {finding.rule for finding in found if is_covering(finding.rule)}
         follows = {finding.rule: followed_by(finding.rule) for finding in found}
-        causes = without_consequences(found, covers, follows, source.text)
+        texts = {source.path: source.text} if source.text is not None else {}
+        causes = without_consequences(found, covers, follows, texts)
         causes = self._without_consequences_of_names(workspace, source, list(causes))
         for finding in workspace.graded(causes):
             if not stages or finding.stage in stages:
@@ -630,13 +635,17 @@ class Run:
 
     def _verdicts(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[Finding]:
         """The findings on a subject in the releases that it may be for."""
-        rules = workspace.judge.rules(program)
+        rules, module = workspace.judge.rules(program), program.load()
         target = workspace.target(program, subject)
         self._note_target(program, target)
 
         def judge(release: str, codes: frozenset[str] | None) -> list[Finding]:
             wanted = rules if codes is None else [rule for rule in rules if rule.code in codes]
-            return workspace.judge.findings(program, subject, release, wanted)
+            only_read = module.is_only_read(release)
+            if only_read:
+                wanted = [rule for rule in wanted if rule.code.startswith(module.of_tables)]
+            found = workspace.judge.findings(program, subject, release, wanted)
+            return [weakened(finding) for finding in found] if only_read else found
 
         found: list[Finding]
         if target.how in (How.CHOSEN, How.STATED):
@@ -764,9 +773,10 @@ def _merge_duplicates(findings: Sequence[Finding]) -> list[Finding]:
     """Each finding once: equal findings on two subjects become one, with the related places of both."""
     found: dict[Finding, Finding] = {}
     for finding in findings:
-        alone = replace(finding, related=())
-        known = found.setdefault(alone, finding)
-        found[alone] = replace(known, related=tuple(dict.fromkeys((*known.related, *finding.related))))
+        alone = replace(finding, related=()) if finding.related else finding
+        known = found.get(alone, finding)
+        related = tuple(dict.fromkeys((*known.related, *finding.related)))
+        found[alone] = known if related == known.related else replace(known, related=related)
     return list(found.values())
 
 

@@ -12,7 +12,7 @@ from trainlint.budget import BUDGET
 from trainlint.findings import Severity
 from trainlint.records import NamedTuple
 from trainlint.repository.bounds import inside, leads_out
-from trainlint.repository.discover import Excluder, repository_root
+from trainlint.repository.discover import Excluder, repository_root, trap
 from trainlint.repository.files import display_path
 from trainlint.selection import Choice
 from trainlint.settings import PathOverride, PerFileIgnores, Settings, SettingsError, Vocabulary
@@ -172,6 +172,8 @@ def _parsed(file: Path) -> tuple[str, dict[str, object]]:
         import tomllib
     else:
         import tomli as tomllib
+    if found := trap(file):
+        raise SettingsError(f"{display_path(file)}: {found}")
     try:
         with open(file, "rb") as stream:
             content = stream.read(BUDGET.settings + 1)
