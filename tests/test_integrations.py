@@ -72,6 +72,7 @@ def test_the_examples() -> None:
         ".pre-commit-config.yaml",
         "lefthook.yml",
         ".husky/pre-commit",
+        ".vscode/tasks.json",
         ".github/workflows/trainlint.yml",
         ".gitlab-ci.yml",
         "azure-pipelines.yml",
@@ -175,6 +176,21 @@ def test_hooks_of_pre_commit_and_prek(
     assert (code, FOUND in said, "jobs/llama-70b.yaml" in said) == (1, True, False), said
     code, said = hook("pre-push")
     assert (code, "jobs/llama-70b.yaml" in said) == (1, True), said
+
+
+def test_editors(repository: Path, env: dict[str, str]) -> None:
+    """The patterns of the pages read each line; that for Vim is tried with reviewdog, which reads the same."""
+    (task,) = json.loads(EXAMPLES[".vscode/tasks.json"])["tasks"]
+    pattern = task["problemMatcher"]["pattern"]
+    lines = run([task["command"], *task["args"]], cwd=repository, env=env).stdout.splitlines()
+    read = [re.fullmatch(pattern["regexp"].removeprefix("^").removesuffix("$"), line) for line in lines]
+    assert len(read) > 10
+    matched = [one for one in read if one is not None]
+    assert len(matched) == len(read)
+    places = {(one[pattern["file"]], one[pattern["line"]], one[pattern["code"]]) for one in matched}
+    assert (BAD, "11", "TT102") in places
+    assert {one[pattern["severity"]] for one in matched} == {"error", "warning", "note"}
+    assert "set errorformat=%f:%l:%c:\\ %t%*[a-z]\\ %m\n" in PAGE
 
 
 def test_the_workflow() -> None:

@@ -91,7 +91,7 @@ def test_what_is_installed_with_it(metadata: Message) -> None:
 
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in ("fixes", "integrations", "packaging"))])
 def test_pages_name_this_release(page: str) -> None:
-    text = (ROOT / page).read_text("utf-8")
+    text = (ROOT / page).read_text(encoding="utf-8")
     named = re.findall(r'\bv(\d+\.\d+\.\d+)\b|trainlint==([\d.]+)|version: "([\d.]+)"', text)
     assert {"".join(one) for one in named} <= {__version__, "3.13", "3.12"}
 

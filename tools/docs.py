@@ -3,8 +3,8 @@
 It also writes what is derived from the registry beside them: the package's list of rules, and the JSON Schema of the
 settings.
 
-A page shows the rule's `bad.yaml` or `bad/`, the report on it, and the difference to `good.yaml` or `good/`. With
-`--check` nothing is written, and the outdated pages are listed.
+A page shows the rule's `bad.yaml` or `bad/`, the report on it, the difference to `good.yaml` or `good/`, and what the
+other bad cases bring about. With `--check` nothing is written, and the outdated pages are listed.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ SCHEMA = ROOT / "docs" / "settings.schema.json"
 NAMES = Path(catalogue.__file__).with_name("rule_names.txt")
 SHOWN_WHOLE = 3
 """The number of findings that are shown with their lines; of further ones only the first line is shown."""
+
+SHOWN_OTHERS = 20
+"""The number of messages that are shown of the other cases."""
 
 _STAGES = {
     Stage.ADMISSION: "Shows at admission.",
@@ -105,6 +108,9 @@ def _page(rule: Rule) -> str:
         lines += [f"With `{' '.join(options)}`:", ""]
     lines += [*_files(bad), "```", *_output(bad), "```", ""]
     lines += ["## Use instead", "", "```diff", *_difference(bad, good), "```", ""]
+    others = list(_others(rule, bad))
+    if others:
+        lines += ["## Also found", "", "```", *others, "```", ""]
     return "\n".join(lines)
 
 
@@ -132,6 +138,27 @@ def _output(case: Case) -> Iterator[str]:
     if short:
         blocks[SHOWN_WHOLE : len(findings)] = ["\n".join(block.splitlines()[0] for block in short)]
     yield from "\n\n".join(blocks).splitlines()
+
+
+def _others(rule: Rule, shown: Case) -> Iterator[str]:
+    """What the rule says of its other bad cases: severity and message, and the help below; nothing twice."""
+    told: dict[str, str] = {}
+    known: set[str] = set()
+    for snapshot in sorted((FIXTURES / rule.code).glob("bad*.out"), key=lambda file: (file != shown.snapshot, file)):
+        for block in snapshot.read_text(encoding="utf-8").split("\n\n"):
+            head = _HEADER.match(block)
+            if head is not None and head[2] == rule.code:
+                message = block.splitlines()[0].partition(f"{rule.name}: ")[2]
+                help = re.search(r"(?m)^ *= (help: .*)$", block)
+                told.setdefault(f"{head[1]}: {message}", f"  {help[1]}" if help else "")
+        if snapshot == shown.snapshot:
+            known = set(told)
+    new = [(message, help) for message, help in told.items() if message not in known]
+    for message, help in new[:SHOWN_OTHERS]:
+        yield message
+        yield from [help] if help else []
+    if len(new) > SHOWN_OTHERS:
+        yield f"… and {len(new) - SHOWN_OTHERS} more"
 
 
 def _difference(bad: Case, good: Case) -> Iterator[str]:

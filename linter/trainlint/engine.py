@@ -687,7 +687,7 @@ class Run:
         self._told.targets[program.name, target] = None
         if not target.versions:
             self._notice(
-                f"{program.title} is older than all known releases by {target.origin}: its files are not checked"
+                f"{program.title} is older than all known releases, as {target.origin} shows: its files are not checked"
             )
 
     def _note_unstated(self) -> None:

@@ -10,6 +10,8 @@ from trainlint.repository.files import Trouble
 from trainlint.rule import rule
 from trainlint.suppressions import Idle
 
+_RENDERED = "lint the rendered file (of a chart: helm template … | trainlint check -)"
+
 
 @dataclass(frozen=True)
 class BrokenFile:
@@ -38,7 +40,7 @@ def unparsable_file(file: BrokenFile) -> Iterator[Finding]:
     """
     trouble = file.trouble
     if file.templated:
-        yield file.finding(f"the file is not checked: {trouble.message}", "lint the rendered file", Severity.NOTE)
+        yield file.finding(f"the file is not checked: {trouble.message}", _RENDERED, Severity.NOTE)
     else:
         yield file.finding(f"the file is not valid YAML: {trouble.message}", "fix the syntax here or just above")
 

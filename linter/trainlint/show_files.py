@@ -106,7 +106,7 @@ def _claim(owned: Owned, before_release: str) -> str:
 def _release(target: Target) -> str:
     versions = target.versions
     if not versions:
-        return f"release older than all known ones, by {target.origin}; not checked"
+        return f"release older than all known ones, as {target.origin} shows; not checked"
     span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
     if target.how is How.CHOSEN:
         return f"release {', '.join(versions)}, chosen by {target.origin}"

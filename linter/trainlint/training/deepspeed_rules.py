@@ -973,7 +973,8 @@ def deepspeed_old_section(config: DeepSpeedConfig) -> Iterator[Finding]:
         elif _is_true(on):
             missing = [key for key in needed if section.get(key).node is None]
             if missing:
-                yield on.finding(f"{name} needs {some_of(missing)}", help="add it, or remove the section")
+                them = "it" if len(missing) == 1 else "them"
+                yield on.finding(f"{name} needs {some_of(missing)}", help=f"add {them}, or remove the section")
     mode = config.at("sparse_attention.mode")
     if _written(mode) and mode.plain not in _SPARSE and mode.plain != AUTO:
         yield _wrong(mode, one_of(_SPARSE), _SPARSE)

@@ -412,8 +412,8 @@ def deepspeed_without_hosts(launch: DeepSpeedLaunch) -> Iterator[Finding]:
         )
 
 
-@rule("FS164", "zero3-init-without-zero3", stage=Stage.RUN, severity=Severity.WARNING)
-def zero3_init_without_zero3(launch: DeepSpeedLaunch) -> Iterator[Finding]:
+@rule("FS164", "zero-stage-too-low", stage=Stage.RUN, severity=Severity.WARNING)
+def zero_stage_too_low(launch: DeepSpeedLaunch) -> Iterator[Finding]:
     """A setting for ZeRO 3 stands beside another stage.
 
     accelerate switches `zero3_init_flag` off, with a warning. `zero3_save_16bit_model` and the offloading of parameters

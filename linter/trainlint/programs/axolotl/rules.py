@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from trainlint.budget import BUDGET
-from trainlint.findings import Finding, Fix, Severity, Stage, did_you_mean, nearest, one_of, some_of
+from trainlint.findings import Finding, Fix, Severity, Stage, counted, did_you_mean, nearest, one_of, some_of
 from trainlint.lazy import regex
 from trainlint.programs.axolotl.facts import (
     BUILT_IN_ADAPTERS,
@@ -275,7 +275,11 @@ def _dataset_types(config: AxolotlConfig) -> Iterator[Finding]:
     for item in config.field.get("datasets").items():
         kind = item.get("type").text()
         if kind.known_and(lambda text: text.startswith("sharegpt")):
-            yield kind.finding(f"the dataset type {kind} no longer exists", help="write type: chat_template")
+            yield kind.finding(
+                f"the dataset type {kind} no longer exists",
+                help="write type: chat_template and field_messages: conversations, and in message_property_mappings "
+                "role: from and content: value",
+            )
         yield from _mapped_twice(item, config)
         jinja = item.get("chat_template").text()
         if jinja.is_("jinja") and is_true(config.data("datasets")) and not item.get("chat_template_jinja").written:
@@ -666,7 +670,7 @@ def axolotl_rl_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Fin
     counts = len(losses.items()), len(weights.items())
     if rl.is_("dpo") and losses.is_sequence and weights.is_sequence and counts[0] != counts[1]:
         yield weights.finding(
-            f"dpo_loss_weights has {counts[1]} weights for {counts[0]} losses",
+            f"dpo_loss_weights has {counted(counts[1], 'weight')} for {counted(counts[0], 'loss', 'losses')}",
             help="write one for each loss",
             at_key=True,
         )

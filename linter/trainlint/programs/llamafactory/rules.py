@@ -179,7 +179,7 @@ def _compared(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[
             continue
         conditions = [condition for of, condition in facts.compared if of == name]
         if any(all(term.test(config) is True for term in terms_of(condition)) for condition in conditions):
-            written = f'not "{field.written}"' if field.text().known is not None else "it is compared with one"
+            written = f'not "{field.written}"' if field.text().known is not None else "to be compared with one"
             yield field.finding(f"{name} must be a number, {written}", help="write a number such as 0.1")
 
 

@@ -22,6 +22,9 @@ from trainlint.training.fsdp import FsdpFacts, Words
 if TYPE_CHECKING:
     from trainlint.training.declarations import Json
 
+_CALLED = {"trl": "TRL", "llamafactory": "LLaMA-Factory"}
+"""How programs are called in a sentence, where not by their own names."""
+
 TABLES = ("TrainingArguments", "Seq2SeqTrainingArguments")
 
 OPTIONS = ("full_shard", "shard_grad_op", "no_shard", "hybrid_shard", "hybrid_shard_zero2", "offload", "auto_wrap")
@@ -295,7 +298,7 @@ class ArgumentFacts:
     @property
     def label(self) -> str:
         """The program and release that read the file: `transformers 5.24.0`."""
-        return f"{self.program} {self.version}"
+        return f"{_CALLED.get(self.program, self.program)} {self.version}"
 
     def default(self, name: str) -> Json:
         """The default of an argument."""
@@ -454,12 +457,13 @@ class ArgumentFacts:
             known = declarations(program)
             found = [known.span(table, name) for table in tables if name in known.keys_of_any(table)]
             if found:
+                called = _CALLED.get(program, program)
                 since, until = _oldest(span.since for span in found), _newest(span.until for span in found)
                 if since and version_tuple(since) > version_tuple(self._version_of(program)):
-                    return f"it needs {program} {minor(since)} or newer"
+                    return f"it needs {called} {minor(since)} or newer"
                 if until:
-                    return f"{program} {minor(until)} was the last release with it"
-                return f"other releases of {program} have it"
+                    return f"{called} {minor(until)} was the last release with it"
+                return f"other releases of {called} have it"
         return "older releases had it" if name in GONE_BEFORE else None
 
     def _version_of(self, program: str) -> str:

@@ -82,7 +82,7 @@ def no_such_command(arguments: TrlArguments) -> Iterator[Finding]:
     words, related = start.invocation.field, arguments.field.relate("the file that it names")
     if not has_command(start.trainer, release):
         known = [word for word in COMMANDS if has_command(word, release)]
-        message = f"trl {minor(release)} has no command {start.invocation.program[-1].text}"
+        message = f"TRL {minor(release)} has no command {start.invocation.program[-1].text}"
         yield words.finding(message, help=f"write {one_of(known, 7)}, or a script of your own", related=related)
     elif not reads_files(start.trainer, release):
         message = f"trl {start.trainer} reads no config file in {minor(release)}"

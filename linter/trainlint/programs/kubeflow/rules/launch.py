@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Fix, Severity, Stage
+from trainlint.findings import Finding, Fix, Severity, Stage, counted
 from trainlint.lazy import regex
 from trainlint.programs.kubeflow.build import BuiltJob
 from trainlint.programs.kubeflow.built_pods import command_words
@@ -93,7 +93,7 @@ def nodes_of_the_launcher(job: BuiltJob) -> Iterator[Finding]:
             yield _finding(
                 job,
                 told,
-                f"torchrun expects {number} nodes, and the job has {count}",
+                f"torchrun expects {counted(number, 'node')}, and the job has {count}",
                 "remove --nnodes: the controller says how many there are",
                 None if number > count else Severity.WARNING,
             )

@@ -215,7 +215,7 @@ def field_without_effect(job: BuiltJob, facts: KubeflowFacts) -> Iterator[Findin
         refused = not any(container.name == name for container in listed)
         if own.given and not refused and not any(pods.ancestor == name and pods.container(name) for pods in job.jobs):
             yield own.place.finding(
-                f"{step} has no effect: no job of the runtime with a container {name} has the label of that step",
+                f"{step} has no effect: no job with container {name} has the label of its step",
                 help=_TAKE_ANOTHER,
                 at_key=True,
             )
@@ -336,7 +336,7 @@ def trainer_needs_newer_server(runtime: Runtime, facts: KubeflowFacts) -> Iterat
     """
     if facts.needs_server_1_32:
         yield runtime.field.get("apiVersion").finding(
-            f"Kubernetes up to 1.31 refuses the CRDs of Kubeflow Trainer {facts.release}",
+            f"the CRDs of Kubeflow Trainer {facts.release} need Kubernetes 1.32 or newer",
             help="update the cluster, or use Trainer 2.1",
             within="..1.31",
         )

@@ -133,7 +133,7 @@ def runtime_without_initializer(job: TrainJob, facts: KubeflowFacts) -> Iterator
             lacks = _initializer_lacks(jobs.get(name), name, mounts=facts.initializer_mounts)
             if lacks:
                 yield initializer.finding(
-                    f"initializer.{key} needs a {lacks}, which the runtime {job.runtime_name} does not have",
+                    f"initializer.{key} needs {lacks} (runtime {job.runtime_name})",
                     help=f"remove initializer.{key}, or use a runtime that runs it",
                     field="spec.runtimeRef",
                     at_key=True,
@@ -142,15 +142,15 @@ def runtime_without_initializer(job: TrainJob, facts: KubeflowFacts) -> Iterator
 
 def _initializer_lacks(job: MergedJob | None, name: str, *, mounts: bool) -> str:
     if job is None:
-        return f"job {name}"
+        return f"a job {name}"
     containers, initial = job.containers(), job.containers("initContainers")
     if containers is None or initial is None:
         return ""
     if name not in containers and name not in initial:
-        return f"container {name} in the job {name}"
+        return f"a container {name} in the job of that name"
     mounted = job.mounts(name)
     if mounts and not any(mount.is_(INITIALIZER_MOUNT) or mount.unknown for mount in mounted):
-        return f"volume {INITIALIZER_MOUNT} mounted in the container {name}"
+        return f"the volume {INITIALIZER_MOUNT} mounted in {name}"
     return ""
 
 

@@ -55,7 +55,9 @@ def scheduler_settings(arguments: Arguments) -> Iterator[Finding]:
     takes = PLATEAU_SETTINGS if spec.extra.get("open") else frozenset(_listed(spec, "takes"))
     for name, entry in given.items():
         if name not in takes and word.known != "greedy":
-            hint = did_you_mean(name, takes) or (f"write {one_of(sorted(takes))}" if takes else "remove it")
+            hint = did_you_mean(name, takes) or (
+                f"remove it, or write {one_of(sorted(takes))}" if takes else "remove it"
+            )
             fix = mending.renamed_to_nearest(entry, takes)
             yield arguments.refused(entry, f"{word} has no setting {name}", help=hint, fix=fix, at_key=True)
         else:
