@@ -13,6 +13,7 @@ from trainlint.engine import lint
 from trainlint.findings import Severity
 from trainlint.programs.kubeflow.objects import TrainJob
 from trainlint.report import Report
+from trainlint.reports import render
 from trainlint.repository.bounds import Bounds
 from trainlint.settings import Overrides
 from trainlint.targets import How, Target
@@ -302,6 +303,26 @@ def test_a_fault_of_ours_is_one_finding_and_all_else_is_checked(
     (fault,) = (finding for finding in report.findings if finding.rule == "TL004")
     assert re.fullmatch(r"internal error in T[JT]\d+: KeyError at test_engine\.py:\d+", fault.message)
     assert (fault.document, fault.level) == (1, Severity.ERROR)
+
+
+def test_a_release_that_is_too_old_is_not_judged(tmp_path: Path) -> None:
+    write(tmp_path, job=job(nodes=1), config=ACCELERATE + SHARDED)
+    report = lint([tmp_path], Overrides(targets={"accelerate": Target(("0.1",)), "kubeflow-trainer": Target(("2.3",))}))
+    assert (report.files.recognised, report.unjudged) == (2, 1)
+    assert render("text", report) == "Checked 2 files: nothing found (1 file not judged).\n"
+    alone = lint([tmp_path / "config.yaml"], Overrides(targets={"accelerate": Target(("0.1",))}))
+    assert render("text", alone) == "Checked 1 file: nothing to judge (1 file not judged).\n"
+    assert alone.notices == (
+        "Accelerate 0.1 is older than 0.20.3, the oldest release that is known: its files are not checked",
+    )
+
+
+def test_of_several_ways_in_which_a_release_is_known_the_least_certain_is_told(tmp_path: Path) -> None:
+    write(tmp_path / "one", config=ACCELERATE + SHARDED)
+    write(tmp_path / "two", config=ACCELERATE + SHARDED)
+    (tmp_path / "one" / "requirements.txt").write_text("accelerate==1.5.2\n", encoding="utf-8")
+    (tmp_path / ".git").mkdir()
+    assert lint([tmp_path]).targets["accelerate"].how is How.NOT_STATED
 
 
 def test_what_has_no_word_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

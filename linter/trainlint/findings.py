@@ -94,8 +94,8 @@ class Fix(NamedTuple):
     keeps: bool = False
     claim: str = ""
     room: int = 1
-    renames: bool = False
-    """A key gets the name that the program reads."""
+    renames: str = ""
+    """The name that a key gets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +311,11 @@ def one_of(words: Iterable[object], limit: int = 5) -> str:
     """What may be written, for a help: `a`, `a or b`, `one of a, b, c`; capped as `some_of` does."""
     listed = [str(word) for word in words]
     return " or ".join(listed) if len(listed) < 3 else f"one of {some_of(listed, limit)}"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: `1 file`, `2 files`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or f'{noun}s'}"
 
 
 def shortened(text: str, limit: int = 40) -> str:

@@ -218,6 +218,19 @@ def repository_root(folder: Path) -> Path:
     return git.top(folder) or folder
 
 
+def trap(file: Path) -> str:
+    """What a file that the user names is, where it is a trap: a link out of the repository, or a pipe or device in it.
+
+    Empty for any other file; what does not lie in the repository by its name is the user's own choice.
+    """
+    root = repository_root(Path.cwd())
+    if not any(Path(os.path.abspath(file)).is_relative_to(base) for base in (root, os.path.realpath(root))):
+        return ""
+    if leads_out(root, file):
+        return f"a link that leads out of the repository {root}"
+    return "not a regular file" if os.path.exists(file) and inside(root, file) is None else ""
+
+
 class _Workspaces:
     def __init__(self) -> None:
         self._known: dict[str, Path | None] = {}

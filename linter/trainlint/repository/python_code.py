@@ -115,6 +115,11 @@ class PythonCode:
         """A Python file contains this word in quotes."""
         return any(quote + _utf8(word) + quote in data for _, data in self._texts for quote in (b'"', b"'"))
 
+    def registers(self, function: str, word: str) -> bool:
+        """A Python file that calls this function contains this word in quotes."""
+        quoted = [quote + _utf8(word) + quote for quote in (b'"', b"'")]
+        return any(any(name in data for name in quoted) for _, data in self._holding(_utf8(f"{function}(")))
+
     def may_list(self, name: str, word: str) -> bool:
         """The list of this name in a Python file has the word, or is computed, so that it may have it."""
         modules = (self._module(file) for file, _ in self._holding(_utf8(name)))
@@ -263,6 +268,10 @@ class OwnReader:
     def knows_word(self, word: str) -> bool:
         """The repository's code contains this word in quotes."""
         return self._code is not None and self._code.holds_text(word)
+
+    def registers(self, function: str, word: str) -> bool:
+        """The repository's code registers this word with a function of the program."""
+        return self._code is not None and self._code.registers(function, word)
 
     def may_list(self, name: str, word: str) -> bool:
         """A list of this name in the repository's code has the word, or is computed, so that it may have it."""

@@ -47,10 +47,14 @@ if TYPE_CHECKING:
     from trainlint.repository.files import Repository
 
 _BESIDE = frozenset(
-    ".circleci .devcontainer .github .gitlab bin build ci conda constraints deps docker dockerfiles env environment"
-    " environments envs images install requirements reqs script scripts setup sky skypilot slurm workflows".split()
+    ".circleci .devcontainer .github .gitlab bin build ci conda constraints dependencies deps docker dockerfiles env"
+    " environment environments envs images install requirements reqs script scripts setup sky skypilot slurm"
+    " workflows".split()
 )
 """Folders whose files speak for the folder that holds them; any other may hold a project of its own."""
+
+_ASIDE = frozenset("bin build ci script scripts sky skypilot slurm workflows .circleci .github .gitlab".split())
+"""Those of them that are there for something else than to say what is installed."""
 
 _SERVING = frozenset(
     "bench benchmark chat demo deploy deployment eval evaluate evaluation gradio infer inference ollama serve server"
@@ -347,8 +351,10 @@ class Statements:
 
     def _at(self, level: str, package: str) -> Iterator[Statement]:
         """Locks, requirements, project files and copies of the source that speak for a folder itself."""
-        for path in self._that_speak("at", level, package):
-            yield from self._followed(path, package, level)
+        found = [(path, list(self._followed(path, package, level))) for path in self._that_speak("at", level, package)]
+        own = any(not s.is_bare for path, told in found for s in told if not _is_aside(path, level))
+        for path, told in found:
+            yield from told if not (own and _is_aside(path, level)) else ()
         for above in _levels(level):
             # A workspace's lock speaks for its members, which lie below it.
             lock = posixpath.join(above, "uv.lock")
@@ -685,6 +691,11 @@ def _is_for_serving(path: str) -> bool:
     """A script that by its name serves or evaluates a model: what it installs need not be where a model is trained."""
     words = set(re.split(r"[^a-z]+", posixpath.basename(path).lower()))
     return bool(words & _SERVING) and not words & _TRAINING
+
+
+def _is_aside(path: str, level: str) -> bool:
+    """A file for a folder lies in one of its folders that is there for something else."""
+    return bool(_ASIDE.intersection(path[len(level) :].lower().split("/")[:-1]))
 
 
 def _words(name: str) -> frozenset[str]:

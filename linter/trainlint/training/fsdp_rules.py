@@ -564,7 +564,7 @@ def single_fsdp_unit(setup: FsdpSetup) -> Iterator[Finding]:
         )
 
 
-@rule("FS025", "unused-wrap-setting", stage=Stage.RUN, severity=Severity.WARNING)
+@rule("FS025", "unused-wrap-setting", stage=Stage.RUN, severity=Severity.WARNING, follows=("FS401", "FS410"))
 def unused_wrap_setting(setup: FsdpSetup) -> Iterator[Finding]:
     """The wrap policy does not use this setting.
 

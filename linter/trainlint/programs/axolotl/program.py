@@ -54,8 +54,8 @@ LAUNCHER_COUNTS = {
 """Options of accelerate launch and torchrun, with what they count."""
 PLACEHOLDERS = ("auto", "default", "none", "null", "tbd", "todo", "unset")
 """Words that stand for a value which something else decides."""
-UNMISTAKABLE = ("datasets", "micro_batch_size", "sequence_len", "learning_rate")
-"""A file with all of these is Axolotl's even without `base_model`."""
+UNMISTAKABLE = ("micro_batch_size", "sequence_len", "learning_rate")
+"""A file with all of these, and with a kind of data, is Axolotl's even without `base_model`."""
 
 
 class AxolotlFile:
@@ -515,6 +515,7 @@ class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
 
     name = "axolotl"
     readers = (FileReader(CLI),)
+    of_tables = ("FS401", "FS404", "FS405", "FS416")
 
     def adopt(self, document: Document) -> Sequence[AxolotlFile]:
         """A configuration, whatever keys it has."""
@@ -525,7 +526,8 @@ class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
         root = Field.root(document, Dialect.PYYAML)
         keys = {entry.name for entry in root.entries()}
         named = "base_model" in keys and not keys.isdisjoint(SIGNS)
-        if "training" not in keys and (named or keys.issuperset(UNMISTAKABLE)):
+        trains = keys.issuperset(UNMISTAKABLE) and not keys.isdisjoint(SIGNS[:2])
+        if "training" not in keys and (named or trains):
             return [AxolotlFile(root)]
         return []
 

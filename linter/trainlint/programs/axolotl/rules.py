@@ -30,6 +30,7 @@ from trainlint.programs.axolotl.program import PREFIX, AxolotlConfig
 from trainlint.reading import mending
 from trainlint.reading.document import Scalar
 from trainlint.reading.values import UNKNOWN, Field
+from trainlint.releases import version_tuple
 from trainlint.rule import rule
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.limits import Data, data_of, is_true, refused
@@ -312,7 +313,7 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
         yield datasets.finding("datasets must be a list", help="remove it", fix=fix, at_key=True)
     if config.field.get("datasets").is_absent and config.field.get("pretraining_dataset").is_absent:
         place = config.field.get("datasets") if config.field.get("datasets").is_null else config.field
-        if config.may_be_filled("datasets"):
+        if config.reader.fills("datasets"):  # Also a plugin of Axolotl's own source may bring its data.
             return
         yield place.finding("datasets is missing: there is nothing to train on", help="add datasets")
 
@@ -324,6 +325,7 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
     severity=Severity.WARNING,
     ordinary_elsewhere=True,
     varies="error in a section that refuses unknown keys",
+    follows=("FS405", "FS414"),
 )
 def axolotl_unread_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A key is not read.
@@ -373,7 +375,7 @@ def _unread(entry: Field, read: frozenset[str], config: AxolotlConfig) -> Iterat
     meant = nearest(entry.name, read, cutoff=0.85)
     others = [release for release in names if entry.name in _names(release)]
     if others:
-        gone = names.index(others[-1]) < names.index(config.facts.release)
+        gone = version_tuple(others[-1]) < version_tuple(config.facts.release)
         advice = f": only Axolotl up to {others[-1]} reads it" if gone else f", or use Axolotl {others[0]} or newer"
         yield entry.finding(f"{entry.name} is not read in this release", help=f"remove it{advice}", at_key=True)
     elif meant:
@@ -583,7 +585,7 @@ def axolotl_nothing_sharded(config: AxolotlConfig, facts: AxolotlFacts) -> Itera
             )
 
 
-@rule("FS410", "axolotl-sharding-limit", stage=Stage.LOAD)
+@rule("FS410", "axolotl-sharding-limit", stage=Stage.LOAD, follows=("FS401", "FS402"))
 def axolotl_sharding_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A setting does not work under FSDP or DeepSpeed, or needs one of them.
 
@@ -596,7 +598,7 @@ def axolotl_sharding_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterat
     yield from refused(facts.limits["sharding"], config, config.converted)
 
 
-@rule("FS411", "axolotl-optimizer-limit", stage=Stage.LOAD)
+@rule("FS411", "axolotl-optimizer-limit", stage=Stage.LOAD, follows=("FS401", "FS402"))
 def axolotl_optimizer_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """The optimizer does not work with the kind of sharding or training.
 
@@ -622,7 +624,7 @@ def axolotl_optimizer_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Itera
         yield optimizer.finding("optimizer is empty", help="name one, such as adamw_torch_fused", at_key=True)
 
 
-@rule("FS412", "axolotl-adapter-limit", stage=Stage.LOAD)
+@rule("FS412", "axolotl-adapter-limit", stage=Stage.LOAD, follows=("FS401", "FS402"))
 def axolotl_adapter_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """Adapter, quantization and loading exclude each other.
 
@@ -645,7 +647,7 @@ def axolotl_adapter_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterato
             )
 
 
-@rule("FS413", "axolotl-rl-limit", stage=Stage.LOAD)
+@rule("FS413", "axolotl-rl-limit", stage=Stage.LOAD, follows=("FS401", "FS402"))
 def axolotl_rl_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A setting does not work with this method of reinforcement learning.
 
@@ -675,7 +677,7 @@ def axolotl_rl_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Fin
         )
 
 
-@rule("FS414", "axolotl-training-limit", stage=Stage.LOAD)
+@rule("FS414", "axolotl-training-limit", stage=Stage.LOAD, follows=("FS401", "FS402"))
 def axolotl_training_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """Two settings exclude each other, or one needs another.
 

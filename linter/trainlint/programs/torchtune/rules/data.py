@@ -227,12 +227,13 @@ def _has_images(settings: RecipeSettings) -> bool:
     )
 
 
-@rule("TT336", "dataset-of-another-task", stage=Stage.TRAIN)
+@rule("TT336", "dataset-of-another-task", stage=Stage.TRAIN, follows=("TT339",))
 def dataset_of_another_task(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The dataset is one of preferences in a fine-tune, or one for a fine-tune in DPO.
 
     DPO compares a chosen with a rejected answer, which preference_dataset, hh_rlhf_helpful_dataset and
-    stack_exchange_paired_dataset give; a fine-tune reads tokens and labels, which the others give.
+    stack_exchange_paired_dataset give; a fine-tune reads tokens and labels, which the others give. Where the loss is of
+    the other task as well, it is reported alone: the recipe is the wrong one.
 
     Source: the datasets, collate functions and recipes of torchtune 0.4.0 to 0.6.1.
     """
@@ -250,7 +251,12 @@ def dataset_of_another_task(settings: RecipeSettings, facts: TorchtuneFacts) -> 
         if (name in PREFERENCE_DATASETS) != wants:
             gives = "no preferences, which DPO compares" if wants else "preferences, not tokens and labels"
             help = "use preference_dataset" if wants else "use a dataset for fine-tuning, such as chat_dataset"
-            yield settings.refusal(place, message=f"{name} gives {gives}", help=help)
+            yield settings.refusal(place, *_loss(settings), message=f"{name} gives {gives}", help=help)
+
+
+def _loss(settings: RecipeSettings) -> list[ConfigNode]:
+    section = settings.section("loss")
+    return [section.get("_component_")] if section is not None else []
 
 
 @rule("TT337", "dataset-columns", stage=Stage.PREPARE)
