@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,7 +101,12 @@ class Tree:
         return self._paths[wanted]
 
     def _ending(self, suffixes: tuple[str, ...]) -> list[str]:
-        folder, both = self.folder.lower(), zip(self.names, self._lowered, strict=True)
+        # Most endings have no file.
+        suffixes = tuple(suffix for suffix in suffixes if suffix.rpartition("/")[2] in self._in_lower_case)
+        if not suffixes or not self.names:
+            return []
+        lowered_names = self._in_lower_case.split("\0")
+        folder, both = self.folder.lower(), zip(self.names, lowered_names, strict=True)
         if any("/" in suffix for suffix in suffixes):
             return [name for name, lowered in both if f"{folder}/{lowered}".endswith(suffixes)]
         return [name for name, lowered in both if lowered.endswith(suffixes)]
@@ -120,7 +124,7 @@ class Tree:
     @cached_property
     def _is_deep(self) -> bool:
         """Some file is too deep."""
-        return max(map(str.count, self.names, repeat("/")), default=0) >= BUDGET.depth
+        return any(name.count("/") >= BUDGET.depth for name in self.names if len(name) > BUDGET.depth)
 
     def holds(self, name: str) -> bool:
         """A name is of a regular file in the workspace."""
@@ -131,9 +135,9 @@ class Tree:
         return self._start + (name if os.sep == "/" else name.replace("/", os.sep))
 
     @cached_property
-    def _lowered(self) -> list[str]:
-        """The names in lower case."""
-        return "\0".join(self.names).lower().split("\0") if self.names else []
+    def _in_lower_case(self) -> str:
+        """All names."""
+        return "\0".join(self.names).lower()
 
 
 def discover(paths: Sequence[Path], tree: Callable[[Path], Tree] = Tree) -> Iterator[Candidate]:

@@ -479,14 +479,9 @@ class Repository:
     def _held(self) -> dict[str, int]:
         """The bits of each of these files that has a mark; -1, which has all bits, where only its text can tell."""
         held: dict[str, int] = {}
-        index, look, sources = self.index, self._bounds.look, self._sources
+        recalled = self.index.answers(self._all, self._bounds.look, Question.MARKS) if self.index is not None else {}
         for key in self._all:
-            known = None
-            source = sources.get(key)
-            if source is not None:
-                known = -1 if source.marks else 0
-            elif index is not None and (found := look(key)) is not None:
-                known = index.answer(key, found[1], Question.MARKS)
+            known = None if key in self._sources else recalled.get(key)
             if known is None:
                 with suppress(OSError):
                     known = -1 if self.source(key).marks else 0

@@ -18,7 +18,7 @@ import struct
 import sys
 import time
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
@@ -64,38 +64,48 @@ class Index:
 
     def __init__(self, folder: str, version: str, environment: Mapping[str, str] = os.environ) -> None:
         self._start = os.path.join(os.path.abspath(folder), "")
-        self._skip = len(self._start)
         self._version = version
         self._before = time.time_ns() - _RACY_NS
         self._file = _place(self._start, environment)
         self._changed = False
-        self._known: dict[str, Entry] = _read(self._file, self._head()) if self._file else {}
+        found = _read(self._file, self._head()) if self._file else {}
+        self._known: dict[str, Entry] = dict(zip(map(self._start.__add__, found), found.values(), strict=True))
+        """By absolute path."""
 
     def answer(self, path: str, stamp: Stamp, question: Question) -> int | None:
         """What is known of a file, by its absolute path, that has this stamp now."""
-        known = self._known.get(path[self._skip :])
-        if known is None or known[:_STAMP] != stamp or not path.startswith(self._start):
-            return None
-        answer = known[_STAMP + question]
-        return None if answer == _UNKNOWN else answer
+        return self.answers([path], lambda _: (path, stamp), question).get(path)
+
+    def answers(
+        self, paths: Iterable[str], look: Callable[[str], tuple[str, Stamp] | None], question: Question
+    ) -> dict[str, int]:
+        """The same of many files, of which `look` gives the stamps that they have now; without what is not known."""
+        known, place = self._known, _STAMP + question
+        found: dict[str, int] = {}
+        for path in paths:
+            entry, looked = known.get(path), look(path)
+            if entry is not None and looked is not None and entry[:_STAMP] == looked[1] and entry[place] != _UNKNOWN:
+                found[path] = entry[place]
+        return found
 
     def keep(self, path: str, stamp: Stamp, question: Question, answer: int) -> None:
         """Keep an answer for a file that had this stamp before it was read."""
         if path.startswith(self._start) and max(stamp[1:3]) < self._before:
-            known = self._known.get(path[self._skip :])
+            known = self._known.get(path)
             answers = known[_STAMP:] if known is not None and known[:_STAMP] == stamp else _NOTHING
             if answers[question] == answer:
                 return
-            self._known[path[self._skip :]] = (*stamp, *answers[:question], answer, *answers[question + 1 :])
+            self._known[path] = (*stamp, *answers[:question], answer, *answers[question + 1 :])
             self._changed = True
 
     def save(self, paths: Iterable[str]) -> None:
         """Keep what was found, of the files with these absolute paths; other runs may do the same."""
         if self._file and self._changed:
             self._changed = False
-            there = {path[self._skip :] for path in paths}
+            there, skip = set(paths), len(self._start)
+            entries = {path[skip:]: entry for path, entry in self._known.items() if path in there}
             with suppress(OSError, ValueError, struct.error):
-                _write(self._file, self._head(), {n: entry for n, entry in self._known.items() if n in there})
+                _write(self._file, self._head(), entries)
 
     def _head(self) -> list[object]:
         """What an index must begin with to be this one."""

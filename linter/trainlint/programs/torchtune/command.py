@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 from trainlint.budget import BUDGET
@@ -129,9 +129,10 @@ def config_word(args: list[Arg], place: Field) -> tuple[list[Arg], Value[str], A
     return [*args[:index], *args[index + 2 :]], config, args[index]
 
 
-def _overrides(args: Iterable[Arg], base: ConfigNode | None) -> Iterator[Override]:
+def _overrides(args: Sequence[Arg], base: ConfigNode | None) -> Iterator[Override]:
     """Each argument as torchtune reads it. Source: _merge_yaml_and_cli_args and the recipes' argument parser."""
-    left = base.copy() if base is not None else None
+    removes = any(arg.text.startswith("~") for arg in args)
+    left = base.copy() if base is not None and removes else base
     after_flag = False
     for arg in args:
         key = arg.key
