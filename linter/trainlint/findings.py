@@ -246,10 +246,14 @@ def _nearest(word: str, known: frozenset[str], cutoff: float) -> str | None:
     if len(word) > BUDGET.likened:
         return None
     hopes: list[tuple[float, str, str]] = []
+    letters = _letters(word)
     for length, words in _by_length(known).items():
         both = len(word) + length
         if both and 2 * min(len(word), length) / both >= cutoff:
-            hopes += [(2 * common_letters(word, folded) / both, folded, other) for folded, other in words]
+            for theirs, folded, other in words:
+                hope = 2 * (letters & theirs).bit_count() / both
+                if hope >= cutoff:
+                    hopes.append((hope, folded, other))
     best: tuple[float, int, str, str | None] = (cutoff, 0, "", None)
     for hope, folded, other in sorted(hopes, reverse=True):
         if hope < best[0]:
@@ -259,11 +263,11 @@ def _nearest(word: str, known: frozenset[str], cutoff: float) -> str | None:
 
 
 @lru_cache(maxsize=2**6)
-def _by_length(known: frozenset[str]) -> dict[int, list[tuple[str, str]]]:
-    """Words by their length, each in lower case and as it is."""
-    found: dict[int, list[tuple[str, str]]] = {}
+def _by_length(known: frozenset[str]) -> dict[int, list[tuple[int, str, str]]]:
+    """Words by their length, each with its letters, in lower case and as it is."""
+    found: dict[int, list[tuple[int, str, str]]] = {}
     for other in sorted(known):
-        found.setdefault(len(other), []).append((other.lower(), other))
+        found.setdefault(len(other), []).append((_letters(other.lower()), other.lower(), other))
     return found
 
 
