@@ -239,7 +239,7 @@ def test_a_config_is_looked_up_as_tune_run_does(tmp_path: Path) -> None:
         "tune run lora_finetune_single_device --config configs/none",
         "tune run lora_finetune_single_device --config configs/lora",
     )
-    report = run(tmp_path, {"ci.yaml": step(*commands), "configs/lora": ""})
+    report = run(tmp_path, {"ci.yaml": step(*commands), "configs/lora": "batch_size: 2\n"})
     assert found(report) == [("ci.yaml", "TT403", 4), ("ci.yaml", "TT402", 5)]
 
 
