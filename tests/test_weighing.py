@@ -29,7 +29,7 @@ NONE: Mapping[str, tuple[str, ...]] = {}
 
 
 def left(*findings: Finding, covers: tuple[str, ...] = (), follows: Mapping[str, tuple[str, ...]] = NONE) -> list[str]:
-    return [finding.rule for finding in without_consequences(findings, covers, follows, TEXT)]
+    return [finding.rule for finding in without_consequences(findings, covers, follows, {"f.yaml": TEXT})]
 
 
 def test_what_shows_later_at_the_same_place() -> None:
@@ -43,6 +43,16 @@ def test_what_shows_later_at_the_same_place() -> None:
 def test_key_and_value_are_one_place_and_two_words_are_two() -> None:
     assert left(said("A", "a", (1, 1, 2)), said("B", "a", (1, 4, 5), Stage.RUN, Severity.WARNING)) == ["A"]
     assert left(said("A", "b[0]", (3, 5, 6)), said("B", "b[0]", (3, 7, 8), Stage.RUN)) == ["A", "B"]
+
+
+def test_another_file_may_be_longer() -> None:
+    """A JSON that the file names: what is found there is placed there."""
+    key, value = (replace(said("A", "a", span), span=Span("g.json", *span[:2], span[0], span[2])) for span in FAR)
+    assert left(key, replace(value, rule="B", stage=Stage.START)) == ["A", "B"]
+
+
+FAR = ((9, 3, 6), (9, 8, 9))
+"""A key and a value in a line that the file itself does not have."""
 
 
 def test_only_errors_hide() -> None:

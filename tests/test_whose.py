@@ -182,18 +182,21 @@ def test_a_companion_that_the_program_does_not_start_with(tmp_path: Path, pin: s
     assert [f.rule for f in lint([tmp_path / "sft.yaml"]).active if f.rule == "FS501"] == said
 
 
-def test_a_clone_may_hold_what_no_release_has(tmp_path: Path) -> None:
-    """What all known releases refuse is a warning where a clone runs, and an error where a release does."""
+@pytest.mark.parametrize(
+    ("source", "level"),
+    [
+        ("git clone https://github.com/pytorch/torchtune.git\npip install -e torchtune\n", "warning"),
+        ("git clone https://github.com/me/torchtune.git\npip install -e torchtune\n", ""),
+        ("pip install -e ../torchtune\n", ""),
+        ("pip install torchtune==0.6.1\n", "error"),
+    ],
+)
+def test_a_clone_may_hold_what_no_release_has(tmp_path: Path, source: str, level: str) -> None:
+    """A name that no known release has is an error where one runs; somebody's copy may have any name."""
     config = "loss:\n  _component_: torchtune.modules.loss.NoSuchLoss\n"
-    write(
-        tmp_path,
-        {"a.yaml": config, "setup.sh": "git clone https://github.com/me/torchtune.git\npip install -e torchtune\n"},
-    )
-    (found,) = lint([tmp_path / "a.yaml"]).active
-    assert (found.rule, found.level.value) == ("TT303", "warning")
-    write(tmp_path, {"setup.sh": "pip install torchtune==0.6.1\n"})
-    (found,) = lint([tmp_path / "a.yaml"]).active
-    assert (found.rule, found.level.value) == ("TT303", "error")
+    write(tmp_path, {"a.yaml": config, "setup.sh": source})
+    found = [(finding.rule, finding.level.value) for finding in lint([tmp_path / "a.yaml"]).active]
+    assert found == ([("TT303", level)] if level else [])
 
 
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names are text there")
@@ -382,3 +385,47 @@ def test_text_that_every_launch_overrides(tmp_path: Path, scripts: dict[str, str
     text = f"{ARGUMENTS}dataset_name: org/data\n".replace("2.0e-5", "2e-x")
     write(tmp_path, {"config.yaml": text, "requirements.txt": "trl==0.11.4\n", **scripts})
     assert any(f.field == "learning_rate" for f in lint([tmp_path]).active) is said
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("", ["FS512"]),
+        ("register_template(name='mine', format_user=f)\n", []),
+        ("register_template(name='other')\n", ["FS512"]),
+    ],
+)
+def test_a_template_that_code_registers(tmp_path: Path, code: str, said: list[str]) -> None:
+    """Code of the repository may give LLaMA-Factory templates that no release has."""
+    text = LLAMAFACTORY.replace("template: qwen", "template: mine")
+    write(tmp_path, {"sft.yaml": text, "plugin/register.py": code})
+    (tmp_path / ".git").mkdir()
+    assert [f.rule for f in lint([tmp_path / "sft.yaml"]).active if f.rule == "FS512"] == said
+
+
+RUNTIME = """apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainingRuntime
+metadata: {name: mine}
+spec:
+  mlPolicy: {numNodes: 1, torch: {numProcPerNode: 1}}
+  template: {spec: {replicatedJobs: []}}
+"""
+OF_2_1 = JOB.replace("1.done", "done").replace("torch-distributed}", "mine, kind: TrainingRuntime}")
+OF_2_1 += "  podTemplateOverrides:\n    - targetJobs: [{name: node}]\n      spec: {nodeSelector: {a: b}}\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({}, True),
+        ({"a/job.yaml": OF_2_1}, False),
+        ({"b/job.yaml": OF_2_1}, False),
+        ({"a/job.yaml": OF_2_1.replace("mine", "other")}, True),
+        ({"a/job.yaml": OF_2_1.partition("  podTemplate")[0], "b/job.yaml": OF_2_1}, True),
+    ],
+)
+def test_the_runtime_of_a_job_is_for_its_release(tmp_path: Path, files: dict[str, str], said: bool) -> None:
+    """A job with fields of one release runs there, and so does the runtime that it names; the nearest job tells."""
+    write(tmp_path, {"a/runtime.yaml": RUNTIME, **files})
+    found = [f.rule for f in lint([tmp_path]).active if f.path.endswith("runtime.yaml")]
+    assert ("TJ011" in found) is said

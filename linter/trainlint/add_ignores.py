@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from trainlint.findings import Edit
-from trainlint.fixes import replace_content
+from trainlint.fixes import edited, replace_content
 from trainlint.reading.document import Alias, Document, Node, Scalar, Unparsable, documents
 from trainlint.reading.document import Mapping as Map
 from trainlint.reading.document import Sequence as List
@@ -87,17 +87,17 @@ def _commented(path: str, text: Text, by_line: Mapping[int, set[str]], reason: s
         else:
             wrapped.setdefault(around, set()).update(rules)
     edits += [(lines[0], places.around(lines, sorted(rules), reason)) for lines, rules in wrapped.items()]
-    changed = _edited(text.content, [edit for _, several in edits for edit in several])
+    changed = edited(text.content, [edit for _, several in edits for edit in several])
     if all(several for _, several in edits) and _same(path, found, changed):
         return changed, len(edits), []
     kept: list[Edit] = []
     left: list[int] = []
     for line, several in edits:
-        if several and _same(path, found, _edited(text.content, [*kept, *several])):
+        if several and _same(path, found, edited(text.content, [*kept, *several])):
             kept += several
         else:
             left.append(line)
-    return _edited(text.content, kept), len(edits) - len(left), left
+    return edited(text.content, kept), len(edits) - len(left), left
 
 
 class _Places:
@@ -150,12 +150,6 @@ class _Places:
 
 def _comment(word: str, rules: Sequence[str], reason: str) -> str:
     return f"# trainlint: {word}[{', '.join(rules)}]{f' {reason}' if reason else ''}"
-
-
-def _edited(content: str, edits: Iterable[Edit]) -> str:
-    for edit in sorted(edits, key=lambda one: (one.start, one.end), reverse=True):
-        content = content[: edit.start] + edit.replacement + content[edit.end :]
-    return content
 
 
 def _same(path: str, before: Sequence[Document], content: str) -> bool:

@@ -12,9 +12,12 @@ from trainlint.findings import Finding
 from trainlint.records import NamedTuple, dataclass, replace
 from trainlint.report import Report
 from trainlint.repository.bounds import Bounds
+from trainlint.repository.discover import trap
 from trainlint.settings import SettingsError
 
 VERSION = 3
+_LARGEST = 100_000_000
+"""Bytes of a baseline: one of 500,000 findings has fewer."""
 FAULT = "TL004"
 """No fault of trainlint's is ever known and done with."""
 
@@ -74,8 +77,14 @@ def read(file: Path) -> Baseline:
 
     Raises SettingsError when the file is not a baseline.
     """
+    if found := trap(file):
+        raise SettingsError(f"{file}: {found}")
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
+        with open(file, "rb") as stream:
+            content = stream.read(_LARGEST + 1)
+        if len(content) > _LARGEST:
+            raise SettingsError(f"{file}: cannot be read: it is larger than {_LARGEST // 1_000_000} MB")
+        data = json.loads(content)
         if data["version"] == 1 and isinstance(data["findings"], list):
             return Baseline(
                 (),
@@ -89,6 +98,8 @@ def read(file: Path) -> Baseline:
         keys = ("path", "rule", "field", fingerprint)
         rows = (Row(*(str(row[key]) for key in keys)) for row in data["findings"])
         return Baseline(tuple(rows))
+    except FileNotFoundError:
+        raise SettingsError(f"{file}: there is no such baseline; write it with --write-baseline") from None
     except OSError as error:
         raise SettingsError(f"{file}: cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -105,7 +116,7 @@ def apply(report: Report, known: Baseline, exists: Callable[[str], bool]) -> App
     held: dict[int, Row] = {}
     remaining: list[Finding] = []
     for finding in report.findings:
-        if finding.suppressed is None:
+        if finding.suppressed is None and not finding.baselined:
             row = _row(finding)
             if left[row] > 0:
                 left[row] -= 1
@@ -121,7 +132,9 @@ def apply(report: Report, known: Baseline, exists: Callable[[str], bool]) -> App
         if moved.get(finding.content):
             left[moved[finding.content].pop()] -= 1
             held[id(finding)] = _row(finding)
-    findings = tuple(replace(finding, baselined=id(finding) in held) for finding in report.findings)
+    findings = tuple(
+        replace(finding, baselined=finding.baselined or id(finding) in held) for finding in report.findings
+    )
     notices = (*report.notices, *([known.notice] if known.notice else []))
     return Applied(replace(report, findings=findings, notices=notices), tuple(held.values()), tuple(left.elements()))
 
@@ -134,8 +147,10 @@ def rows_of(report: Report) -> Iterator[Row]:
 def write(file: Path, rows: Iterable[Row]) -> int:
     """Write rows, each on a line of its own, sorted by path, rule and field; returns their number.
 
-    Raises OSError.
+    Raises OSError, and SettingsError for a link out of the repository.
     """
+    if found := trap(file):
+        raise SettingsError(f"{file}: {found}")
     lines = [json.dumps(row._asdict()) for row in sorted(rows)]
     listed = ",".join(f"\n  {line}" for line in lines)
     text = f'{{\n "version": {VERSION},\n "findings": [{listed}{chr(10) if lines else ""} ]\n}}\n'

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterable
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,12 +25,13 @@ def _raise(error: OSError) -> None:
 
 
 class Mended(NamedTuple):
-    """One file with fixes: its text before, the content after them, and how many findings they fix."""
+    """One file with fixes: its text before, the content after them, how many findings they fix, and what they edit."""
 
     path: str
     before: Text
     content: str
     fixed: int
+    edits: tuple[Edit, ...] = ()
 
     @property
     def data(self) -> bytes:
@@ -57,12 +59,22 @@ def mended(report: Report, *, unsafe: bool = False) -> list[Mended]:
     known: set[str] = set()
     for path, fixes in by_file.items():
         text = report.texts[path]
-        content, count = with_edits(text.content, fixes)
+        edits, count = _compatible(fixes)
+        content = edited(text.content, edits)
         real = os.path.realpath(path)
         if content != text.content and real not in known:
             known.add(real)
-            found.append(Mended(path, text, content, count))
+            found.append(Mended(path, text, content, count, tuple(edits)))
     return found
+
+
+def edited(content: str, edits: Iterable[Edit]) -> str:
+    """A content with edits, which do not overlap; of two at one place the later one comes first."""
+    parts, at = [], 0
+    for _, edit in sorted(enumerate(edits), key=lambda one: (one[1].start, one[1].end, -one[0])):
+        parts += [content[at : edit.start], edit.replacement]
+        at = edit.end
+    return "".join([*parts, content[at:]])
 
 
 def apply(report: Report, on_failure: Callable[[OSError], None] = _raise, *, unsafe: bool = False) -> int:
@@ -81,17 +93,15 @@ def apply(report: Report, on_failure: Callable[[OSError], None] = _raise, *, uns
     return fixed
 
 
-def with_edits(content: str, fixes: Iterable[Fix]) -> tuple[str, int]:
-    """A text after those of the fixes that overlap no earlier one, and how many these are."""
-    edits, count = _compatible(fixes)
-    for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
-        content = content[: edit.start] + edit.replacement + content[edit.end :]
-    return content, count
+def with_fixes(content: str, fixes: Iterable[Fix]) -> str:
+    """A text after those of the fixes that overlap no earlier one."""
+    return edited(content, _compatible(fixes)[0])
 
 
 def _compatible(fixes: Iterable[Fix]) -> tuple[list[Edit], int]:
     """The edits of the fixes that overlap no earlier one, and the number of these fixes; equal edits count once."""
-    chosen: list[Edit] = []
+    chosen: dict[Edit, None] = {}
+    places: list[tuple[int, int]] = []
     claims: dict[str, set[tuple[Edit, ...]]] = {}
     count = 0
     for fix in fixes:
@@ -99,15 +109,21 @@ def _compatible(fixes: Iterable[Fix]) -> tuple[list[Edit], int]:
         claimed = claims.setdefault(fix.claim, set()) | {fix.edits}
         if fix.claim and len(claimed) > fix.room:
             continue
-        if not any(_touch(edit, other) for edit in fresh for other in chosen):
+        if not any(_touches(edit, places) for edit in fresh):
             claims[fix.claim] = claimed
-            chosen += fresh
+            chosen.update(dict.fromkeys(fresh))
+            for edit in fresh:
+                insort(places, (edit.start, edit.end))
             count += 1
-    return chosen, count
+    return list(chosen), count
 
 
-def _touch(one: Edit, other: Edit) -> bool:
-    return (one.start < other.end and other.start < one.end) or one.start == other.start
+def _touches(edit: Edit, places: Sequence[tuple[int, int]]) -> bool:
+    """An edit overlaps one of some places, which are in order and apart, or begins where one of them does."""
+    after = bisect_left(places, (edit.start, -1))
+    if after > 0 and edit.start < places[after - 1][1]:
+        return True
+    return after < len(places) and (places[after][0] == edit.start or places[after][0] < edit.end)
 
 
 def replace_content(file: Path, known: bytes, data: bytes) -> None:

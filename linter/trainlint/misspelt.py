@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from trainlint.fixes import with_edits
+from trainlint.fixes import with_fixes
 
 if TYPE_CHECKING:
     from trainlint.findings import Finding
@@ -25,7 +25,7 @@ def without_consequences_of_names(
     if text is None or all(finding in renaming or finding.level.rank > worst for finding in findings):
         yield from findings
         return
-    content, _ = with_edits(text.content, [finding.fix for finding in renaming if finding.fix is not None])
+    content = with_fixes(text.content, [finding.fix for finding in renaming if finding.fix is not None])
     left = {_place(finding) for finding in found_in(content)}
     for finding in findings:
         if finding in renaming or finding.level.rank > worst or _place(finding) in left:

@@ -11,8 +11,7 @@ from trainlint.progress import terminal_width
 from trainlint.records import NamedTuple
 from trainlint.report import Report
 from trainlint.reports import FOR_TERMINALS, FORMATS, RenderOptions, render
-from trainlint.repository.bounds import leads_out
-from trainlint.repository.discover import repository_root
+from trainlint.repository.discover import trap
 
 STDOUT = Path("-")
 _LINKING = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "Tabby", "rio", "WarpTerminal")
@@ -105,11 +104,9 @@ def write(report: Report, outputs: Sequence[Output], chosen: str, options: Rende
 
 
 def _write(file: Path, document: str) -> None:
-    """Write a document, but not through a link of the repository that leads out of it."""
-    root = repository_root(Path.cwd())
-    inside = any(Path(os.path.abspath(file)).is_relative_to(base) for base in (root, os.path.realpath(root)))
-    if inside and leads_out(root, file):
-        raise OutputError(f"{file}: a link that leads out of the repository {root}")
+    """Write a document, but not through a link of the repository that leads out of it, nor to a pipe in it."""
+    if found := trap(file):
+        raise OutputError(f"{file}: {found}")
     try:
         file.write_text(document, encoding="utf-8", newline="\n")
     except OSError as error:

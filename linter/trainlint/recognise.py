@@ -17,8 +17,10 @@ from zlib import crc32
 from trainlint.lazy import regex
 from trainlint.programs.table import COMMANDS, MARKED, PROGRAMS, Program, marked
 from trainlint.reading.values import Field
+from trainlint.reading.words import AnyOf
 from trainlint.records import NamedTuple
 from trainlint.repository.files import Sought
+from trainlint.repository.statements.packages import KNOWN, Packages
 
 if TYPE_CHECKING:
     from trainlint.programs import Subject
@@ -183,7 +185,11 @@ class Recogniser:
 def sought() -> Sought:
     """What is looked for in the bytes of all files on behalf of the programs."""
     words = dict.fromkeys(word for program in PROGRAMS.values() for word in program.sought)
-    return Sought(tuple(PROGRAMS), tuple(words), COMMANDS)
+    return Sought(tuple(PROGRAMS), tuple(words), COMMANDS, _ANYTHING)
+
+
+_ANYTHING = AnyOf([*MARKED.words, *COMMANDS.words, *Packages(KNOWN).words])
+"""A file without these words is nobody's, starts no program, and states no release unless its name tells."""
 
 
 def answers_version() -> str:

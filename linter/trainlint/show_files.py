@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from trainlint.findings import some_of
 from trainlint.records import dataclass
+from trainlint.reports.escape import as_json as written
+from trainlint.reports.escape import visible, visible_path
 from trainlint.targets import How, Target
 
 if TYPE_CHECKING:
@@ -74,11 +75,11 @@ def as_json(files: Sequence[ShownFile]) -> str:
         }
         for file in files
     ]
-    return json.dumps({"version": 1, "files": rows}, indent=2, ensure_ascii=False) + "\n"
+    return written({"version": 1, "files": rows})
 
 
 def _lines(file: ShownFile) -> Iterator[str]:
-    yield file.path
+    yield visible_path(file.path)
     for remark in remarks(file, "\n    "):
         yield f"  {remark}"
 
@@ -86,7 +87,7 @@ def _lines(file: ShownFile) -> Iterator[str]:
 def remarks(file: ShownFile, before_release: str = "; ") -> list[str]:
     """What is known of a file: each program that owns a part of it with its release, and why it is no other's."""
     if file.left_alone:
-        return [f"not checked: {file.left_alone}"]
+        return [f"not checked: {visible(file.left_alone)}"]
     claims = [_claim(owned, before_release) for owned in file.owned]
     return [*dict.fromkeys(claims), *(f"not {title}: its files have {known_by}" for title, known_by in file.near)]
 
@@ -94,11 +95,12 @@ def remarks(file: ShownFile, before_release: str = "; ") -> list[str]:
 def _claim(owned: Owned, before_release: str) -> str:
     claim = owned.claim
     if owned.target is None:
-        return f"not {claim.program.title}: {claim.lost}"
+        return visible(f"not {claim.program.title}: {claim.lost}")
     unjudged = "" if owned.judged else ", older than all known ones; not checked"
     shown = some_of([f"{place} ({said})" for place, said in owned.passed_over])
-    others = f"{before_release}passed over: {shown}" if shown else ""
-    return f"{claim.program.title}, by {claim.evidence}{before_release}{_release(owned.target)}{unjudged}{others}"
+    others = f"{before_release}passed over: {visible(shown)}" if shown else ""
+    known_by = visible(f"{claim.program.title}, by {claim.evidence}")
+    return f"{known_by}{before_release}{visible(_release(owned.target))}{unjudged}{others}"
 
 
 def _release(target: Target) -> str:

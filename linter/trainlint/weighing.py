@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Place = tuple[str, Span]
 """A rule and the place of its finding; findings of two releases with the same place are one."""
+_NONE: Mapping[str, list[Finding]] = {}
 
 
 def chosen(verdicts: Sequence[tuple[str, list[Finding]]]) -> Iterator[Finding]:
@@ -69,11 +70,11 @@ def meant(
         if len(agreeing) < len(releases) or any(other.fix != finding.fix for other in alike):
             finding = finding.with_unsafe_fix
         if len(agreeing) < len(releases):
-            finding = _weakened(replace(finding, severity=level))
+            finding = weakened(replace(finding, severity=level))
         else:
             finding = replace(finding, severity=level)
         if maybe_another:
-            finding = _weakened(finding)
+            finding = weakened(finding)
         yield replace(finding, program_versions=tuple(agreeing), releases=_words(agreeing, releases))
 
 
@@ -81,16 +82,18 @@ def differing(verdicts: Sequence[tuple[str, list[Finding]]]) -> Iterator[Finding
     """The findings of the stated releases, given by label; one is an error only if all of them refuse."""
     for finding in chosen(verdicts):
         alone = len(finding.program_versions) < len(verdicts)
-        yield _weakened(finding) if alone else finding
+        yield weakened(finding) if alone else finding
 
 
 def without_consequences(
     findings: Sequence[Finding],
     covers: Collection[str],
     follows: Mapping[str, Collection[str]],
-    text: Text | None,
+    texts: Mapping[str, Text],
 ) -> Iterator[Finding]:
-    """The findings of one file, which holds `text`, without those that follow from another one.
+    """The findings of one file, without those that follow from another one.
+
+    Some are placed in other files; `texts` has the texts by path, as far as they are at hand.
 
     An error hides what shows at a later stage at the same place, and a warning of its own stage. An error of the rules
     in `covers` says that the program does not read a place at all, and hides whatever other rules say of it and of what
@@ -100,19 +103,18 @@ def without_consequences(
     order = {stage: number for number, stage in enumerate(Stage)}
     named = {code for codes in follows.values() for code in codes}
     touching = _by_line(finding for finding in findings if finding.rule in named)
-    causes: dict[tuple[str, int, str], list[Finding]] = {}
+    causes: dict[tuple[str, int, str], dict[str, list[Finding]]] = {}
     for finding in findings:
         if finding.yaml_path and (finding.level is Severity.ERROR or finding.rule in named):
-            causes.setdefault((finding.path, finding.document, finding.yaml_path), []).append(finding)
+            at_place = causes.setdefault((finding.path, finding.document, finding.yaml_path), {})
+            at_place.setdefault(finding.rule, []).append(finding)
 
     def hides(cause: Finding, finding: Finding, *, inside: bool) -> bool:
-        if cause.rule == finding.rule:
-            return False
         if cause.rule in covers and cause.level is Severity.ERROR and inside:
             return True
         if inside:
             return cause.rule in follows.get(finding.rule, ()) and cause.level.reaches(finding.level)
-        if not _same_entry(cause.span, finding.span, text):
+        if not _same_entry(cause.span, finding.span, texts.get(finding.path)):
             return False
         if cause.rule in follows.get(finding.rule, ()) and cause.level.reaches(finding.level):
             return _is_of_one_place(cause, finding)
@@ -125,13 +127,15 @@ def without_consequences(
     def touches(cause: Finding, finding: Finding) -> bool:
         halves = [(cause.span, other.span) for other in finding.related]
         halves += [(other.span, finding.span) for other in cause.related]
-        return any(one.path == other.path and _same_entry(one, other, text) for one, other in halves)
+        return any(one.path == other.path and _same_entry(one, other, texts.get(one.path)) for one, other in halves)
 
     for finding in findings:
         if any(
             hides(cause, finding, inside=inside)
             for inside, place in _places(finding.yaml_path)
-            for cause in causes.get((finding.path, finding.document, place), ())
+            for rule, found in causes.get((finding.path, finding.document, place), _NONE).items()
+            if rule != finding.rule
+            for cause in found
         ):
             continue
         wanted = follows.get(finding.rule, ())
@@ -201,10 +205,10 @@ def within(finding: Finding, releases: Sequence[str], how: How) -> Finding | Non
     refused = finding.level is Severity.ERROR or finding.refused_by_some
     if not agreeing or (how is not How.STATED and not refused):
         return None
-    return _weakened(finding)
+    return weakened(finding)
 
 
-def _weakened(finding: Finding) -> Finding:
+def weakened(finding: Finding) -> Finding:
     """A warning instead of an error."""
     if finding.level is not Severity.ERROR:
         return finding

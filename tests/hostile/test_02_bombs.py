@@ -12,12 +12,15 @@ from pathlib import Path
 import pytest
 
 from checkout import ACCELERATE, ARGUMENTS, AXOLOTL, JOB, RECIPE, RUNTIME, SOUP, build, codes, steps
+from trainlint import fixes
 from trainlint.budget import BUDGET
+from trainlint.catalogue import parse_target
 from trainlint.engine import lint
 from trainlint.findings import Severity, nearest
 from trainlint.reading.document import documents
 from trainlint.reading.text import Text
 from trainlint.report import Report
+from trainlint.reports.diff import Rounds
 from trainlint.settings import Overrides
 
 Files = dict[str, str | bytes]
@@ -119,6 +122,13 @@ LAUNCH = "accelerate launch --config_file {} t.py\n"
 TUNE = "  tune run full_finetune_single_device --config f.yaml a=1\n"
 FAR = LAUNCH.format(f"/{'q/' * 40}z#.yaml")
 CLONE = "git clone https://github.com/huggingface/accelerate\ngit checkout v1.0.0\n"
+
+
+def doubled(n: int) -> str:
+    """A config in which each value is made of the one before, twice."""
+    return f"{RECIPE}a0: ''\n" + "".join(f"a{i + 1}: '${{a{i}}}${{a{i}}}'\n" for i in range(n))
+
+
 BOMBS: dict[str, tuple[int, Made]] = {
     "unknown fields of a job": (25, config(CLEAN, "  numNode#s: 1\n")),
     "variables": (25, config(f"{TRAINER}\n    env:\n", "    - {name: PET_#, value: $(PET_1)}\n")),
@@ -171,6 +181,10 @@ BOMBS: dict[str, tuple[int, Made]] = {
     "here-documents": (50, script("cat <<E <<E <<E\n")),
     "folders entered": (200, script("cd a\n")),
     "clones": (30, script(CLONE)),
+    "words of fsdp": (100, config(f"{ARGUMENTS}fsdp: '", "full_shar# ", "'\n")),
+    "references in a row": (60, config(f"{RECIPE}a0: ${{model}}\n", "b#: ${b#x}\n")),
+    "references of references": (7, lambda n: {"f.yaml": doubled(n)}),
+    "a long text with a reference": (500, config(f"{RECIPE}a: '${{model}}", "\\xyz", "'\n")),
 }
 
 
@@ -241,6 +255,24 @@ LARGE: dict[str, Made] = {
 def test_a_large_file_is_no_bomb(name: str, tmp_path: Path) -> None:
     """150 kB of one kind take less than two seconds: so many calls, whatever the machine."""
     assert count(tmp_path, LARGE[name](150_000)) < 12_000_000
+
+
+@pytest.mark.usefixtures("warm")
+def test_many_fixes_of_many_lines(tmp_path: Path) -> None:
+    """A diff looks for no common lines, and no fix is compared with each other."""
+
+    def taken(lines: int) -> int:
+        rest = each(lines, "- {a: 1}\n") + "- 1\n" * lines
+        fixed = f"---\n{ARGUMENTS}overwrite_output_dir: true\nlearning_rate: 1e-5\nx:\n{rest}" * 2
+        build(tmp_path, {"a.yaml": fixed})
+        report = lint([tmp_path], Overrides(targets=parse_target("transformers=5.24.0")))
+        (mended,) = fixes.mended(report)
+        assert mended.fixed == 4
+        rounds = Rounds(mended.path, mended.before)
+        rounds.add(mended)
+        return steps(rounds.diff)
+
+    assert taken(2_000) < 4.5 * taken(500)
 
 
 def test_a_long_script_is_cut(tmp_path: Path) -> None:

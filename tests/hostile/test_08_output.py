@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,7 +14,8 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from checkout import JOB, without_notice
+from checkout import ARGUMENTS, JOB, without_notice
+from external import need
 from trainlint.cli import main
 from trainlint.reports import FORMATS
 
@@ -199,6 +202,40 @@ def test_resolve(form: str) -> None:
     told = said("resolve", "--format", form)
     assert "PET_NNODES" in told
     runs_nothing(told)
+
+
+FIXABLE = ARGUMENTS + "learning_rate: 1e-5"
+
+
+def test_a_diff() -> None:
+    """Also where a line of the file stands behind the blank of a line that stays."""
+    for number, text in enumerate(EVIL):
+        Path(f"{text}.yaml").write_text(f"{FIXABLE} # x\n", encoding="utf-8")
+        words = " ".join(text.split())
+        Path(f"{number}.yaml").write_text(f"run_name: 'a\n\n{text}\n\n  {words}'\n{FIXABLE}\n", encoding="utf-8")
+    told = said("check", "--diff")
+    assert told.count("+learning_rate: 1.0e-5") >= len(EVIL)
+    runs_nothing(told)
+
+
+def test_a_diff_with_odd_names_can_be_applied() -> None:
+    names = ("a b", 'a"b', "a\nb", "a\\b", "é", "\x1b[2J", "\u202e", "##[error]z")
+    for name in names:
+        Path(f"{name}.yaml").write_text(f"{FIXABLE}\n", encoding="utf-8")
+    diff = CliRunner().invoke(main, ["check", "--diff"]).stdout
+    need(shutil.which("git"), "git")
+    subprocess.run(["git", "apply", "-"], input=diff.encode(), check=True, env={**os.environ, "GIT_DIR": "none"})
+    assert all("1.0e-5" in Path(f"{name}.yaml").read_text(encoding="utf-8") for name in names)
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("option", ["--show-files", "--show-settings"])
+def test_what_is_shown_of_files(option: str, form: str) -> None:
+    for text in EVIL:
+        Path(f"{text}.yaml").write_text(JOB, encoding="utf-8")
+    names = [f"./{text}.yaml" for text in EVIL]
+    runs_nothing(said("check", option, "--format", form, *names))
+    runs_nothing(said("check", option, "--format", form, "-v"))
 
 
 SECRET = """\

@@ -144,6 +144,39 @@ def test_no_report_is_written_through_a_link(place: Place, form: str) -> None:
     assert place.said("check", "--output", str(place.outside / "new"), ".")[0] == 1, "what the user names is written"
 
 
+NAMED_BY_THE_USER = {
+    "settings": ("check", "--config", "mine"),
+    "settings that are shown": ("check", "--config", "mine", "--show-settings"),
+    "a baseline": ("check", "--baseline", "mine"),
+    "a baseline that is written": ("check", "--baseline", "mine", "--write-baseline"),
+    "a baseline that is updated": ("check", "--baseline", "mine", "--update-baseline"),
+    "a report": ("check", "--output", "mine"),
+}
+
+
+@pytest.mark.parametrize("option", NAMED_BY_THE_USER)
+def test_a_file_that_the_user_names_is_no_trap(place: Place, option: str) -> None:
+    place.write(job__yaml=JOB)
+    known = {"settings": "ignore = []\n", "a baseline": '{"version": 3, "findings": [ ]}\n', "a report": "mine\n"}
+    (theirs,) = (text for kind, text in known.items() if option.startswith(kind))
+    outside, mine = place.outside / "mine", place.root / "mine"
+    outside.write_text(theirs, encoding="utf-8")
+    for target in (str(outside), "../outside/mine", "/dev/zero"):
+        mine.symlink_to(target)
+        code, told = place.said(*NAMED_BY_THE_USER[option], ".")
+        assert code == 2
+        assert told.endswith(f"trainlint: mine: a link that leads out of the repository {place.root}\n")
+        assert outside.read_text(encoding="utf-8") == theirs
+        mine.unlink()
+    os.mkfifo(mine)
+    assert place.said(*NAMED_BY_THE_USER[option], ".")[1].endswith("mine: not a regular file\n")
+    mine.unlink()
+    mine.symlink_to("real")
+    (place.root / "real").write_text(theirs, encoding="utf-8")
+    assert place.said(*NAMED_BY_THE_USER[option], ".")[0] < 2
+    assert place.said(*NAMED_BY_THE_USER[option][:2], str(outside), *NAMED_BY_THE_USER[option][3:], ".")[0] < 2
+
+
 @pytest.mark.parametrize("tracked", [True, False])
 @pytest.mark.parametrize("to", ["file", "nothing", "folder"])
 def test_a_linked_file_is_not_listed(place: Place, tracked: bool, to: str) -> None:

@@ -56,7 +56,7 @@ def renamed(place: Place[T], name: str, *, sure: bool = True, keeps: bool = Fals
     if edit is None:
         return None
     claim = _claim(field.parent, name)
-    return Fix(f"rename the key to {name}", (edit,), sure, keeps, claim=claim, renames=True)
+    return Fix(f"rename the key to {name}", (edit,), sure, keeps, claim=claim, renames=name)
 
 
 def worded(place: Place[T], text: str, *, sure: bool = True, keeps: bool = False) -> Fix | None:

@@ -14,6 +14,8 @@ from trainlint.lazy import regex
 
 _COMMAND = regex(r"#(?=#(?:vso|teamcity)?\[)", re.IGNORECASE)
 _SPELLED = r"\x23"
+_STEERING = regex(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Characters that are for a terminal and not for its reader, but the tab."""
 
 
 def visible(text: str, encoding: str = "utf-8") -> str:
@@ -30,6 +32,15 @@ def visible_line(text: str, encoding: str = "utf-8") -> str:
     r"""The same for a whole line: a runner's command at its start is escaped as `\x3a:`."""
     shown = visible(text, encoding)
     return shown.replace(":", r"\x3a", 1) if shown.lstrip().startswith("::") else shown
+
+
+def inert(line: str) -> str:
+    """A line of a file as it is, or escaped as a whole where a part of it would steer a terminal or a CI system."""
+    begins = line.lstrip().startswith("::")
+    if not (begins or _STEERING.search(line) or _COMMAND.search(line)):
+        return line
+    shown = "\t".join(map(visible, line.split("\t")))
+    return shown.replace(":", r"\x3a", 1) if begins else shown
 
 
 def visible_path(path: str, encoding: str = "utf-8") -> str:

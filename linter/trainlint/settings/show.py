@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trainlint.records import NamedTuple
+from trainlint.reports import escape
 from trainlint.repository.discover import Excluder
 from trainlint.repository.files import display_path
 from trainlint.settings import Overrides
@@ -131,7 +132,7 @@ def _combined(setting: Setting, layers: Sequence[_Layer]) -> tuple[Any, tuple[st
 
 def as_text(shown: Iterable[Shown]) -> str:
     """A block for each path, in the syntax of a settings file."""
-    return "\n".join("".join(f"{line}\n" for line in _lines(one)) for one in shown)
+    return "\n".join("".join(f"{escape.visible_line(line)}\n" for line in _lines(one)) for one in shown)
 
 
 def as_json(shown: Iterable[Shown]) -> str:
@@ -151,7 +152,7 @@ def as_json(shown: Iterable[Shown]) -> str:
         }
         for one in shown
     ]
-    return json.dumps({"version": 1, "files": rows}, indent=2) + "\n"
+    return escape.as_json({"version": 1, "files": rows})
 
 
 def _lines(one: Shown) -> Iterator[str]:

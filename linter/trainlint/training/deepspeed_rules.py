@@ -649,15 +649,17 @@ def _arguments(config: DeepSpeedConfig, word: str, kind: Field, params: Field) -
     for name in ("lr", "weight_decay", "eps"):
         field = params.get(name)
         text = isinstance(field.plain, str) and field.plain != AUTO and not field.is_unknown
+        at_key = field.is_mapping or field.is_sequence
         scheduled = name == "lr" and not schedule.is_absent
         # WarmupLR goes up to the optimizer's own rate where it names none; the others overwrite it.
         taken = scheduled and schedule.plain == "WarmupLR" and config.at("scheduler.params.warmup_max_lr").is_absent
-        if text and (taken or not scheduled):
+        if (text or (taken and at_key)) and (taken or not scheduled):
             yield field.finding(
                 f"{name} must be a number",
-                help="write it without quotes",
+                help="write it without quotes" if text else "write a number",
                 stage=Stage.PREPARE if taken else Stage.TRAIN,
-                fix=mending.numbered(field),
+                fix=mending.numbered(field) if text else None,
+                at_key=at_key,
             )
 
 

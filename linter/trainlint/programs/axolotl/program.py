@@ -515,6 +515,7 @@ class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
 
     name = "axolotl"
     readers = (FileReader(CLI),)
+    of_tables = ("FS401", "FS404", "FS405", "FS416")
 
     def adopt(self, document: Document) -> Sequence[AxolotlFile]:
         """A configuration, whatever keys it has."""

@@ -30,6 +30,7 @@ from trainlint.programs.axolotl.program import PREFIX, AxolotlConfig
 from trainlint.reading import mending
 from trainlint.reading.document import Scalar
 from trainlint.reading.values import UNKNOWN, Field
+from trainlint.releases import version_tuple
 from trainlint.rule import rule
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.limits import Data, data_of, is_true, refused
@@ -312,7 +313,7 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
         yield datasets.finding("datasets must be a list", help="remove it", fix=fix, at_key=True)
     if config.field.get("datasets").is_absent and config.field.get("pretraining_dataset").is_absent:
         place = config.field.get("datasets") if config.field.get("datasets").is_null else config.field
-        if config.may_be_filled("datasets"):
+        if config.reader.fills("datasets"):  # Also a plugin of Axolotl's own source may bring its data.
             return
         yield place.finding("datasets is missing: there is nothing to train on", help="add datasets")
 
@@ -374,7 +375,7 @@ def _unread(entry: Field, read: frozenset[str], config: AxolotlConfig) -> Iterat
     meant = nearest(entry.name, read, cutoff=0.85)
     others = [release for release in names if entry.name in _names(release)]
     if others:
-        gone = names.index(others[-1]) < names.index(config.facts.release)
+        gone = version_tuple(others[-1]) < version_tuple(config.facts.release)
         advice = f": only Axolotl up to {others[-1]} reads it" if gone else f", or use Axolotl {others[0]} or newer"
         yield entry.finding(f"{entry.name} is not read in this release", help=f"remove it{advice}", at_key=True)
     elif meant:

@@ -22,6 +22,7 @@ from trainlint.programs.llamafactory.facts import (
 from trainlint.programs.llamafactory.program import LlamaFactoryConfig
 from trainlint.reading import mending
 from trainlint.reading.values import Field
+from trainlint.releases import version_tuple
 from trainlint.rule import rule
 from trainlint.training.declarations import declarations
 from trainlint.training.limits import is_true, refused, terms_of
@@ -37,7 +38,8 @@ def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFact
     training arguments: where one of them is given a file with `do_train`, the command is wrong, not the file. Training
     with mcore_adapter (USE_MCA) has other arguments: a file for it is not checked.
 
-    Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/parser.py; the dataclasses of hparams/ and of transformers.
+    Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/parser.py; the dataclasses of hparams/ and of transformers, those of
+    0.7.1 to 0.8.3 too.
     """
     if config.own_package or config.is_megatron:
         return
@@ -53,6 +55,7 @@ def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFact
         command = f"llamafactory-cli {config.command}" if config.command else f"LLaMA-Factory {facts.release}"
         help = _instead(entry.name, config, facts)
         fix = None if help.startswith("remove it") else mending.advised(entry, help)
+        fix = None if fix is not None and fix.renames and fix.renames not in config.keys else fix
         yield entry.finding(
             f"{entry.name} is not an argument of {command}",
             help=help,
@@ -68,7 +71,7 @@ def _instead(name: str, config: LlamaFactoryConfig, facts: LlamaFactoryFacts) ->
     if config.command and (facts.release in having or name in config.arguments.facts.fields):
         return "remove it: this command does not read it"
     if having:
-        gone = known.names.index(having[-1]) < known.names.index(facts.release)
+        gone = version_tuple(having[-1]) < version_tuple(facts.release)
         if gone:
             return f"remove it: LLaMA-Factory {having[-1]} was the last release with it"
         return f"remove it, or use LLaMA-Factory {having[0]} or newer"
@@ -533,7 +536,7 @@ def llamafactory_template(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) 
     name = config.field.get("template").text()
     if "template" in config.overridden or config.is_megatron or not name.known_and_not_in(facts.templates):
         return
-    if config.may_know(str(name)):
+    if config.may_know(str(name)) or config.arguments.reader.registers("register_template", str(name)):
         return
     known = declarations("llamafactory")
     having = [release for release in known.names if str(name) in known.keys("templates", release)]

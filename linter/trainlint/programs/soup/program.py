@@ -562,8 +562,14 @@ def _is_soup(root: Field, name: str) -> bool:
     return sum(read) * 2 > len(read)
 
 
-def _command_views(invocation: Invocation, surroundings: Surroundings) -> Iterator[object]:
+def _command_views(invocation: Invocation, surroundings: Surroundings) -> Views:
     """A command, alone and with the nearest pins."""
+    return surroundings.repository.once(
+        ("soup command", invocation), lambda: list(_views_of_command(invocation, surroundings))
+    )
+
+
+def _views_of_command(invocation: Invocation, surroundings: Surroundings) -> Iterator[object]:
     if not SoupCommand(invocation).trains:
         yield SoupCommand(invocation)
         return
@@ -601,14 +607,18 @@ def _zero_stage(invocation: Invocation, surroundings: Surroundings) -> int | Non
 
 def _config_of(invocation: Invocation, surroundings: Surroundings) -> SoupFile | None:
     """The config that a command trains with, if the repository has it."""
-    name = SoupCommand(invocation).config.known
-    file = named_file(surroundings.repository, invocation, name) if name else None
-    if file is None:
-        return None
-    path = file.resolve()
-    return next(
-        (s for s in surroundings.subjects("soup", SoupFile) if Path(s.field.document.path).resolve() == path), None
-    )
+    repository = surroundings.repository
+
+    def by_path() -> dict[Path, SoupFile]:
+        files = surroundings.subjects("soup", SoupFile)
+        return {Path(one.field.document.path).resolve(): one for one in reversed(files)}
+
+    def found() -> SoupFile | None:
+        name = SoupCommand(invocation).config.known
+        file = named_file(repository, invocation, name) if name else None
+        return None if file is None else repository.once("soup configs", by_path).get(file.resolve())
+
+    return repository.once(("soup config", invocation), found)
 
 
 def _near(subject: SoupFile | Invocation, surroundings: Surroundings) -> str:

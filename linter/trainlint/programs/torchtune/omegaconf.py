@@ -31,14 +31,15 @@ RESOLVERS = frozenset("oc.create oc.decode oc.deprecated oc.dict.keys oc.dict.va
 """OmegaConf's own resolvers; a program may register others."""
 
 MAX_DEPTH = 40
-MAX_HOPS = 50
+MAX_REFERENCES = 25
 MAX_LENGTH = 2_000
-"""A value that is nested deeper, refers further or grows longer than in any config counts as unknown."""
+"""A value that is nested deeper, refers to more values, or grows longer than in any config counts as unknown."""
 
 _REFERENCE = regex(r"\$\{\s*([\w.]+)\s*\}")
 _FILLED_IN = regex(r"\{\{|\{%|<[A-Za-z][A-Za-z0-9_ .-]*>")
 _RESOLVER = regex(r"\s*([A-Za-z_][\w.]*)\s*:")
 _KEYS = regex(r"[^.\[\]]+")
+_BACKSLASHES = regex(r"\\*")
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,16 @@ class Unresolved(Exception):
 
 class NotInFiles(Exception):
     """No file holds this value."""
+
+
+class _Trail:
+    """The references behind one value: the nodes that are being read, and how many more references may follow."""
+
+    __slots__ = ("left", "nodes")
+
+    def __init__(self) -> None:
+        self.nodes: set[ConfigNode] = set()
+        self.left = MAX_REFERENCES
 
 
 class ConfigNode:
@@ -200,7 +211,7 @@ class ConfigNode:
         Raises Unresolved and NotInFiles.
         """
         plain = self.plain
-        return self._target(frozenset()) if type(plain) is str and "${" in plain else self
+        return self._target(_Trail()) if type(plain) is str and "${" in plain else self
 
     @property
     def origin(self) -> ConfigNode:
@@ -268,7 +279,7 @@ class ConfigNode:
         if not self.present:
             return Absent(self.field)
         try:
-            plain = self._read(frozenset())
+            plain = self._read(_Trail())
         except (Unresolved, NotInFiles):
             return Unknown(self.field)
         if isinstance(plain, ConfigNode):
@@ -334,7 +345,7 @@ class ConfigNode:
     def problem(self) -> Problem | None:
         """Why reading this node raises."""
         try:
-            self._read(frozenset())
+            self._read(_Trail())
         except Unresolved as error:
             return Problem(self, error.message, error.help, error.resolver)
         except NotInFiles:
@@ -343,11 +354,11 @@ class ConfigNode:
 
     # interpolation
 
-    def _target(self, seen: frozenset[ConfigNode]) -> ConfigNode:
-        read = self._read(seen) if isinstance(self.plain, str) and "${" in self.plain else self
+    def _target(self, trail: _Trail) -> ConfigNode:
+        read = self._read(trail) if isinstance(self.plain, str) and "${" in self.plain else self
         return read if isinstance(read, ConfigNode) else self
 
-    def _read(self, seen: frozenset[ConfigNode]) -> ConfigNode | Plain:
+    def _read(self, trail: _Trail) -> ConfigNode | Plain:
         """The node or the scalar that is read here."""
         if self.mapping is not None or self.items is not None:
             return self
@@ -361,14 +372,18 @@ class ConfigNode:
             raise NotInFiles
         if "${" not in self.plain:
             return self.plain
-        if self in seen:
+        if self in trail.nodes:
             raise Unresolved("the value refers to itself", "write the value itself")
-        if len(seen) > MAX_HOPS or self.plain.count("${") > MAX_HOPS:
+        trail.left -= self.plain.count("${")
+        if trail.left < 0:
             raise NotInFiles
-        return self._interpolated(self.plain, seen | {self})
+        trail.nodes.add(self)
+        found = self._interpolated(self.plain, trail)
+        trail.nodes.remove(self)
+        return found
 
-    def _interpolated(self, text: str, seen: frozenset[ConfigNode]) -> ConfigNode | Plain:
-        parts = [self._refer(part, seen) if is_reference else part for is_reference, part in _split(text)]
+    def _interpolated(self, text: str, trail: _Trail) -> ConfigNode | Plain:
+        parts = [self._refer(part, trail) if is_reference else part for is_reference, part in _split(text)]
         if len(parts) == 1:
             return parts[0]
         joined = "".join(_spelled(part) for part in parts)
@@ -376,7 +391,7 @@ class ConfigNode:
             raise NotInFiles
         return joined
 
-    def _refer(self, inner: str, seen: frozenset[ConfigNode]) -> ConfigNode | Plain:
+    def _refer(self, inner: str, trail: _Trail) -> ConfigNode | Plain:
         """What `${inner}` stands for here."""
         resolver = _RESOLVER.match(inner)
         if resolver:
@@ -387,7 +402,7 @@ class ConfigNode:
                 did_you_mean(resolver[1], RESOLVERS) or "write the value itself",
                 resolver=True,
             )
-        path = _spelled(self._interpolated(inner, seen)) if "${" in inner else inner
+        path = _spelled(self._interpolated(inner, trail)) if "${" in inner else inner
         path = path.strip()
         dots = len(path) - len(path.lstrip("."))
         node = self.root if not dots else self
@@ -396,8 +411,8 @@ class ConfigNode:
                 raise Unresolved(f"${{{path}}} leads out of the config", "use fewer dots: each leads one level up")
             node = node.parent
         for key in _KEYS.findall(path):
-            node = self._step(node._target(seen), key, path)
-        return node._read(seen)
+            node = self._step(node._target(trail), key, path)
+        return node._read(trail)
 
     @staticmethod
     def _step(node: ConfigNode, key: str, path: str) -> ConfigNode:
@@ -418,7 +433,7 @@ def _split(text: str) -> Iterator[tuple[bool, str]]:
     """
     literal, index = "", 0
     while index < len(text):
-        slashes = len(text) - index - len(text[index:].lstrip("\\"))
+        slashes = _backslashes(text, index)
         if not text.startswith("${", index + slashes):
             literal += text[index : index + slashes + 1]
             index += slashes + 1
@@ -436,6 +451,11 @@ def _split(text: str) -> Iterator[tuple[bool, str]]:
         index = end + 1
     if literal:
         yield False, literal
+
+
+def _backslashes(text: str, start: int) -> int:
+    found = _BACKSLASHES.match(text, start)
+    return found.end() - start if found else 0
 
 
 def _end(text: str, start: int) -> int:

@@ -50,6 +50,7 @@ from trainlint.repository.invocations import (
 from trainlint.repository.python_code import python_code
 from trainlint.repository.shell import Word
 from trainlint.repository.stated import stated
+from trainlint.repository.statements import Kind
 from trainlint.targets import How, Target
 from trainlint.training.meant import KnownReleases, target
 
@@ -129,7 +130,7 @@ class RecipeSettings:
 
     `recipe` is None where it is not one of torchtune's. `certain`: a command names the recipe; else it follows from the
     config's settings. `stated`: something names torchtune's release. `fork`: the repository contains torchtune itself,
-    so its registry, components and recipes need not be those of a release.
+    or installs somebody's copy, so its registry, components and recipes need not be those of a release.
     """
 
     root: ConfigNode
@@ -405,11 +406,16 @@ def _is_for_an_older_release(subject: RecipeFile) -> bool:
 
 
 def _is_fork(surroundings: Surroundings, path: str) -> bool:
-    """The file belongs to torchtune's own source tree or to a copy of it."""
+    """The file belongs to torchtune's own source tree or to a copy of it, or runs with one that lies elsewhere."""
     repository = surroundings.repository
-    return _OWN_LAYOUT.search(path) is not None or repository.once(
+    if _OWN_LAYOUT.search(path) is not None or repository.once(
         "torchtune's own tree", lambda: bool(repository.files_named([_REGISTRY]))
-    )
+    ):
+        return True
+    if surroundings.named_target("torchtune", path) is not None:
+        return False
+    meanings = [statement.meaning for statement in stated(repository, path, "torchtune").statements]
+    return any(meaning.kind is Kind.UNKNOWN and (meaning.fork or meaning.local) for meaning in meanings)
 
 
 # commands
@@ -563,16 +569,13 @@ def _may_be_module(recipe: str, repository: Repository) -> bool:
 
 def _of_job(subject: JobRun, surroundings: Surroundings, release: str) -> Iterator[Views]:
     """One alternative for each definition of a job's runtime and each recipe that it may resolve to."""
-    from trainlint.programs.kubeflow.objects import TrainJob
     from trainlint.programs.kubeflow.program import PROGRAM as KUBEFLOW
 
     named = surroundings.named_target("kubeflow-trainer", subject.field.document.path)
     target = named or KUBEFLOW.default_target(subject.job, surroundings)
     for version in dict.fromkeys(r for v in target.versions for r in KUBEFLOW.in_force(v).releases):
-        for views in KUBEFLOW.alternatives(subject.job, surroundings, version):
-            for job in views:
-                if isinstance(job, TrainJob):
-                    yield from _job_alternatives(job, surroundings, release, version) or [[]]
+        for job in KUBEFLOW.jobs(subject.job, surroundings, version):
+            yield from _job_alternatives(job, surroundings, release, version) or [[]]
 
 
 def _job_alternatives(job: TrainJob, surroundings: Surroundings, release: str, version: str) -> list[Views]:
@@ -752,7 +755,7 @@ class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts
 
     def in_force(self, version: str) -> InForce:
         """The known releases that stand in for a version."""
-        return speaking_for("torchtune", RELEASES, version)
+        return speaking_for(RELEASES, version)
 
 
 PROGRAM = Torchtune()

@@ -226,10 +226,10 @@ class Arguments:
         return value.is_(True) or (value.absent and self.facts.default(name) is True)
 
     def word(self, name: str) -> Value[str]:
-        """A word, or the release's default."""
+        """A word, or the release's default, which a null does not stand for."""
         default = self.facts.default(name)
         value = self.get(name).text()
-        return value.or_when_absent(default) if isinstance(default, str) else value
+        return value.or_when_absent(default) if isinstance(default, str) and not self.has(name) else value
 
     def steps(self, name: str) -> Value[float]:
         """A number of steps, or the release's default; for evaluation that of logging where it has none."""
@@ -272,6 +272,17 @@ class Arguments:
         return new if new in self.facts.fields and not self.get(new).is_absent else "gradient_checkpointing"
 
     @property
+    def checkpointing_settings_name(self) -> str:
+        """The name of the settings for gradient checkpointing: the new one where that is set."""
+        new = "activation_checkpointing_kwargs"
+        return new if new in self.facts.fields and not self.get(new).is_absent else "gradient_checkpointing_kwargs"
+
+    @property
+    def own_checkpointing_settings(self) -> frozenset[str]:
+        """Settings for gradient checkpointing that the trainer takes itself."""
+        return frozenset()
+
+    @property
     def checkpoints_gradients(self) -> bool:
         """The Trainer's gradient checkpointing is on."""
         return self.is_on(self.checkpointing_name)
@@ -289,7 +300,7 @@ class Arguments:
         return given or (self.config is not None and (self.config.has_size or self.config.has_classes))
 
     def near_miss(self, name: str) -> str | None:
-        """The argument that a name may mean: one that is not given, within two edits (hyphens apart) or cut short.
+        """The argument that a name may mean: within two edits (hyphens apart) or cut short, within one if it is given.
 
         One of this release comes first; one of another release is meant as well, for a file that is older or newer.
         """
@@ -297,7 +308,7 @@ class Arguments:
         if len(name) < _SHORTEST_NEAR_MISS or name in MEANT:
             return MEANT.get(name)
         alike = _alike(name, tuple(self.facts.tables.items()))
-        left = [known for known in alike if not self.has(known)]
+        left = [known for known in alike if not self.has(known) or edits(name, known) == 1]
         return next((known for known in left if known in self.facts.fields), left[0] if left else None)
 
 

@@ -44,6 +44,7 @@ from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Field, Known, Value
 from trainlint.records import replace
+from trainlint.releases import within
 from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
@@ -115,9 +116,17 @@ class TrlArguments(Arguments):
             return Stage.START
         if name == "gradient_accumulation_steps" and self.is_sure and self.trainer in ("grpo", "rloo"):
             return Stage.START
+        if name == "dataset_kwargs" and self.is_sure and self.trainer == "sft":
+            return Stage.START
         if name == "beta" and self.is_sure and self.trainer in ("dpo", "kto", "cpo", "orpo"):
             return Stage.TRAIN
         return super().raises_on_kind(name)
+
+    @property
+    def own_checkpointing_settings(self) -> frozenset[str]:
+        """SFT has a key of its own."""
+        has = within(self.facts.version, "1.15.0..") and self.trainer in ("sft", None)
+        return frozenset({"selective"}) if has else frozenset()
 
     @property
     def is_sure(self) -> bool:

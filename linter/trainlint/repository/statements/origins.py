@@ -143,6 +143,20 @@ def images_in(text: str, packages: Packages, *, untagged: bool = False) -> list[
     return found
 
 
+_NAMED_TAG = regex(r"#[^\n]*\b(main-20\d{6}[\w.-]{0,60})")
+
+
+def tag_of(content: str, digest: str) -> str:
+    """The tag of a nightly image that a comment above its digest names; the digest itself where none does."""
+    place = content.find(digest.removeprefix("sha256:"))
+    tags = _NAMED_TAG.findall(content, max(0, place - _ABOVE), place) if place >= 0 else []
+    return tags[-1] if tags else digest
+
+
+_ABOVE = 300
+"""So many characters above a digest its comment may stand."""
+
+
 def of_image(name: str, tag: str, packages: Packages) -> tuple[str, Meaning] | None:
     """An image whose name and tag stand apart."""
     found = images_in(f"{name}:{tag}", packages)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-import string
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Stage, did_you_mean, one_of
@@ -157,7 +156,9 @@ def _wrong_format(files: ConfigNode) -> Iterator[tuple[ConfigNode, str, str, Sta
 
 def _placeholders(text: str) -> int:
     try:
-        return sum(name is not None for _, name, _, _ in string.Formatter().parse(text))
+        from string import Formatter
+
+        return sum(name is not None for _, name, _, _ in Formatter().parse(text))
     except ValueError:
         return 0
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
 from trainlint.programs.transformers.arguments import Arguments
 from trainlint.programs.transformers.facts import ACCUMULATION_SETTINGS
+from trainlint.programs.transformers.rules.words import shown
 from trainlint.reading import mending
 from trainlint.reading.values import Field, Value
 from trainlint.releases import minor
@@ -114,7 +115,7 @@ def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
             at_key=True,
         )
     context = arguments.own("dataloader_multiprocessing_context")
-    if none and context.text().known:
+    if none and not context.is_absent and not context.is_unknown and not context.text().is_(""):
         yield arguments.refused(
             context,
             "dataloader_multiprocessing_context needs worker processes",
@@ -157,7 +158,7 @@ def output_dir_missing(arguments: Arguments) -> Iterator[Finding]:
 def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
     """An argument needs an object that YAML cannot give, or a mapping has an unknown key.
 
-    `parallelism_config` (since 4.56) must be accelerate's ParallelismConfig; parsers pass a mapping on and
+    `parallelism_config` (since 4.56) must be accelerate's ParallelismConfig; parsers pass any value on and
     Accelerator() raises AttributeError. Parallelism in a file belongs in the accelerate config. `accelerator_config` is
     built from a mapping or a JSON file, a list raises TypeError, and so does an unknown key; since 4.40 its `num_steps`
     raises ValueError where `gradient_accumulation_steps` is above 1, and `use_configured_state: true` (since 4.42)
@@ -181,10 +182,12 @@ def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
         help, other = "keep gradient_accumulation_steps", steps.field.as_other_half
         yield arguments.refused(counted, message, help=help, related=other, at_key=True)
     parallel = arguments.get("parallelism_config")
-    if "parallelism_config" in arguments.facts.fields and parallel.is_mapping:
-        message = "parallelism_config cannot be a mapping: the Trainer needs an object"
+    if "parallelism_config" in arguments.facts.fields and not parallel.is_absent and not parallel.is_unknown:
+        kind = parallel.written or shown(parallel)
+        message = f"parallelism_config cannot be {kind}: the Trainer needs an object"
         help = "write it in the accelerate config"
-        yield arguments.refused(parallel, message, help=help, at_key=True, stage=arguments.facts.trainer_stage)
+        at_key = parallel.is_mapping or parallel.is_sequence
+        yield arguments.refused(parallel, message, help=help, at_key=at_key, stage=arguments.facts.trainer_stage)
     if accelerator.is_sequence or accelerator.number().known is not None or accelerator.boolean().known is not None:
         message = "accelerator_config must be a mapping"
         yield arguments.refused(accelerator, message, help="write its settings below it as keys", at_key=True)

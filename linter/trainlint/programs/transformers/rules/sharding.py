@@ -48,13 +48,14 @@ def fsdp_word(arguments: Arguments) -> Iterator[Finding]:
         )
     elif field.is_mapping:
         yield arguments.warned(field, "fsdp cannot be a mapping", help="write its settings in fsdp_config", at_key=True)
+    mended = _fsdp_words(arguments)
     for word in options.words:
-        yield from _fsdp_word(arguments, word)
+        yield from _fsdp_word(arguments, word, mended)
     if not facts.reads_options_as_settings:
         yield from _option_clash(arguments)
 
 
-def _fsdp_word(arguments: Arguments, word: Value[str]) -> Iterator[Finding]:
+def _fsdp_word(arguments: Arguments, word: Value[str], mended: Fix | None) -> Iterator[Finding]:
     text, options = word.known, arguments.facts.options
     if text in options or word.unknown:
         return
@@ -73,7 +74,7 @@ def _fsdp_word(arguments: Arguments, word: Value[str]) -> Iterator[Finding]:
     if text is not None and arguments.options.field.is_sequence and not new:
         yield arguments.warned(word, f"{message} is ignored", help=help, stage=Stage.RUN)
     else:
-        yield arguments.refused(word, message, help=help, fix=_fsdp_words(arguments))
+        yield arguments.refused(word, message, help=help, fix=mended)
 
 
 def _fsdp_words(arguments: Arguments) -> Fix | None:
