@@ -233,14 +233,14 @@ def test_scripts_go_with_the_configs_of_their_repository(tmp_path: Path) -> None
 
 
 def test_a_config_is_looked_up_as_tune_run_does(tmp_path: Path) -> None:
-    """The recipe's own configs first, then those of all recipes, then a file."""
+    """The recipe's own configs first, then those of all recipes, then a file, which is empty here."""
     commands = (
         "tune run lora_finetune_single_device --config llama3_2/1B_lora",
         "tune run lora_finetune_single_device --config configs/none",
         "tune run lora_finetune_single_device --config configs/lora",
     )
     report = run(tmp_path, {"ci.yaml": step(*commands), "configs/lora": ""})
-    assert found(report) == [("ci.yaml", "TT403", 4), ("ci.yaml", "TT402", 5)]
+    assert found(report) == [("ci.yaml", "TT403", 4), ("ci.yaml", "TT402", 5), ("ci.yaml", "TT407", 6)]
 
 
 # TrainJobs
