@@ -3,6 +3,7 @@
 A start is counted in starts of Python that do nothing; a repository in the time of reading all its files, as git lists
 them. Seconds are CPU seconds of all processes but where wall time is said, medians of several rounds in which the
 commands take turns. `--against FOLDER` compares with the newest table in it: exit 1 if a ratio is 1.3 times as large.
+A company of 100,000 files takes many minutes, so it is measured with `--files 1000,10000,100000` only.
 """
 
 from __future__ import annotations
@@ -191,7 +192,7 @@ def main() -> int:
     """Measure, print the table, and compare it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--files", default="1000,10000,100000", help="sizes of the repositories, with commas")
+    parser.add_argument("--files", default="1000,10000", help="sizes of the repositories, with commas")
     parser.add_argument("--output", type=Path, help="also write the table into this folder, under the day's date")
     parser.add_argument("--against", type=Path, help="compare with the newest table in this folder")
     arguments = parser.parse_args()

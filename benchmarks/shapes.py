@@ -33,6 +33,30 @@ fsdp_config:
   fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
   fsdp_state_dict_type: FULL_STATE_DICT
 """
+RUNTIME = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata:
+  name: team-{number}
+spec:
+  mlPolicy: {{numNodes: 1, torch: {{}}}}
+  template:
+    spec:
+      replicatedJobs:
+        - name: node
+          template:
+            metadata:
+              labels: {{trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+            spec:
+              template:
+                spec:
+                  restartPolicy: Never
+                  containers:
+                    - name: node
+                      image: registry.example.com/train:{number}
+                      command: [torchrun, train.py]
+                      resources: {{requests: {{cpu: 2}}, limits: {{cpu: {cpus}}}}}
+"""
 SERVICE = """\
 apiVersion: apps/v1
 kind: Deployment
@@ -68,6 +92,10 @@ jobs:
           make test-{number}
           ./scripts/run.sh --size {size}
 """
+WORDS = (
+    "learning rate micro batch size gradient accumulation steps warmup ratio sequence len sample packing flash"
+    " attention lora alpha dropout target modules optimizer scheduler save eval"
+).split()
 MODELS = ("llama3.2-1b", "llama3.2-3b", "qwen2.5-1.5b", "llama3.3-70b", "unknown-7b")
 
 
@@ -130,6 +158,32 @@ def launches(root: Path, scripts: int) -> None:
         (root / f"run-{number}.sh").write_text(launch, encoding="utf-8")
 
 
+def launches_in_folders(root: Path, folders: int) -> None:
+    """Folders of which each has a config, a script that launches with it, and requirements of its own."""
+    for number in range(folders):
+        folder = root / f"run-{number}"
+        folder.mkdir()
+        (folder / "a.yaml").write_text(ACCELERATE.format(gpus=2), encoding="utf-8")
+        (folder / "run.sh").write_text("accelerate launch --config_file a.yaml train.py\n", encoding="utf-8")
+        (folder / "requirements.txt").write_text(f"accelerate==1.{number % 8}.0\n", encoding="utf-8")
+
+
+def runtimes(root: Path, files: int) -> None:
+    """Files of which each has a runtime."""
+    for number in range(files):
+        text = RUNTIME.format(number=number, cpus=number % 3 + 1)
+        (root / f"runtime-{number}.yaml").write_text(text, encoding="utf-8")
+
+
+def unknown_keys(root: Path, files: int) -> None:
+    """Configs of axolotl, each with 400 keys that it does not know: the nearest known one is looked for each."""
+    dice = random.Random(files)
+    for number in range(files):
+        names = {"_".join(dice.choices(WORDS, k=dice.randint(1, 4))) for _ in range(400)}
+        keys = "".join(f"{name}_x: 1\n" for name in sorted(names))
+        (root / f"config-{number}.yaml").write_text(f"base_model: a/b\nmicro_batch_size: 2\n{keys}", encoding="utf-8")
+
+
 def repeated_scalar(root: Path, uses: int) -> None:
     """A long script with a thousand commands that many steps take by an alias."""
     script = "tune run full_finetune_single_device a=1; " * 1000
@@ -141,6 +195,9 @@ SHAPES: dict[str, tuple[Callable[[Path, int], None], int]] = {
     "1,000 TrainJobs in one file": (jobs_in_one_file, 1000),
     "400 kustomizations of 400 patches": (kustomizations, 400),
     "3,000 scripts with one config": (launches, 3000),
+    "400 launches in 400 folders": (launches_in_folders, 400),
+    "1,000 files with a runtime": (runtimes, 1000),
+    "27 configs of 400 unknown keys": (unknown_keys, 27),
     "a script of 1,000 commands in 20 steps": (repeated_scalar, 20),
 }
-"""Many jobs, and the three shapes that were the worst, each with its size."""
+"""Many jobs, and the shapes that were or are the worst, each with its size."""

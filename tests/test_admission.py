@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from train_jobs import cluster_runtime, train_job
 from trainlint.catalogue import parse_target
 from trainlint.engine import lint
 from trainlint.findings import Finding, Severity
@@ -13,38 +14,8 @@ from trainlint.programs.kubeflow.facts.release import RELEASES
 from trainlint.report import Report
 from trainlint.settings import Overrides
 
-JOB = """\
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: TrainJob
-metadata:
-  name: tune
-spec:
-  runtimeRef:
-    name: torch-distributed
-"""
-RUNTIME = """\
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: ClusterTrainingRuntime
-metadata:
-  name: own
-spec:
-  mlPolicy:
-    torch: {}
-  template:
-    spec:
-      replicatedJobs:
-        - name: node
-          template:
-            metadata:
-              labels:
-                trainer.kubeflow.org/trainjob-ancestor-step: trainer
-            spec:
-              template:
-                spec:
-                  containers:
-                    - name: node
-                      image: example.com/train:1
-"""
+JOB = train_job()
+RUNTIME = cluster_runtime("own")
 
 
 def checked(folder: Path, *texts: str, target: str = "", runtimes: str = "open") -> Report:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from trainlint.cli import main
+from trainlint.engine import lint
 
 JOB = """apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
@@ -244,9 +246,71 @@ def test_wrong_use() -> None:
     for option in ("--write-baseline", "--update-baseline"):
         done = run(option)
         assert done.exit_code == 2
-        assert f"{option} needs --baseline FILE." in done.stderr
+        assert done.stderr == f"trainlint: {option} needs --baseline FILE, or the setting baseline\n"
     both = run("--baseline", "a.json", "--write-baseline", "--update-baseline")
     assert both.exit_code == 2
     assert "--write-baseline and --update-baseline exclude each other." in both.stderr
+    for name, *value in (["--baseline", "a.json"], ["--update-baseline"]):
+        assert run("--no-baseline", name, *value).stderr.endswith(f"--no-baseline and {name} exclude each other.\n")
     assert run("--baseline", "nowhere.json").exit_code == 2
     assert run("--baseline", "no/where.json", "--write-baseline").exit_code == 2
+
+
+def test_the_settings_name_a_baseline(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("trainlint.toml").write_text('baseline = "known/base.json"\n', encoding="utf-8")
+    missing = run()
+    assert missing.exit_code == 2
+    assert missing.stderr.endswith("base.json: there is no such baseline; write it with --write-baseline\n")
+    Path("known").mkdir()
+    assert run("--write-baseline").stderr.endswith("trainlint: known/base.json holds 1 finding\n")
+    assert run().exit_code == 0
+    assert list(lint([folder]).active) == []
+    assert run("--no-baseline").exit_code == 1
+    Path("jobs").mkdir()
+    Path("jobs/new.yaml").write_text(JOB, encoding="utf-8")
+    assert run().exit_code == 1
+    assert run("--isolated", "job.yaml").exit_code == 1
+    monkeypatch.chdir("known")
+    assert run("../job.yaml").exit_code == 0
+
+
+def test_each_workspace_has_a_baseline_of_its_own() -> None:
+    for name in ("one", "two"):
+        Path(name).mkdir()
+        Path(name, "job.yaml").write_text(JOB, encoding="utf-8")
+        Path(name, "trainlint.toml").write_text('baseline = "base.json"\n', encoding="utf-8")
+        assert run("--write-baseline", name).exit_code == 0
+    assert run("two/job.yaml", "one/job.yaml").exit_code == 0
+    Path("job.yaml").unlink()
+    assert json.loads(run("one", "two", "--format", "json").stdout)["summary"]["baselined"] == 2
+
+
+@pytest.mark.parametrize("named", ["../base.json", "/etc/passwd", "out.json", "pipe"])
+def test_a_baseline_of_the_settings_is_in_the_repository(folder: Path, named: str) -> None:
+    inner = folder / "inner"
+    inner.mkdir()
+    if named == "out.json":
+        inner.joinpath(named).symlink_to(folder / "base.json")
+    elif named == "pipe" and hasattr(os, "mkfifo"):
+        os.mkfifo(inner / named)
+    (folder / "base.json").write_text("[]", encoding="utf-8")
+    (inner / "trainlint.toml").write_text(f"baseline = {json.dumps(named)}\n", encoding="utf-8")
+    (inner / "job.yaml").write_text(JOB, encoding="utf-8")
+    for option in ([], ["--write-baseline"]):
+        done = run("inner", *option)
+        assert done.exit_code == 2
+        assert "inner/trainlint.toml:1: " in done.stderr
+    assert (folder / "base.json").read_text(encoding="utf-8") == "[]"
+
+
+def test_what_is_known_is_not_fixed() -> None:
+    """Nor is it shown as fixable; a fix that is wanted needs --no-baseline."""
+    Path("job.yaml").write_text(JOB.replace("numNodes", "num_nodes"), encoding="utf-8")
+    before = Path("job.yaml").read_bytes()
+    Path("trainlint.toml").write_text('baseline = "base.json"\n', encoding="utf-8")
+    run("--write-baseline")
+    assert run("--diff").exit_code == 0
+    assert run("--fix").exit_code == 0
+    assert Path("job.yaml").read_bytes() == before
+    assert run("--diff", "--no-baseline").exit_code == 1
+    assert run("--fix", "--no-baseline", "--unsafe-fixes").stderr.startswith("trainlint: fixed 1 finding\n")

@@ -99,6 +99,10 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, content in FILES.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(content, encoding="utf-8")
+    with (folder / "trainlint.toml").open("r+", encoding="utf-8") as settings:
+        content = settings.read()
+        settings.seek(0)
+        settings.write(f'baseline = "trainlint-baseline.json"\n{content}')
     (folder / "trainlint-baseline.json").write_text('{"version": 2, "findings": []}\n', encoding="utf-8")
     monkeypatch.chdir(folder)
     monkeypatch.setattr("sys.stdin", None)

@@ -144,3 +144,21 @@ def test_in_force(release: str, limits: list[str]) -> None:
     """From the first to the last release that is named."""
     table = [limit for section in read_limits(TABLE).values() for limit in section]
     assert [limit.when for limit in table if limit.applies_to(release, ["1.0", "1.1", "1.2", "1.3"])] == limits
+
+
+@pytest.mark.parametrize(
+    ("when", "others"),
+    [
+        ("@a b=2 c=word", [("b is here", 2), ("c is here", 3)]),
+        ("@a !z", []),
+        ("@a !k", [("k is here", 9)]),
+        ("@a b|k|z", [("b is here", 2)]),
+        ("@(a) a|k|b#>1", [("b is here", 2)]),
+        ("@a g.h", [("h is here", 7)]),
+    ],
+)
+def test_the_other_half_is_a_related_place(when: str, others: list[tuple[str, int]]) -> None:
+    """What is written, and makes a term hold; what is left out or does not count is no place to look at."""
+    text = f"[x]\n..: {when}\n    wrong\n"
+    (found,) = refused(read_limits(text)["x"], SHEET)
+    assert [(one.message, one.span.line) for one in found.related] == others

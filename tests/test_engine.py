@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from trainlint.engine import lint
 from trainlint.findings import Severity
 from trainlint.programs.kubeflow.objects import TrainJob
 from trainlint.report import Report
+from trainlint.reports import render
+from trainlint.repository.bounds import Bounds
 from trainlint.settings import Overrides
 from trainlint.targets import How, Target
 
@@ -142,6 +145,31 @@ def test_versions_that_are_not_known(tmp_path: Path, version: str, notice: str |
     report = lint([tmp_path], Overrides(targets={"kubeflow-trainer": Target((version,), "option")}, select=("TT102",)))
     assert len(report.findings) == count
     assert [notice in n for n in report.notices] == [True] if notice else not report.notices
+
+
+ACCELERATE = "compute_environment: LOCAL_MACHINE\nnum_processes: 8\n"
+SHARDED = "distributed_type: FSDP\nfsdp_config:\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        # No wrap policy is missing: it stands below the misspelt section.
+        (ACCELERATE + SHARDED.replace("fsdp_config", "fsdp_confg"), [(4, "FS101")]),
+        (ACCELERATE + SHARDED.replace("fsdp_auto_wrap_policy", "fsdp_auto_wrap_polcy"), [(5, "FS001")]),
+        (ACCELERATE + SHARDED.replace("distributed_type", "distributed_typ"), [(3, "FS101")]),
+        # What is missing all the same is told.
+        (ACCELERATE + "distributed_type: FSDP\nnum_machine: 1\n", [(3, "FS024"), (4, "FS101")]),
+        # That data.train is missing is an error, and the misspelt key but a warning: both stay.
+        ("base: a/b\ntask: sft\ndata:\n  trainn: a.jsonl\n", [(3, "FS324"), (4, "FS321")]),
+    ],
+)
+def test_what_follows_from_a_misspelt_key_is_not_told(
+    tmp_path: Path, content: str, expected: list[tuple[int, str]]
+) -> None:
+    write(tmp_path, config=content)
+    report = lint([tmp_path], Overrides(targets={"accelerate": Target(("1.15.0",))}))
+    assert sorted((f.span.line, f.rule) for f in report.findings) == sorted(expected)
 
 
 def test_items_of_a_list_are_subjects(tmp_path: Path) -> None:
@@ -275,3 +303,47 @@ def test_a_fault_of_ours_is_one_finding_and_all_else_is_checked(
     (fault,) = (finding for finding in report.findings if finding.rule == "TL004")
     assert re.fullmatch(r"internal error in T[JT]\d+: KeyError at test_engine\.py:\d+", fault.message)
     assert (fault.document, fault.level) == (1, Severity.ERROR)
+
+
+def test_a_release_that_is_too_old_is_not_judged(tmp_path: Path) -> None:
+    write(tmp_path, job=job(nodes=1), config=ACCELERATE + SHARDED)
+    report = lint([tmp_path], Overrides(targets={"accelerate": Target(("0.1",)), "kubeflow-trainer": Target(("2.3",))}))
+    assert (report.files.recognised, report.unjudged) == (2, 1)
+    assert render("text", report) == "Checked 2 files: nothing found (1 file not judged).\n"
+    alone = lint([tmp_path / "config.yaml"], Overrides(targets={"accelerate": Target(("0.1",))}))
+    assert render("text", alone) == "Checked 1 file: nothing to judge (1 file not judged).\n"
+    assert alone.notices == (
+        "Accelerate 0.1 is older than 0.20.3, the oldest release that is known: its files are not checked",
+    )
+
+
+def test_of_several_ways_in_which_a_release_is_known_the_least_certain_is_told(tmp_path: Path) -> None:
+    write(tmp_path / "one", config=ACCELERATE + SHARDED)
+    write(tmp_path / "two", config=ACCELERATE + SHARDED)
+    (tmp_path / "one" / "requirements.txt").write_text("accelerate==1.5.2\n", encoding="utf-8")
+    (tmp_path / ".git").mkdir()
+    assert lint([tmp_path]).targets["accelerate"].how is How.NOT_STATED
+
+
+def test_what_has_no_word_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A config makes trainlint look for launches and for what states a release; most files can have none."""
+    write(
+        tmp_path,
+        config="distributed_type: FSDP\nfsdp_config: {fsdp_version: 2}\n",
+        other="key: value\n",
+        text="Install: Accelerate\n",
+        wide="a: b\n",
+    )
+    (tmp_path / "wide.yaml").write_bytes("run: accelerate launch --config_file config.yaml a.py\n".encode("utf-16"))
+    read: Counter[str] = Counter()
+    bounded = Bounds.read
+
+    def counted(self: Bounds, path: str | Path) -> bytes:
+        read[Path(path).name] += 1
+        return bounded(self, path)
+
+    monkeypatch.setattr(Bounds, "read", counted)
+    lint([tmp_path])
+    assert read["other.yaml"] == 1
+    assert read["text.yaml"] > 1
+    assert read["wide.yaml"] > 1

@@ -30,6 +30,7 @@ FLOORS = (
         "baseline",
         "fingerprints",
         "judging",
+        "misspelt",
         "show_files",
         "rule_list",
         "weighing",

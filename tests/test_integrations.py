@@ -152,7 +152,7 @@ def test_hooks_of_pre_commit_and_prek(
     project, revision = hook_repository
     config = written(repository, ".pre-commit-config.yaml")
     text = EXAMPLES[".pre-commit-config.yaml"].replace("https://github.com/trainlint/trainlint", str(project))
-    config.write_text(text.replace("v0.1.0", revision), encoding="utf-8")
+    config.write_text(text.replace(f"v{__version__}", revision), encoding="utf-8")
     stage(repository, env, ".pre-commit-config.yaml")
     env = {
         **env,

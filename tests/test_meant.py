@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from trainlint.engine import lint
 from trainlint.repository.discover import Excluder
 from trainlint.repository.files import Repository
 from trainlint.targets import How, Target
@@ -221,3 +222,50 @@ def test_a_comment_of_the_file(tmp_path: Path, comment: str, versions: tuple[str
     found = meant(tmp_path, {"a.yaml": f"{comment}\nbase_model: x\n"}, known)
     assert found.versions == (known.recent if versions is None else versions)
     assert meant(tmp_path, {"requirements.txt": "axolotl==0.10.0\n"}, known).versions == ("0.10.0",)
+
+
+OLDER = """base_model: org/model
+datasets: [{path: a/b, type: alpaca}]
+micro_batch_size: 2
+gradient_accumulation_steps: 1
+learning_rate: 0.0002
+sample_packing: maybe
+sequence_parallel_degree: 2
+adapter: lora
+load_in_8bit: true
+load_in_4bit: true
+fsdp: [full_shard]
+"""
+
+
+@pytest.mark.parametrize(
+    ("pin", "said", "notice"),
+    [
+        ("==0.8.0", {"FS401": "error", "FS412": "error"}, ""),
+        ("==0.6.0", {"FS401": "warning", "FS404": "warning"}, "Axolotl 0.6.0 is known by its settings alone"),
+        ("==0.5.1", {"FS401": "warning", "FS404": "warning"}, "Axolotl 0.5.1 is known by its settings alone"),
+        (">=0.5,<0.8", {"FS401": "warning", "FS404": "warning"}, ""),
+        ("==0.4.1", {}, "Axolotl 0.4.1 is older than 0.5.2"),
+    ],
+)
+def test_releases_that_were_only_read(tmp_path: Path, pin: str, said: dict[str, str], notice: str) -> None:
+    """Of these the settings and their types are known: nothing is an error, and no limit counts."""
+    (tmp_path / "config.yaml").write_text(OLDER, encoding="utf-8")
+    (tmp_path / "requirements.txt").write_text(f"axolotl{pin}\n", encoding="utf-8")
+    report = lint([tmp_path / "config.yaml"])
+    found = {f.rule: f.level.value for f in report.active if f.rule in ("FS401", "FS404", "FS412")}
+    assert found == said
+    assert [text[: len(notice)] for text in report.notices] == ([notice] if notice else [])
+
+
+def test_arguments_of_a_release_that_was_only_read(tmp_path: Path) -> None:
+    """LLaMA-Factory's own, and those of the transformers that it goes with."""
+    text = (
+        "model_name_or_path: org/model\noutput_dir: out\nstage: sft\nfinetuning_type: lora\ndataset: a\n"
+        "template: llama3\ndo_train: true\neval_strategy: no\nenable_liger_kernel: true\n"
+        "val_size: 0.1\neval_dataset: b\n"
+    )
+    (tmp_path / "sft.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "requirements.txt").write_text("llamafactory==0.8.3\n", encoding="utf-8")
+    found = {(f.rule, f.level.value, f.field) for f in lint([tmp_path / "sft.yaml"]).active}
+    assert found == {("FS501", "warning", "enable_liger_kernel"), ("FS201", "warning", "eval_strategy")}

@@ -58,8 +58,8 @@ def test_sound_documents_have_no_error(program: str, tmp_path: Path) -> None:
     assert made.asked.reaches in STAGES
     for sound in made.sounds:
         folder = tmp_path / sound.name
-        folder.mkdir()
         for name, text in {**sound.beside, sound.file: written(sound.file, sound.settings)}.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
         report = lint([folder], Overrides(targets=parse_target(f"{program}={made.release}"), isolated=True))
         assert [found for found in report.findings if found.level is Severity.ERROR] == []

@@ -87,3 +87,16 @@ def test_what_is_installed_with_it(metadata: Message) -> None:
     assert metadata["Version"] == __version__
     assert metadata["Requires-Python"] == ">=3.10"
     assert metadata["License-Expression"] == "Apache-2.0"
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in ("fixes", "integrations", "packaging"))])
+def test_pages_name_this_release(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    named = re.findall(r'\bv(\d+\.\d+\.\d+)\b|trainlint==([\d.]+)|version: "([\d.]+)"', text)
+    assert {"".join(one) for one in named} <= {__version__, "3.13", "3.12"}
+
+
+def test_the_changelog_begins_with_this_release() -> None:
+    first = re.search(r"(?m)^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
+    assert first is not None
+    assert first[1] == __version__

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from train_jobs import train_job
 from trainlint.catalogue import parse_target
 from trainlint.engine import lint
 from trainlint.findings import Finding
@@ -244,20 +245,9 @@ def test_a_config_is_looked_up_as_tune_run_does(tmp_path: Path) -> None:
 
 # TrainJobs
 
-JOB = """\
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: TrainJob
-metadata:
-  name: tune
-spec:
-  runtimeRef:
-    name: {runtime}
-  trainer:
-{trainer}"""
-
 
 def job(*lines: str, runtime: str = "torchtune-llama3.2-1b") -> str:
-    return JOB.format(runtime=runtime, trainer="".join(f"    {line}\n" for line in lines))
+    return train_job(runtime, *lines)
 
 
 def of_torchtune(report: Report) -> list[Finding]:

@@ -64,7 +64,7 @@ def test_words() -> None:
 )
 def test_speaking_for(version: str, releases: tuple[str, ...]) -> None:
     """A development version lies between the release that it names and the one before."""
-    assert speaking_for("x", ("1.1.0", "1.2.0"), version).releases == releases
+    assert speaking_for(("1.1.0", "1.2.0"), version).releases == releases
 
 
 def test_tables() -> None:

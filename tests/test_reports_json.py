@@ -51,7 +51,7 @@ def test_whole_object() -> None:
                 "fingerprint": report(FIXABLE).findings[0].fingerprint,
             }
         ],
-        "files": {"discovered": 41, "parsed": 4, "recognised": 3},
+        "files": {"discovered": 41, "parsed": 4, "recognised": 3, "judged": 3},
         "targets": {"kubeflow-trainer": {"versions": ["2.2", "2.3"], "from": "option", "known": "chosen"}},
         "notices": ["kubeflow-trainer 2.9 is judged as 2.3"],
         "summary": {"error": 1, "warning": 0, "note": 0, "suppressed": 0, "baselined": 0},
@@ -63,7 +63,7 @@ def test_empty() -> None:
         "version": 1,
         "tool": {"name": "trainlint", "version": RenderOptions().version},
         "findings": [],
-        "files": {"discovered": 41, "parsed": 0, "recognised": 0},
+        "files": {"discovered": 41, "parsed": 0, "recognised": 0, "judged": 0},
         "targets": {},
         "notices": [],
         "summary": {"error": 0, "warning": 0, "note": 0, "suppressed": 0, "baselined": 0},

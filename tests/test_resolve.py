@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from train_jobs import cluster_runtime, train_job
 from trainlint.cli import main
 from trainlint.resolve import as_json, canonical, resolve
 from trainlint.settings import Overrides
@@ -119,23 +120,16 @@ def test_canonical_quantities(written: str, canonically: str | None) -> None:
     assert canonical(written) == canonically
 
 
-JOB = """\
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: TrainJob
-metadata:
-  name: tune
-spec:
-  runtimeRef:
-    name: torchtune-llama3.2-1b
-  trainer:
-    command: [tune, run]
-    env:
-      - name: TOKEN
-        valueFrom:
-          secretKeyRef: {name: hub, key: token}
-    resourcesPerNode:
-      limits: {nvidia.com/gpu: 1000m}
-"""
+JOB = train_job(
+    "torchtune-llama3.2-1b",
+    "command: [tune, run]",
+    "env:",
+    "  - name: TOKEN",
+    "    valueFrom:",
+    "      secretKeyRef: {name: hub, key: token}",
+    "resourcesPerNode:",
+    "  limits: {nvidia.com/gpu: 1000m}",
+)
 
 
 def _shown(folder: Path, *options: str) -> str:
@@ -205,31 +199,8 @@ spec:
 
 def test_two_definitions_of_a_runtime_are_both_shown(tmp_path: Path) -> None:
     """Overlays: one block for each."""
-    runtime = """\
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: ClusterTrainingRuntime
-metadata:
-  name: team
-spec:
-  mlPolicy:
-    numNodes: {nodes}
-  template:
-    spec:
-      replicatedJobs:
-        - name: node
-          template:
-            metadata:
-              labels:
-                trainer.kubeflow.org/trainjob-ancestor-step: trainer
-            spec:
-              template:
-                spec:
-                  containers:
-                    - name: node
-                      image: example.com/train:1
-"""
     for nodes in (1, 2):
-        (tmp_path / f"runtime-{nodes}.yaml").write_text(runtime.format(nodes=nodes), encoding="utf-8")
+        (tmp_path / f"runtime-{nodes}.yaml").write_text(cluster_runtime("team", f"numNodes: {nodes}"), encoding="utf-8")
     (tmp_path / "job.yaml").write_text(JOB.replace("torchtune-llama3.2-1b", "team"), encoding="utf-8")
     assert [line.split("#")[0].strip() for line in _shown(tmp_path).splitlines() if " pod" in line] == [
         "node: 1 pod",

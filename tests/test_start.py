@@ -6,46 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from train_jobs import cluster_runtime, train_job
 from trainlint.engine import lint
 from trainlint.programs.kubeflow import name_syntax as names
 from trainlint.programs.kubeflow.facts import pods as facts
 from trainlint.settings import Overrides
 
-RUNTIME = """\
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: ClusterTrainingRuntime
-metadata:
-  name: team
-spec:
-  mlPolicy:
-    torch: {{}}
-  template:
-    spec:
-      replicatedJobs:
-        - name: node
-          template:
-            metadata:
-              labels:
-                trainer.kubeflow.org/trainjob-ancestor-step: trainer
-            spec:
-              template:
-                spec:
-                  restartPolicy: {restart}
-                  containers:
-                    - name: node
-                      image: example.com/train:1
-"""
-JOB = """\
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: TrainJob
-metadata:
-  name: tune
-spec:
-  runtimeRef:
-    name: team
-  trainer:
-    command: [torchrun, train.py]
-"""
+JOB = train_job("team", "command: [torchrun, train.py]")
+
+
+def _runtime(restart: str) -> str:
+    return cluster_runtime("team", "torch: {}", f"restartPolicy: {restart}")
 
 
 def found(folder: Path) -> list[tuple[str, str, int]]:
@@ -90,7 +61,7 @@ def test_tables_name_checks_that_exist() -> None:
 
 def test_a_runtime_in_another_file(tmp_path: Path) -> None:
     """The job is told at the name of its runtime, the runtime at its own line."""
-    (tmp_path / "runtime.yaml").write_text(RUNTIME.format(restart="Always"), encoding="utf-8")
+    (tmp_path / "runtime.yaml").write_text(_runtime("Always"), encoding="utf-8")
     (tmp_path / "job.yaml").write_text(JOB, encoding="utf-8")
     assert found(tmp_path) == [("TJ514", "job.yaml", 7), ("TJ590", "runtime.yaml", 19)]
     report = lint([tmp_path / "job.yaml"], Overrides(isolated=True))
@@ -101,7 +72,7 @@ def test_a_runtime_in_another_file(tmp_path: Path) -> None:
 def test_overlays_must_agree(tmp_path: Path) -> None:
     """A runtime that is defined twice: only what holds for both is said of the job."""
     for name, restart in (("a", "Always"), ("b", "Never")):
-        (tmp_path / f"{name}.yaml").write_text(RUNTIME.format(restart=restart), encoding="utf-8")
+        (tmp_path / f"{name}.yaml").write_text(_runtime(restart), encoding="utf-8")
     (tmp_path / "job.yaml").write_text(JOB, encoding="utf-8")
     assert found(tmp_path) == [("TJ590", "a.yaml", 19)]
 
@@ -120,7 +91,7 @@ def test_overlays_must_agree(tmp_path: Path) -> None:
 )
 def test_templates_are_left_alone(trainer: str, tmp_path: Path) -> None:
     """What something fills in later is not judged."""
-    (tmp_path / "runtime.yaml").write_text(RUNTIME.format(restart="Never"), encoding="utf-8")
+    (tmp_path / "runtime.yaml").write_text(_runtime("Never"), encoding="utf-8")
     (tmp_path / "job.yaml").write_text(f"{JOB}    {trainer}\n", encoding="utf-8")
     assert [finding for finding in found(tmp_path) if finding[0].startswith(("TJ5", "TJ6"))] == []
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from trainlint.recognise import sought
 from trainlint.repository.discover import Excluder
 from trainlint.repository.files import Repository
 from trainlint.repository.stated import Stated, Statements, pinned, statements_in
@@ -48,6 +51,30 @@ def test_what_counts(tmp_path: Path, files: dict[str, str], expected: list[str])
     package, _, how = expected[0].partition(" ")
     stated = Statements(tmp_path).stated(tmp_path / "a" / "configs" / "x.yaml", package)
     assert (stated.how.value, told(stated, tmp_path)) == (how, expected[1:])
+
+
+class Thorough(Statements):
+    """Looks into every folder, also where nothing speaks, and into every file."""
+
+    def _speaks(self, level: str, package: str) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_where_nothing_speaks(seed: int, tmp_path: Path) -> None:
+    """Folders in which nothing is stated, and files without a word of a package, change nothing."""
+    dice = random.Random(seed)
+    folders = [tmp_path / name for name in ("", "a", "a/b", "a/scripts", "a/b/c", "d")]
+    for case in dice.sample(CASES, 4):
+        files_of_case: Any = case.values[0]
+        write(dice.choice(folders), files_of_case)
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    yaml = [str(file) for file in files if file.suffix in (".yaml", ".yml")]
+    blank = {file for file in yaml if not sought().is_in(Path(file).read_bytes())}
+    quick, thorough = Statements(tmp_path, blank=blank), Thorough(tmp_path)
+    for folder in dict.fromkeys([*folders, *(file.parent for file in files)]):
+        for package in ("trl", "transformers", "kubeflow-trainer", "kubernetes", "torch", "soup-cli"):
+            assert quick.stated(folder / "x.yaml", package) == thorough.stated(folder / "x.yaml", package)
 
 
 def test_what_does_not_count_is_kept(tmp_path: Path) -> None:

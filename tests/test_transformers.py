@@ -95,13 +95,14 @@ def test_evaluation_strategy(release: str, strategy: str | None) -> None:
     [
         ("gradient_acumulation_steps", "gradient_accumulation_steps"),
         ("per-device-eval-batch-size", "per_device_eval_batch_size"),
-        ("learning_rtae", None),
+        ("learning_rtae", "learning_rate"),
+        ("learnin_rtae", None),
         ("use_gpu", None),
         ("tokenizer_name", None),
     ],
 )
 def test_near_miss(name: str, near: str | None) -> None:
-    """Two edits, hyphens apart, in names that are long enough, of arguments that are not given."""
+    """Two edits, hyphens apart, in names that are long enough; one of an argument that is given."""
     assert _arguments(BASE).near_miss(name) == near
 
 

@@ -29,7 +29,7 @@ NONE: Mapping[str, tuple[str, ...]] = {}
 
 
 def left(*findings: Finding, covers: tuple[str, ...] = (), follows: Mapping[str, tuple[str, ...]] = NONE) -> list[str]:
-    return [finding.rule for finding in without_consequences(findings, covers, follows, TEXT)]
+    return [finding.rule for finding in without_consequences(findings, covers, follows, {"f.yaml": TEXT})]
 
 
 def test_what_shows_later_at_the_same_place() -> None:
@@ -43,6 +43,16 @@ def test_what_shows_later_at_the_same_place() -> None:
 def test_key_and_value_are_one_place_and_two_words_are_two() -> None:
     assert left(said("A", "a", (1, 1, 2)), said("B", "a", (1, 4, 5), Stage.RUN, Severity.WARNING)) == ["A"]
     assert left(said("A", "b[0]", (3, 5, 6)), said("B", "b[0]", (3, 7, 8), Stage.RUN)) == ["A", "B"]
+
+
+def test_another_file_may_be_longer() -> None:
+    """A JSON that the file names: what is found there is placed there."""
+    key, value = (replace(said("A", "a", span), span=Span("g.json", *span[:2], span[0], span[2])) for span in FAR)
+    assert left(key, replace(value, rule="B", stage=Stage.START)) == ["A", "B"]
+
+
+FAR = ((9, 3, 6), (9, 8, 9))
+"""A key and a value in a line that the file itself does not have."""
 
 
 def test_only_errors_hide() -> None:
@@ -67,6 +77,19 @@ def test_a_rule_names_what_says_the_same_better() -> None:
     weaker = said("A", "a", (1, 4, 5), severity=Severity.WARNING)
     assert left(weaker, same, follows={"B": ("A",)}) == ["B"]
     assert left(weaker, said("B", "a", (1, 4, 5), severity=Severity.WARNING), follows={"B": ("A",)}) == ["A"]
+
+
+def test_a_rule_names_the_cause_around_it_and_at_the_other_half() -> None:
+    follows = {"B": ("A",)}
+    cause, inside = said("A", "b", (2, 1, 2)), said("B", "b[1]", (4, 5, 6))
+    assert left(cause, inside, follows=follows) == ["A"]
+    assert left(replace(cause, severity=Severity.WARNING), inside, follows=follows) == ["A", "B"]
+    half = replace(said("B", "a", (1, 4, 5)), related=(Related(cause.span, "b is here"),))
+    assert left(cause, half, follows=follows) == left(half, cause, follows=follows) == ["A"]
+    assert left(cause, half) == ["A", "B"]
+    assert left(cause, half, follows={"A": ("B",)}) == ["B"]
+    elsewhere = replace(half, related=(Related(cause.span._replace(path="other.yaml"), "b is there"),))
+    assert left(cause, elsewhere, follows=follows) == ["A", "B"]
 
 
 def test_an_error_hides_a_warning_of_its_own_stage() -> None:

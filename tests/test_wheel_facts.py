@@ -161,7 +161,7 @@ def test_between_two_patches_of_a_minor_both_speak() -> None:
 def test_outside_of_the_known_releases_a_notice_says_so() -> None:
     newer, older, word = (facts().in_force(version) for version in ("3.1", "0.9", "latest"))
     assert newer.releases == ("2.0.0",)
-    assert newer.notice == "program 3.1 is newer than 2.0.0, the newest release that is known: checked as that one"
+    assert newer.notice == "is newer than 2.0.0, the newest release that is known: checked as that one"
     assert older.releases == word.releases == ()
     assert older.notice
     assert word.notice

@@ -30,7 +30,9 @@ from trainlint.settings import Overrides
 PROGRAMS = {
     "torchtune-command": "torchtune",
     "torchtune-start": "torchtune",
+    "torchtune-run": "torchtune",
     "kubernetes": "kubeflow-trainer",
+    "kubernetes-releases": "kubernetes",
     "kubernetes-trainers": "kubeflow-trainer",
     "accelerate-deepspeed": "accelerate",
     "trl-trainers": "trl",
@@ -41,6 +43,21 @@ PROGRAMS = {
     "trl-old": "trl",
 }
 """The program of a folder of verdicts, where the folder has another name."""
+BESIDE = {
+    "torchtune-run": ("kubeflow-trainer=2.3",),
+    "kubernetes": ("kubernetes=1.36",),
+    "kubernetes-releases": ("kubeflow-trainer=2.3",),
+    "kubernetes-trainers": ("kubernetes=1.34",),
+}
+"""The releases of other programs that the verdicts of a folder are for."""
+CASES = {
+    "kubernetes-releases": "kubernetes",
+    "kubernetes-trainers": "kubernetes",
+    "accelerate-old": "accelerate",
+    "transformers-old": "transformers",
+    "trl-old": "trl",
+}
+"""The folder with cases that a folder of verdicts shares."""
 ROUNDS = 25
 
 
@@ -69,18 +86,21 @@ def main() -> int:
 
 
 def _one_release(folder: Path, program: str, release: str, cases: Mapping[str, bool], *, unsafe: bool) -> int:
+    shared = folder.with_name(CASES.get(program, program))
+    places = {case: folder / case if (folder / case).is_dir() else shared / case for case in cases}
     verdict_of: dict[str, bool] = {}
     for case, refused in cases.items():
-        if (folder / case).is_dir() and (data := _data(_files(folder / case))) is not None:
+        if places[case].is_dir() and (data := _data(_files(places[case]))) is not None:
             verdict_of[data] = refused
-    overrides = Overrides(
-        targets=parse_target(f"{PROGRAMS.get(program, program)}={release}"), runtimes="closed", isolated=True
-    )
+    targets = parse_target(f"{PROGRAMS.get(program, program)}={release}")
+    for beside in BESIDE.get(program, ()):
+        targets |= parse_target(beside)
+    overrides = Overrides(targets=targets, runtimes="closed", isolated=True)
     count: Counter[str] = Counter()
     rules: Counter[str] = Counter()
     contradictions: list[str] = []
-    for case in sorted(case for case, refused in cases.items() if refused and (folder / case).is_dir()):
-        files, used, left = _mend(folder / case, overrides, unsafe=unsafe)
+    for case in sorted(case for case, refused in cases.items() if refused and places[case].is_dir()):
+        files, used, left = _mend(places[case], overrides, unsafe=unsafe)
         if not used:
             continue
         count["fixed"] += 1

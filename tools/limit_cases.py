@@ -214,7 +214,12 @@ ORIGINS: Mapping[str, Origin] = {
             "predict_with_generate": {"eval_dataset": "identity"},
             "load_best_model_at_end": {"eval_strategy": "steps", "val_size": 0.1},
         },
-        samples={"quantization_bit": [4], "adapter_name_or_path": ["acme/lora"], "val_size": [0.1]},
+        samples={
+            "quantization_bit": [4],
+            "adapter_name_or_path": ["acme/lora"],
+            "val_size": [0.1],
+            "interleave_probs": ["1.0"],
+        },
         makes={
             "image_pixels_swapped": [{"image_max_pixels": 256, "image_min_pixels": 512}, {"image_max_pixels": 1024}],
             "video_pixels_swapped": [{"video_max_pixels": 256, "video_min_pixels": 512}, {"video_max_pixels": 1024}],

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trainlint.settings import SettingsError as SettingsError
     from trainlint.targets import Target as Target
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "Edit": "findings",

@@ -44,15 +44,19 @@ class _Program:
         arguments = sys.argv[1:]
         # click completes words for a shell, and expands stars for that of Windows.
         options = None if os.name == "nt" or "_TRAINLINT_COMPLETE" in os.environ else plain_options(arguments)
-        if options is not None:
-            with guarded():
-                run_check(options)
-        elif arguments == ["--version"]:
-            print(f"trainlint {__version__}")
-        else:
-            from trainlint.cli import main as cli
+        try:
+            if options is not None:
+                with guarded():
+                    run_check(options)
+            elif arguments == ["--version"]:
+                print(f"trainlint {__version__}")
+            else:
+                from trainlint.cli import main as cli
 
-            cli(prog_name="trainlint")
+                cli(prog_name="trainlint")
+        finally:
+            # The collector would look through all of it once more before the process ends.
+            gc.freeze()
 
     def __getattr__(self, name: str) -> object:
         """A part of click's command: test runners want its `name` and `main`."""

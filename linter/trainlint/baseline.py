@@ -98,6 +98,8 @@ def read(file: Path) -> Baseline:
         keys = ("path", "rule", "field", fingerprint)
         rows = (Row(*(str(row[key]) for key in keys)) for row in data["findings"])
         return Baseline(tuple(rows))
+    except FileNotFoundError:
+        raise SettingsError(f"{file}: there is no such baseline; write it with --write-baseline") from None
     except OSError as error:
         raise SettingsError(f"{file}: cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -114,7 +116,7 @@ def apply(report: Report, known: Baseline, exists: Callable[[str], bool]) -> App
     held: dict[int, Row] = {}
     remaining: list[Finding] = []
     for finding in report.findings:
-        if finding.suppressed is None:
+        if finding.suppressed is None and not finding.baselined:
             row = _row(finding)
             if left[row] > 0:
                 left[row] -= 1
@@ -130,7 +132,9 @@ def apply(report: Report, known: Baseline, exists: Callable[[str], bool]) -> App
         if moved.get(finding.content):
             left[moved[finding.content].pop()] -= 1
             held[id(finding)] = _row(finding)
-    findings = tuple(replace(finding, baselined=id(finding) in held) for finding in report.findings)
+    findings = tuple(
+        replace(finding, baselined=finding.baselined or id(finding) in held) for finding in report.findings
+    )
     notices = (*report.notices, *([known.notice] if known.notice else []))
     return Applied(replace(report, findings=findings, notices=notices), tuple(held.values()), tuple(left.elements()))
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from trainlint.findings import counted
 from trainlint.records import NamedTuple
 from trainlint.settings import Overrides, SettingsError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 COMMANDS = frozenset({"check", "rules", "explain", "resolve", "completion", "settings-schema"})
 """The first word of a command line; without one it is a path for `check`."""
+_GONE = (("is", "it"), ("are", "them"))
 _ROUNDS = 25
 """Fixes that overlap are applied one after another, in so many rounds."""
 
@@ -36,6 +38,7 @@ class Options(NamedTuple):
     exit_zero: bool = False
     stdin_filename: Path | None = None
     baseline: Path | None = None
+    no_baseline: bool = False
     write_baseline: bool = False
     update_baseline: bool = False
     add_ignores: bool = False
@@ -84,6 +87,7 @@ def run_check(options: Options) -> None:
     from trainlint.reports import without_secrets
     from trainlint.repository.bounds import PathError
     from trainlint.repository.discover import MissingPath
+    from trainlint.repository.files import display_path
 
     named = [path for path in options.paths if str(path) != "-"]
     stdin = None
@@ -97,26 +101,26 @@ def run_check(options: Options) -> None:
         stdin = (options.stdin_filename or Path("stdin.yaml"), sys.stdin.buffer.read())
     elif not named:
         named = [Path()]
-    if options.show_files:
-        _show_files(Run(options.overrides), named, options.overrides.format)
-        return
-    if options.show_settings:
-        _show_settings(Run(options.overrides), named, options.overrides.format)
+    if options.show_files or options.show_settings:
+        _show_instead(Run(options.overrides), named, options)
         return
     try:
         run = Run(options.overrides)
         settings = run.settings_for([*named, *([stdin[0]] if stdin else [])])
+        if (options.write_baseline or options.update_baseline) and not (options.baseline or settings.baseline):
+            option = "--write-baseline" if options.write_baseline else "--update-baseline"
+            stop(f"{option} needs --baseline FILE, or the setting baseline")
         report = _told(run, options, named, stdin)
         if options.diff:
-            sys.exit(_show_diff(report, options, named, stdin))
+            sys.exit(_show_diff(report, run, options, named, stdin))
         failed: dict[str, str] = {}
         for _ in range(_ROUNDS if options.fix or options.fix_only else 0):
-            if not _fix(report, failed, unsafe=options.unsafe_fixes):
+            if not _fix(_marked(report, run, options, named), failed, unsafe=options.unsafe_fixes):
                 break
             run = Run(options.overrides)
             report = run.lint(named)
-        if options.baseline is not None and not options.write_baseline:
-            report = _with_baseline(report, run, named, options.baseline, update=options.update_baseline)
+        for file in _baselines(run, options):
+            report = _with_baseline(report, run, named, file, update=options.update_baseline)
     except MissingPath as error:
         stop(f"{error}{_command_like(named[0])}")
     except (PathError, SettingsError) as error:
@@ -131,7 +135,7 @@ def run_check(options: Options) -> None:
     if options.write_baseline:
         for fault in (finding for finding in told.findings if finding.rule == "TL004"):
             _say(f"{fault.path}: {fault.message}")
-        _write_baseline(report, options.baseline)
+        _write_baseline(report, options.baseline or Path(display_path(settings.baseline or "")))
         sys.exit(2 if report.crashed or failed else 0)
     _write(told, settings, options, run, named)
     if report.crashed or failed:
@@ -148,35 +152,30 @@ def _command_like(path: Path) -> str:
     return f", and no command: {hint}" if hint else ""
 
 
-def _show_files(run: Run, paths: list[Path], format_: str | None) -> None:
+def _show_instead(run: Run, paths: list[Path], options: Options) -> None:
+    """Print the files or the settings, and no report."""
+    from trainlint import show_files
     from trainlint.repository.bounds import PathError
-    from trainlint.show_files import as_json, as_text
+    from trainlint.settings import show as show_settings
 
+    as_json = options.overrides.format == "json"
     try:
-        found = list(run.files(paths))
+        if options.show_files:
+            files = list(run.files(paths))
+            told = show_files.as_json(files) if as_json else show_files.as_text(files)
+        else:
+            settings = list(run.show_settings(paths))
+            told = show_settings.as_json(settings) if as_json else show_settings.as_text(settings)
     except (PathError, SettingsError) as error:
         stop(str(error))
-    show(as_json(found) if format_ == "json" else as_text(found))
+    show(told)
 
 
-def _show_settings(run: Run, paths: list[Path], format_: str | None) -> None:
-    from trainlint.repository.bounds import PathError
-    from trainlint.settings.show import as_json, as_text
-
-    try:
-        found = list(run.show_settings(paths))
-    except (PathError, SettingsError) as error:
-        stop(str(error))
-    show(as_json(found) if format_ == "json" else as_text(found))
-
-
-def _write_baseline(report: Report, file: Path | None) -> None:
+def _write_baseline(report: Report, file: Path) -> None:
     from trainlint import baseline
 
-    if file is None:
-        stop("--write-baseline needs --baseline FILE")
     count = _written(file, baseline.rows_of(report))
-    _say(f"{file} holds {_counted(count)}")
+    _say(f"{file} holds {counted(count, 'finding')}")
 
 
 def _written(file: Path, rows: Iterable[Row]) -> int:
@@ -188,6 +187,22 @@ def _written(file: Path, rows: Iterable[Row]) -> int:
         stop(f"{file}: cannot be written: {error.strerror}")
     except SettingsError as error:
         stop(str(error))
+
+
+def _baselines(run: Run, options: Options) -> Sequence[Path]:
+    """The baselines whose findings do not count."""
+    if options.no_baseline or options.write_baseline:
+        return ()
+    return run.baselines if options.baseline is None else [options.baseline]
+
+
+def _marked(report: Report, run: Run, options: Options, named: Sequence[Path]) -> Report:
+    """The report with the known findings marked: they are not fixed either."""
+    from trainlint import baseline
+
+    for file in _baselines(run, options):
+        report = baseline.apply(report, baseline.read(file), baseline.Places(run.homes, named).exists).report
+    return report
 
 
 def _with_baseline(report: Report, run: Run, named: Sequence[Path], file: Path, *, update: bool) -> Report:
@@ -207,16 +222,12 @@ def _with_baseline(report: Report, run: Run, named: Sequence[Path], file: Path, 
     gone = Counter(() if report.crashed else filter(is_gone, left))
     if update and not report.crashed:
         count = _written(file, (*found, *(row for row in left if row not in gone)))
-        _say(f"{file} holds {_counted(count)}, {gone.total()} dropped")
+        _say(f"{file} holds {counted(count, 'finding')}, {gone.total()} dropped")
     elif gone:
-        are, them = ("is", "it") if gone.total() == 1 else ("are", "them")
-        notice = f"{_counted(gone.total())} of {file} {are} gone: --update-baseline drops {them}"
+        one, several = (f"of {file} {verb} gone: --update-baseline drops {them}" for verb, them in _GONE)
+        notice = counted(gone.total(), f"finding {one}", f"findings {several}")
         report = replace(report, notices=(*report.notices, notice))
     return report
-
-
-def _counted(number: int, noun: str = "finding") -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _add_ignores(report: Report, run: Run, options: Options) -> NoReturn:
@@ -232,11 +243,11 @@ def _add_ignores(report: Report, run: Run, options: Options) -> NoReturn:
         _say(notice)
     for error in failed:
         _say(f"{error.filename}: cannot be changed: {error.strerror}")
-    _say(f"added {_counted(added.comments, 'comment')} in {_counted(added.files, 'file')}")
+    _say(f"added {counted(added.comments, 'comment')} in {counted(added.files, 'file')}")
     sys.exit(2 if failed or report.crashed else 0)
 
 
-def _show_diff(report: Report, options: Options, paths: list[Path], stdin: tuple[Path, bytes] | None) -> int:
+def _show_diff(report: Report, run: Run, options: Options, paths: list[Path], stdin: tuple[Path, bytes] | None) -> int:
     """Print what fixes would change, in all rounds, as one diff; returns the exit code."""
     from trainlint import fixes
     from trainlint.engine import Run
@@ -246,7 +257,7 @@ def _show_diff(report: Report, options: Options, paths: list[Path], stdin: tuple
     rounds: dict[str, Rounds] = {}
     contents: dict[str, bytes] = {}
     count = 0
-    now = report
+    now = _marked(report, run, options, paths)
     for _ in range(_ROUNDS):
         changed = fixes.mended(now, unsafe=options.unsafe_fixes)
         if not changed:
@@ -257,7 +268,8 @@ def _show_diff(report: Report, options: Options, paths: list[Path], stdin: tuple
             contents[os.path.abspath(file.path)] = file.data
             if stdin is not None and os.path.abspath(stdin[0]) == os.path.abspath(file.path):
                 stdin = stdin[0], file.data
-        now = Run(options.overrides, contents).lint(paths, stdin)
+        run = Run(options.overrides, contents)
+        now = _marked(run.lint(paths, stdin), run, options, paths)
     diffs = [one.diff(show_values=options.show_values) for _, one in sorted(rounds.items())]
     told = "".join(diff.text for diff in diffs)
     show(told)
@@ -268,7 +280,7 @@ def _show_diff(report: Report, options: Options, paths: list[Path], stdin: tuple
     # What is left after the last round.
     hidden = 0 if options.unsafe_fixes else sum(fixes.applicable(one, unsafe=True) is not None for one in now.active)
     more = f", and {hidden} more with --unsafe-fixes" if hidden else ""
-    _say(f"would fix {_counted(count)}{more}")
+    _say(f"would fix {counted(count, 'finding')}{more}")
     if report.crashed:
         return 2
     return 1 if rounds else 0
@@ -283,7 +295,7 @@ def _fix(report: Report, failed: dict[str, str], *, unsafe: bool) -> int:
 
     count = fixes.apply(report, tell, unsafe=unsafe)
     if count:
-        _say(f"fixed {count} finding{'' if count == 1 else 's'}")
+        _say(f"fixed {counted(count, 'finding')}")
     return count
 
 

@@ -177,6 +177,11 @@ def _stages(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> t
     return tuple(Stage(value) for value in values)
 
 
+def _stage_option(help: str) -> Callable[[Command], Command]:
+    """An option that names stages."""
+    return click.option("--stage", "stages", multiple=True, type=click.Choice(_STAGES), callback=_stages, help=help)
+
+
 def _outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[Output, ...]:
     if not values:
         return ()
@@ -226,14 +231,7 @@ def _outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     metavar="PATTERN:RULES",
     help="Do not use these rules on these files, beside what the settings say.",
 )
-@click.option(
-    "--stage",
-    "stages",
-    multiple=True,
-    type=click.Choice(_STAGES),
-    callback=_stages,
-    help="Report only what shows at this stage of a job.",
-)
+@_stage_option("Report only what shows at this stage of a job.")
 @click.option("--exclude", multiple=True, callback=_patterns, metavar="PATTERNS", help="Do not check these files.")
 @click.option("--force-exclude", is_flag=True, help="Exclude files even when they are named.")
 @click.option("--runtimes", type=click.Choice(RUNTIMES), help=_RUNTIMES_HELP)
@@ -250,6 +248,7 @@ def _outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
 @click.option(
     "--baseline", type=click.Path(path_type=Path, dir_okay=False), help="A file of known findings, which do not count."
 )
+@click.option("--no-baseline", is_flag=True, help="Count the findings of the baseline in the settings, too.")
 @click.option("--write-baseline", is_flag=True, help="Write the findings to the baseline file and exit 0.")
 @click.option("--update-baseline", is_flag=True, help="Drop from the baseline file what is gone.")
 @click.option("--add-ignores", is_flag=True, help="Write comments that suppress what is found, and exit 0.")
@@ -295,6 +294,7 @@ def check(
     isolated: bool,
     stdin_filename: Path | None,
     baseline: Path | None,
+    no_baseline: bool,
     write_baseline: bool,
     update_baseline: bool,
     add_ignores: bool,
@@ -347,7 +347,10 @@ def check(
     for option, given in (("--show-files", show_files), ("--show-settings", show_settings)):
         if given and format_ not in (None, "text", "json"):
             raise click.UsageError(f"{option} is shown as text or json.")
-    _check_together(write_baseline, update_baseline, baseline, add_ignores, reason, fix)
+    for option, given in (("--baseline", baseline is not None), ("--update-baseline", update_baseline)):
+        if no_baseline and given:
+            raise click.UsageError(f"--no-baseline and {option} exclude each other.")
+    _check_together(write_baseline, update_baseline, add_ignores, reason, fix)
     run_check(
         Options(
             paths=paths,
@@ -356,6 +359,7 @@ def check(
             exit_zero=exit_zero,
             stdin_filename=stdin_filename,
             baseline=baseline,
+            no_baseline=no_baseline,
             write_baseline=write_baseline,
             update_baseline=update_baseline,
             add_ignores=add_ignores,
@@ -378,12 +382,9 @@ def check(
 
 
 def _check_together(
-    write_baseline: bool, update_baseline: bool, baseline: Path | None, add_ignores: bool, reason: str | None, fix: bool
+    write_baseline: bool, update_baseline: bool, add_ignores: bool, reason: str | None, fix: bool
 ) -> None:
     """Raises UsageError for options that need others or exclude each other."""
-    for option, given in (("--write-baseline", write_baseline), ("--update-baseline", update_baseline)):
-        if given and baseline is None:
-            raise click.UsageError(f"{option} needs --baseline FILE.")
     if write_baseline and update_baseline:
         raise click.UsageError("--write-baseline and --update-baseline exclude each other.")
     if reason is not None and not add_ignores:
@@ -417,14 +418,7 @@ def settings_schema() -> None:
     shell_complete=_complete_programs,
     help="Only those of this program.",
 )
-@click.option(
-    "--stage",
-    "stages",
-    multiple=True,
-    type=click.Choice(_STAGES),
-    callback=_stages,
-    help="Only those that show at this stage of a job.",
-)
+@_stage_option("Only those that show at this stage of a job.")
 @click.option(
     "--target",
     "targets",

@@ -12,7 +12,7 @@ from zlib import crc32
 
 from trainlint.budget import BUDGET
 from trainlint.catalogue import OWN_RULES, VOCABULARY, code_of, nearest_rule, rule_names
-from trainlint.findings import Finding, Span
+from trainlint.findings import Finding, Span, counted
 from trainlint.judging import Judge, common_to_all, run_rules
 from trainlint.programs import Subject, Surroundings, Views
 from trainlint.programs.table import PROGRAMS, VERDICTS, Program
@@ -28,7 +28,7 @@ from trainlint.recognise import (
     sought,
 )
 from trainlint.records import dataclass, field, replace
-from trainlint.releases import minor, speaking_for
+from trainlint.releases import minor, speaking_for, version_tuple
 from trainlint.report import FileCounts, Near, Report
 from trainlint.repository.bounds import PathError
 from trainlint.repository.discover import (
@@ -49,7 +49,7 @@ from trainlint.selection import Selection
 from trainlint.settings import Overrides, Settings, SettingsError
 from trainlint.suppressions import Suppressed
 from trainlint.targets import How, Target
-from trainlint.weighing import chosen, differing, meant, within, without_consequences
+from trainlint.weighing import chosen, differing, meant, weakened, within, without_consequences
 
 if TYPE_CHECKING:
     from trainlint.own_rules import Excess, Fault
@@ -74,6 +74,7 @@ def lint(
     """Lint files and folders, as `trainlint check` does; nothing is printed or written.
 
     `settings` are what the options of the command line are: they win over the settings files that count for the paths.
+    What their baseline knows is marked.
     `stdin` is content to lint under a name that need not exist. What looks like a secret is in the report as it is in
     the files; `trainlint.reports.render` masks it.
 
@@ -81,7 +82,13 @@ def lint(
     ValueErrors whose text is one line for the user.
     """
     named = [Path(path) for path in ([paths] if isinstance(paths, str) else paths)]
-    return Run(settings or Overrides()).lint(named, None if stdin is None else (Path(stdin[0]), stdin[1]))
+    run = Run(settings or Overrides())
+    report = run.lint(named, None if stdin is None else (Path(stdin[0]), stdin[1]))
+    for file in run.baselines:
+        from trainlint import baseline
+
+        report = baseline.apply(report, baseline.read(file), baseline.Places(run.homes, named).exists).report
+    return report
 
 
 class Workspace:
@@ -173,6 +180,10 @@ class Told:
     """The files that the settings give to no program."""
     parsed: int = 0
     recognised: int = 0
+    unjudged: int = 0
+    """The files that are recognised, and for releases older than all known ones."""
+    judged: int = 0
+    """The subjects that are checked for some known release."""
 
 
 @dataclass
@@ -197,8 +208,10 @@ class Run:
         self._settings: dict[Path, Settings] = {}
         self._shared = Shared(answers_version() if overrides.cache and not contents else "", contents)
         self._roots: dict[Path, Path] = {}
+        self._excluders: dict[tuple[Path, Path], list[Excluder]] = {}
         self._targets: dict[str, Target] = {}
         self._told = Told()
+        self._unstated: dict[str, set[str]] = {}
         self._names: dict[tuple[str, int], str] = {}
         self._generated = Generated()
         self._left_alone: set[str] = set()
@@ -228,10 +241,10 @@ class Run:
             texts.update(checked.texts)
             self._names.update(checked.names)
         self._retell(last)
+        self._note_unstated()
         if self._left_alone:
-            count = len(self._left_alone)
-            files, them = ("file is", "it") if count == 1 else ("files are", "them")
-            self._notice(f"{count} {files} not checked: .gitattributes marks {them} as generated")
+            one, several = (f"not checked: .gitattributes marks {them} as generated" for them in ("it", "them"))
+            self._notice(counted(len(self._left_alone), f"file is {one}", f"files are {several}"))
         for workspace in self._workspaces.values():
             for fault in workspace.faults.found.values():
                 path = fault.span.path
@@ -250,6 +263,7 @@ class Run:
             texts=texts,
             near=tuple(self._told.near),
             left_alone=len(self._left_alone) + self._told.left_alone,
+            unjudged=self._told.unjudged,
             crashed=any(one.faults.found or one.repository.has_faults for one in self._workspaces.values()),
         )
 
@@ -335,14 +349,17 @@ class Run:
         self._told.left_alone += told.left_alone
         self._told.parsed += told.parsed
         self._told.recognised += told.recognised
+        self._told.unjudged += told.unjudged
         for program, target in told.targets:
+            if target.how is How.NOT_STATED:
+                self._unstated.setdefault(program, set()).update(target.versions)
             known = self._targets.get(program)
             if known is None:
                 self._targets[program] = target
             elif known != target:
                 origins = dict.fromkeys([*known.origin.split(", "), target.origin])
                 versions = dict.fromkeys([*known.versions, *target.versions])
-                how = known.how if known.how is target.how else How.STATED
+                how = max(known.how, target.how, key=list(How).index)
                 self._targets[program] = Target(tuple(versions), ", ".join(origins), how)
 
     def subjects(self, paths: Sequence[Path], program: str) -> Iterator[tuple[Surroundings, Subject, InForce]]:
@@ -364,6 +381,7 @@ class Run:
 
     def _shown(self, candidate: Candidate, source: Source) -> ShownFile:
         from trainlint.show_files import Owned, ShownFile
+        from trainlint.training.meant import passed_over
 
         if self._is_generated(candidate, source):
             return ShownFile(source.path, (), (), "a .gitattributes file marks it as generated")
@@ -374,7 +392,9 @@ class Run:
             target = None if claim.lost else workspace.target(claim.program, claim.subject)
             versions = target.versions if target else ()
             known = [one for version in versions for one in claim.program.load().in_force(version).releases]
-            owned.append(Owned(claim, target, bool(known) or not versions))
+            told = target is not None and target.how not in (How.CHOSEN, How.NOT_STATED)
+            others = passed_over(workspace.repository, source.path, claim.program.name) if told else ()
+            owned.append(Owned(claim, target, bool(known) or not versions, others))
         claiming = {claim.program.name for claim in claims}
         if not claims and workspace.settings.program_of(source.path) == NONE:
             return ShownFile(source.path, (), (), f'the settings say program = "{NONE}"')
@@ -461,9 +481,9 @@ class Run:
                 self.tell(display_path(candidate.file), "not read: the settings exclude it")
         near = [candidate for candidate in candidates if not is_too_deep(candidate.key, candidate.workspace)]
         if len(near) < len(candidates):
-            count = len(candidates) - len(near)
-            files, them = ("file is", "it lies") if count == 1 else ("files are", "they lie")
-            self._notice(f"{count} {files} not checked: {them} more than {BUDGET.depth} folders deep")
+            deep = f"more than {BUDGET.depth} folders deep"
+            one, several = f"file is not checked: it lies {deep}", f"files are not checked: they lie {deep}"
+            self._notice(counted(len(candidates) - len(near), one, several))
             candidates = near
         if stdin is not None:
             file, data = stdin
@@ -479,7 +499,7 @@ class Run:
             self._workspace(workspace).repository.name(candidate.key for candidate in ours)
         for candidate in filter(self._is_in_shard, candidates):
             try:
-                yield candidate, self._workspace(candidate.workspace).repository.source(candidate.key)
+                yield candidate, self._workspace(candidate.workspace).repository.checked(candidate.key)
             except OSError as error:
                 self._notice(f"{display_path(candidate.key)}: cannot be read: {error.strerror}")
 
@@ -528,9 +548,12 @@ class Run:
 
     def _excluded(self, candidate: Candidate) -> bool:
         """Excluded by settings. Paths named by the user, and files below a named folder, only with --force-exclude."""
-        workspaces = {candidate.workspace, candidate.start}
-        excluders = [one for workspace in workspaces for one in self._workspace(workspace).repository.exclude.more]
-        if not self.overrides.force_exclude:
+        key = candidate.workspace, candidate.start
+        if key not in self._excluders:
+            more = [self._workspace(workspace).repository.exclude.more for workspace in dict.fromkeys(key)]
+            self._excluders[key] = [excluder for excluders in more for excluder in excluders]
+        excluders = self._excluders[key]
+        if excluders and not self.overrides.force_exclude:
             excluders = [e for e in excluders if not e.excludes(candidate.path, folder=not candidate.named)]
         return any(excluder.excludes(candidate.key) for excluder in excluders)
 
@@ -552,12 +575,34 @@ class Run:
         elif source.marks and not subjects and source.trouble is None:
             self._told.near.append(Near(source.path, tuple(program.title for program in programs_of(source))))
         verdicts = (self._guarded(workspace, *owned) for owned in subjects)
+        judged = self._told.judged
         found = list(workspace.used(chain(_trouble(workspace, source), *verdicts)))
+        self._told.unjudged += bool(subjects) and self._told.judged == judged
         covers = {finding.rule for finding in found if is_covering(finding.rule)}
         follows = {finding.rule: followed_by(finding.rule) for finding in found}
-        for finding in workspace.graded(without_consequences(found, covers, follows, source.text)):
+        texts = {source.path: source.text} if source.text is not None else {}
+        causes = without_consequences(found, covers, follows, texts)
+        causes = self._without_consequences_of_names(workspace, source, list(causes))
+        for finding in workspace.graded(causes):
             if not stages or finding.stage in stages:
                 yield finding
+
+    def _without_consequences_of_names(
+        self, workspace: Workspace, source: Source, findings: list[Finding]
+    ) -> Iterator[Finding]:
+        if len(findings) < 2 or not any(finding.fix is not None and finding.fix.renames for finding in findings):
+            yield from findings
+            return
+        from trainlint.misspelt import without_consequences_of_names
+
+        def found_in(content: str) -> list[Finding]:
+            told = self._take_told()
+            supposed = workspace.recogniser.supposed(Source(source.path, Text(content), source.marks))
+            found = [finding for owned in supposed for finding in self._guarded(workspace, *owned)]
+            self._told = told
+            return found
+
+        yield from without_consequences_of_names(findings, source.text, found_in)
 
     def _guarded(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[Finding]:
         with workspace.faults.of(subject.field.document, program.name):
@@ -590,22 +635,28 @@ class Run:
 
     def _verdicts(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[Finding]:
         """The findings on a subject in the releases that it may be for."""
-        rules = workspace.judge.rules(program)
+        rules, module = workspace.judge.rules(program), program.load()
         target = workspace.target(program, subject)
         self._note_target(program, target)
 
         def judge(release: str, codes: frozenset[str] | None) -> list[Finding]:
             wanted = rules if codes is None else [rule for rule in rules if rule.code in codes]
-            return workspace.judge.findings(program, subject, release, wanted)
+            only_read = module.is_only_read(release)
+            if only_read:
+                wanted = [rule for rule in wanted if rule.code.startswith(module.of_tables)]
+            found = workspace.judge.findings(program, subject, release, wanted)
+            return [weakened(finding) for finding in found] if only_read else found
 
         found: list[Finding]
         if target.how in (How.CHOSEN, How.STATED):
             verdicts = []
             for in_force in self._in_force(program, target):
+                self._told.judged += bool(in_force.releases)
                 common = common_to_all([judge(release, None) for release in in_force.releases])
                 verdicts.append((in_force.label, common))
             found = list(chosen(verdicts) if target.how is How.CHOSEN else differing(verdicts))
         else:
+            self._told.judged += bool(target.versions)
             ordinary = frozenset(rule.code for rule in rules if rule.ordinary_elsewhere)
             unknown = target.how is How.UNKNOWN
             another = target.maybe_another
@@ -626,10 +677,9 @@ class Run:
             return finding
         verdict = VERDICTS[finding.program]
         target = workspace.verdict_target(finding.program, subject)
-        known = [speaking_for(verdict.title, verdict.releases, version) for version in target.versions]
-        for in_force in known:
-            if in_force.notice:
-                self._notice(in_force.notice)
+        known = [speaking_for(verdict.releases, version) for version in target.versions]
+        for version, in_force in zip(target.versions, known, strict=True):
+            self._note_choice(verdict.title, version, in_force)
         releases = list(dict.fromkeys(release for in_force in known for release in in_force.releases))
         return within(finding, releases, target.how)
 
@@ -639,21 +689,27 @@ class Run:
             self._notice(
                 f"{program.title} is older than all known releases by {target.origin}: its files are not checked"
             )
-        if target.how is How.NOT_STATED:
-            first, last = minor(target.versions[0]), minor(target.versions[-1])
+
+    def _note_unstated(self) -> None:
+        """Say once for each program that nothing states its release, and which ones its files were checked for."""
+        for program, releases in self._unstated.items():
+            first, last = minor(min(releases, key=version_tuple)), minor(max(releases, key=version_tuple))
             self._notice(
-                f"no file states the release of {program.title}: checked for "
+                f"no file states the release of {PROGRAMS[program].title}: checked for "
                 f"{last if first == last else f'{first} to {last}'}; pin it, or set "
-                f'{program.name} = "{last}" in [tool.trainlint.targets]'
+                f'{program} = "{last}" in [tool.trainlint.targets]'
             )
 
     def _in_force(self, program: Program, target: Target) -> Iterator[InForce]:
         """The known releases that stand in for each chosen or stated version."""
         for version in target.versions:
             in_force = program.load().in_force(version)
-            if in_force.notice:
-                self._notice(in_force.notice)
+            self._note_choice(program.title, version, in_force)
             yield in_force
+
+    def _note_choice(self, title: str, version: str, in_force: InForce) -> None:
+        if in_force.notice:
+            self._notice(f"{title} {version} {in_force.notice}")
 
     def _home_path(self, path: str) -> str:
         """A path from the root of its repository, or of its workspace outside git: the same wherever the run starts."""
@@ -676,6 +732,12 @@ class Run:
     def homes(self) -> set[Path]:
         """These roots, of all files of the run."""
         return {self.home_of(Path(os.path.abspath(root))) for root in self._workspaces}
+
+    @property
+    def baselines(self) -> list[Path]:
+        """The baselines that the settings of the run's files name."""
+        named = {workspace.settings.baseline for workspace in self._workspaces.values()}
+        return sorted(Path(display_path(file)) for file in named if file is not None)
 
     def looks_for(self, file: Path, code: str) -> bool:
         """The run would report findings of a rule in a file, if there were some."""
@@ -711,9 +773,10 @@ def _merge_duplicates(findings: Sequence[Finding]) -> list[Finding]:
     """Each finding once: equal findings on two subjects become one, with the related places of both."""
     found: dict[Finding, Finding] = {}
     for finding in findings:
-        alone = replace(finding, related=())
-        known = found.setdefault(alone, finding)
-        found[alone] = replace(known, related=tuple(dict.fromkeys((*known.related, *finding.related))))
+        alone = replace(finding, related=()) if finding.related else finding
+        known = found.get(alone, finding)
+        related = tuple(dict.fromkeys((*known.related, *finding.related)))
+        found[alone] = known if related == known.related else replace(known, related=related)
     return list(found.values())
 
 

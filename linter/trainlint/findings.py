@@ -94,6 +94,8 @@ class Fix(NamedTuple):
     keeps: bool = False
     claim: str = ""
     room: int = 1
+    renames: str = ""
+    """The name that a key gets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +135,8 @@ class Finding:
     """The severity before the settings set another one; None if they did not."""
     suppressed: str | None = records.field(default=None, compare=False)
     baselined: bool = records.field(default=False, compare=False)
-    fingerprint: str = records.field(default="", compare=False)
-    """Identifies the finding in later runs; fingerprints.py says what it is made of."""
-    content: str = records.field(default="", compare=False)
-    """The fingerprint without the path: the same when the file is moved."""
+    identity: tuple[str, ...] = records.field(default=(), compare=False)
+    """What identifies the finding in its file in later runs; fingerprints.py says what it is made of."""
     home_path: str = records.field(default="", compare=False)
     """The path from the root of the repository, or of the workspace outside git: the same wherever a run starts."""
 
@@ -144,6 +144,16 @@ class Finding:
     def path(self) -> str:
         """The file, as the user named or would name it."""
         return self.span.path
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the finding in later runs."""
+        return _digest(self.home_path, *self.identity) if self.identity else ""
+
+    @property
+    def content(self) -> str:
+        """The fingerprint without the path: the same when the file is moved."""
+        return _digest(*self.identity) if self.identity else ""
 
     @property
     def level(self) -> Severity:
@@ -178,6 +188,13 @@ class Finding:
             program=self.program or program,
             program_versions=() if version is None else (version,),
         )
+
+
+def _digest(*parts: str) -> str:
+    """Sixteen hexadecimal digits."""
+    from hashlib import sha256
+
+    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 if TYPE_CHECKING:
@@ -294,6 +311,11 @@ def one_of(words: Iterable[object], limit: int = 5) -> str:
     """What may be written, for a help: `a`, `a or b`, `one of a, b, c`; capped as `some_of` does."""
     listed = [str(word) for word in words]
     return " or ".join(listed) if len(listed) < 3 else f"one of {some_of(listed, limit)}"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: `1 file`, `2 files`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or f'{noun}s'}"
 
 
 def shortened(text: str, limit: int = 40) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -27,7 +26,7 @@ def fingerprinted(
     path_of: Callable[[str], str],
     document_of: Callable[[str, int], str],
 ) -> Iterator[Finding]:
-    """The findings, in their order, with their fingerprints.
+    """The findings, in their order, with what their fingerprints are made of.
 
     `path_of` makes a path relative to its repository or workspace, `document_of` names a document by path and index.
     The fingerprint is made of path, rule, document, true path, the text that the finding marks, and the number of equal
@@ -39,9 +38,7 @@ def fingerprinted(
         parts = (finding.rule, document, finding.yaml_path, _marked(finding, texts.get(finding.path)))
         equal = (finding.path, *parts)
         seen[equal] += 1
-        content = (*parts, str(seen[equal]))
-        home = path_of(finding.path)
-        yield replace(finding, fingerprint=_digest((home, *content)), content=_digest(content), home_path=home)
+        yield replace(finding, identity=(*parts, str(seen[equal])), home_path=path_of(finding.path))
 
 
 def _marked(finding: Finding, text: Text | None) -> str:
@@ -52,8 +49,3 @@ def _marked(finding: Finding, text: Text | None) -> str:
     end = text.line_start(span.end_line) + span.end_column - 1 if span.end_line <= text.line_count else None
     # The same in a checkout that has the line ends of Windows.
     return text.content[start:end].replace("\r\n", "\n")
-
-
-def _digest(parts: tuple[str, ...]) -> str:
-    """Sixteen hexadecimal digits."""
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -93,6 +93,11 @@ def apply(report: Report, on_failure: Callable[[OSError], None] = _raise, *, uns
     return fixed
 
 
+def with_fixes(content: str, fixes: Iterable[Fix]) -> str:
+    """A text after those of the fixes that overlap no earlier one."""
+    return edited(content, _compatible(fixes)[0])
+
+
 def _compatible(fixes: Iterable[Fix]) -> tuple[list[Edit], int]:
     """The edits of the fixes that overlap no earlier one, and the number of these fixes; equal edits count once."""
     chosen: dict[Edit, None] = {}

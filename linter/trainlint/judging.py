@@ -26,7 +26,7 @@ class _Judgement:
 
     def __init__(self, subject: Subject, alternatives: Iterable[Views]) -> None:
         self.subject = subject
-        self.found: dict[str, list[Finding]] = {}
+        self.found: dict[str, Sequence[Finding]] = {}
         self._gathered: list[Views] = []
         self._left = iter(alternatives)
 
@@ -76,7 +76,8 @@ class Judge:
         new = [rule for rule in rules if rule.code not in found]
         if new:
             try:
-                found.update(self._common(program, subject, release, new, judgement.alternatives))
+                common = self._common(program, subject, release, new, judgement.alternatives)
+                found.update((rule.code, common.get(rule.code, ())) for rule in new)
             except Exception:
                 del self._recent[id(subject), release]
                 raise
@@ -106,38 +107,41 @@ class Judge:
     ) -> dict[str, list[Finding]]:
         """By rule, its findings in the first alternative that all others have at the same place too."""
         facts, document = program.load().facts(release), subject.field.document
-        common: dict[str, list[Finding]] = {rule.code: [] for rule in rules}
+        common: dict[str, list[Finding]] = {}
         for number, views in enumerate(alternatives):
-            for code, found in self._by_rule(rules, views, program.name, release, facts, document):
-                common[code] = common_to_all([common[code], found]) if number else found
+            found = self._by_rule(rules, views, program.name, release, facts, document)
+            common = {c: common_to_all([common[c], found[c]]) for c in common if c in found} if number else found
             # The next alternative can only confirm what is left.
-            rules = [rule for rule in rules if common[rule.code]]
+            rules = [rule for rule in rules if common.get(rule.code)]
             if not rules:
                 break
         return common
 
     def _by_rule(
         self, rules: Iterable[Rule], views: Views, program: str, release: str, facts: object, document: Document
-    ) -> Iterator[tuple[str, list[Finding]]]:
-        """The findings of each rule, as many as the budget allows; an exception in one leaves the others alone."""
+    ) -> dict[str, list[Finding]]:
+        """The findings of each rule that has some, as many as the budget allows.
+
+        An exception in a rule leaves the others alone.
+        """
+        found: dict[str, list[Finding]] = {}
         of_type: dict[type, list[object]] = {}
         for rule in rules:
             ours = of_type.get(rule.subject)
             if ours is None:
                 ours = of_type[rule.subject] = [view for view in views if isinstance(view, rule.subject)]
-            found: list[Finding] = []
             if not ours:
-                yield rule.code, found
                 continue
             try:
                 for finding in _found(rule, ours, program, release, facts):
-                    if len(found) == BUDGET.findings:
-                        found.extend(self.own(_further(finding)))
+                    so_far = found.setdefault(rule.code, [])
+                    if len(so_far) == BUDGET.findings:
+                        so_far.extend(self.own(_further(finding)))
                         break
-                    found.append(finding)
+                    so_far.append(finding)
             except Exception as error:
                 self._blame(document, rule.code, error)
-            yield rule.code, found
+        return found
 
 
 def run_rules(rules: Iterable[Rule], views: Views, program: str) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ belongs to the program to which a command of the repository passes it. Settings 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -17,8 +17,10 @@ from zlib import crc32
 from trainlint.lazy import regex
 from trainlint.programs.table import COMMANDS, MARKED, PROGRAMS, Program, marked
 from trainlint.reading.values import Field
+from trainlint.reading.words import AnyOf
 from trainlint.records import NamedTuple
 from trainlint.repository.files import Sought
+from trainlint.repository.statements.packages import KNOWN, Packages
 
 if TYPE_CHECKING:
     from trainlint.programs import Subject
@@ -30,6 +32,8 @@ Recognised = list[tuple[Program, "Subject"]]
 NONE = "none"
 """The program in settings for files that should not be checked."""
 
+OWN_KEYS = 4
+"""A file with so many keys that only one program knows is its file, with a key of another program among them."""
 OWN_WORDS = 4
 """A claim of at least this strength is never dropped: the document has words that only this program has."""
 
@@ -95,12 +99,17 @@ class Recogniser:
     def claims(self, source: Source) -> list[Claim]:
         """The claims of all programs to a file, document by document."""
         if source.path not in self._claims:
-            found: list[Claim] = []
-            for document in source.documents:
-                with self._guard(document, "recognition"):
-                    found.extend(self._document_claims(document, source))
-            self._claims[source.path] = found
+            self._claims[source.path] = list(self._all_claims(source))
         return self._claims[source.path]
+
+    def _all_claims(self, source: Source) -> Iterator[Claim]:
+        for document in source.documents:
+            with self._guard(document, "recognition"):
+                yield from self._document_claims(document, source)
+
+    def supposed(self, source: Source) -> Recognised:
+        """The subjects of a file if it were like this; nothing else sees them."""
+        return [(claim.program, claim.subject) for claim in self._all_claims(source) if not claim.lost]
 
     def subjects(self, source: Source) -> Recognised:
         """The subjects in a file, document by document, each with its program."""
@@ -176,7 +185,11 @@ class Recogniser:
 def sought() -> Sought:
     """What is looked for in the bytes of all files on behalf of the programs."""
     words = dict.fromkeys(word for program in PROGRAMS.values() for word in program.sought)
-    return Sought(tuple(PROGRAMS), tuple(words), COMMANDS)
+    return Sought(tuple(PROGRAMS), tuple(words), COMMANDS, _ANYTHING)
+
+
+_ANYTHING = AnyOf([*MARKED.words, *COMMANDS.words, *Packages(KNOWN).words])
+"""A file without these words is nobody's, starts no program, and states no release unless its name tells."""
 
 
 def answers_version() -> str:
@@ -267,7 +280,7 @@ def _against(program: Program, subject: Subject) -> str:
     for keys in ({entry.name for entry in part.entries()} for part in (root, subject.field)):
         for other in PROGRAMS.values():
             theirs = keys & other.keys - program.keys
-            if theirs:
+            if theirs and not _is_plainly(program, other, keys):
                 return f"{min(theirs)} is {other.title}'s"
         for name, signs in STRANGERS.items():
             for sign in signs:
@@ -276,6 +289,24 @@ def _against(program: Program, subject: Subject) -> str:
     if root.get("defaults").is_sequence:
         return "defaults is a list, as in files for Hydra"
     return ""
+
+
+def _is_plainly(program: Program, other: Program, keys: Collection[str]) -> bool:
+    """Of these keys so many are this program's alone that one of another program is there by mistake."""
+    from trainlint.training.declarations import DISTRIBUTIONS
+
+    if program.several_readers or not {program.name, other.name} <= DISTRIBUTIONS.keys():
+        return False
+    alone = {name: _alone(name, keys) for name in (program.name, other.name)}
+    return len(alone[program.name]) >= max(OWN_KEYS, 3 * len(alone[other.name]))
+
+
+def _alone(program: str, keys: Collection[str]) -> list[str]:
+    """Those of these keys that some release of this program knows, and no release of another."""
+    from trainlint.training.declarations import DISTRIBUTIONS, declarations
+
+    having = {name: declarations(name).first_with for name in DISTRIBUTIONS}
+    return [key for key in keys if [name for name, first in having.items() if first(key)] == [program]]
 
 
 def _root(document: Document) -> Field:

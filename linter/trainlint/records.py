@@ -117,18 +117,19 @@ def _made(cls: type[T], *, frozen: bool, eq: bool, kw_only: bool, slots: bool) -
 
 def _initializer(called: str, found: Mapping[str, Member], *, by_name: bool) -> Callable[..., None]:
     ordered = [name for name, member in found.items() if not member.kw_only]
+    defaults = {name: member.default for name, member in found.items() if member.default is not _MISSING}
+    factories = [(name, member.factory) for name, member in found.items() if member.factory is not None]
 
     def __init__(self: object, *args: Any, **given: Any) -> None:
-        values = dict(zip(ordered, args))  # noqa: B905 - fewer arguments than members, the rest is in `given`
-        if len(args) > len(ordered) or not values.keys().isdisjoint(given) or not given.keys() <= found.keys():
+        passed = {**dict(zip(ordered, args)), **given}  # noqa: B905 - fewer arguments than members, the rest is in `given`
+        if len(passed) < len(args) + len(given) or not passed.keys() <= found.keys():
             raise TypeError(f"{called} does not take these arguments: {args}, {given}")
-        values.update(given)
+        values = {**defaults, **passed}
+        for name, factory in factories:
+            if name not in passed:
+                values[name] = factory()
         if len(values) < len(found):
-            for name, member in found.items():
-                if name not in values:
-                    values[name] = member.default if member.factory is None else member.factory()
-                    if values[name] is _MISSING:
-                        raise TypeError(f"{called} needs {name}")
+            raise TypeError(f"{called} needs {', '.join(found.keys() - values.keys())}")
         if by_name:
             for name, value in values.items():
                 object.__setattr__(self, name, value)
@@ -184,8 +185,13 @@ def _field(
 
 def _replace(one: Any, /, **changes: Any) -> Any:
     """A copy with other members."""
-    kept = {name: getattr(one, name) for name in members(type(one)) if name not in changes}
-    return type(one)(**kept, **changes)
+    named = members(type(one))
+    if not changes.keys() <= named.keys():
+        raise TypeError(f"{type(one).__name__} has not all of these members: {changes}")
+    copy = object.__new__(type(one))
+    for name in named:
+        object.__setattr__(copy, name, changes[name] if name in changes else getattr(one, name))
+    return copy
 
 
 class _NamedTupleType(type):

@@ -22,7 +22,7 @@ class InForce(NamedTuple):
     """The known releases that stand in for a version; only findings common to all are reported.
 
     It is usually one, which is then the `label`; two for a version between them; none for a version older than all.
-    `notice` tells the user about the choice.
+    `notice` tells the user about the choice, behind the name of the program and the version.
     """
 
     releases: tuple[str, ...]
@@ -112,12 +112,12 @@ def minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def speaking_for(program: str, names: Iterable[str], version: str) -> InForce:
+def speaking_for(names: Iterable[str], version: str) -> InForce:
     """The known releases of a program that stand in for a version."""
     known = {version_tuple(name): name for name in names}
     asked = version_tuple(version)
     if not asked:
-        return InForce((), version, f"{version} is not a version of {program}: its release is not checked")
+        return InForce((), version, "is no version: its files are not checked")
     same = [name for name in known if name[: len(asked)] == asked]
     if same and not re.search(r"[.-]?dev\d*$", version):
         return InForce((known[max(same)],), known[max(same)])
@@ -126,16 +126,16 @@ def speaking_for(program: str, names: Iterable[str], version: str) -> InForce:
         before = [name for name in known if name < min(same)]
         if before:
             return InForce((known[max(before)], known[min(same)]), version)
-        return InForce((), version, f"{program} {version} is older than {known[min(known)]}, {_OLDEST}")
+        return InForce((), version, f"is older than {known[min(known)]}, {_OLDEST}")
     near = [name for name in known if name[:2] == asked[:2]]
     below = max((name for name in near or known if name < asked), default=None)
     above = min((name for name in near or known if name > asked), default=None)
     if above is None and not near:
         newest = known[max(known)]
-        notice = f"{program} {version} is newer than {newest}, the newest release that is known: checked as that one"
+        notice = f"is newer than {newest}, the newest release that is known: checked as that one"
         return InForce((newest,), newest, notice)
     if below is None and not near:
-        notice = f"{program} {version} is older than {known[min(known)]}, {_OLDEST}"
+        notice = f"is older than {known[min(known)]}, {_OLDEST}"
         return InForce((), version, notice)
     speaking = tuple(known[name] for name in (below, above) if name is not None)
     return InForce(speaking, speaking[0] if len(speaking) == 1 else version)

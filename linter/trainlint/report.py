@@ -42,6 +42,8 @@ class Report:
     """The files that were almost recognised."""
     left_alone: int = 0
     """How many files could be a program's, and are not checked by the settings or a .gitattributes file."""
+    unjudged: int = 0
+    """How many files are recognised, and not checked: they are for releases older than all known ones."""
     masked: bool = False
     """What looks like a secret is taken out of findings and notices, and hidden in the texts."""
     crashed: bool = False

@@ -37,7 +37,7 @@ class Rule:
     covers: bool = False
     """The program does not read the place of a finding: what other rules say of it and of what is in it follows."""
     follows: tuple[str, ...] = ()
-    """Rules whose finding at the same place has the same cause, and says it better."""
+    """Rules whose finding at the same place, around it or at a related place is the cause, and says it better."""
 
     @cached_property
     def _parameters(self) -> list[type]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from trainlint.findings import some_of
 from trainlint.records import dataclass
 from trainlint.reports.escape import as_json as written
 from trainlint.reports.escape import visible, visible_path
@@ -23,6 +24,8 @@ class Owned:
     """None if the claim does not count."""
     judged: bool = True
     """False if all these releases are older than those that are known: nothing is checked."""
+    passed_over: tuple[tuple[str, str], ...] = ()
+    """What else the repository says of the release, and does not count: each place, with what it says."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ def as_json(files: Sequence[ShownFile]) -> str:
                     "versions": list(one.target.versions) if one.target else [],
                     "known": one.target.how.value if one.target else None,
                     "from": one.target.origin if one.target else None,
+                    "passedOver": [{"from": place, "says": said} for place, said in one.passed_over],
                     "lost": one.claim.lost or None,
                 }
                 for one in file.owned
@@ -93,8 +97,10 @@ def _claim(owned: Owned, before_release: str) -> str:
     if owned.target is None:
         return visible(f"not {claim.program.title}: {claim.lost}")
     unjudged = "" if owned.judged else ", older than all known ones; not checked"
+    shown = some_of([f"{place} ({said})" for place, said in owned.passed_over])
+    others = f"{before_release}passed over: {visible(shown)}" if shown else ""
     known_by = visible(f"{claim.program.title}, by {claim.evidence}")
-    return f"{known_by}{before_release}{visible(_release(owned.target))}{unjudged}"
+    return f"{known_by}{before_release}{visible(_release(owned.target))}{unjudged}{others}"
 
 
 def _release(target: Target) -> str:

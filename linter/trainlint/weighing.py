@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from trainlint.findings import Finding, Severity, Span, Stage
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Place = tuple[str, Span]
 """A rule and the place of its finding; findings of two releases with the same place are one."""
+_NONE: Mapping[str, list[Finding]] = {}
 
 
 def chosen(verdicts: Sequence[tuple[str, list[Finding]]]) -> Iterator[Finding]:
@@ -69,11 +70,11 @@ def meant(
         if len(agreeing) < len(releases) or any(other.fix != finding.fix for other in alike):
             finding = finding.with_unsafe_fix
         if len(agreeing) < len(releases):
-            finding = _weakened(replace(finding, severity=level))
+            finding = weakened(replace(finding, severity=level))
         else:
             finding = replace(finding, severity=level)
         if maybe_another:
-            finding = _weakened(finding)
+            finding = weakened(finding)
         yield replace(finding, program_versions=tuple(agreeing), releases=_words(agreeing, releases))
 
 
@@ -81,34 +82,39 @@ def differing(verdicts: Sequence[tuple[str, list[Finding]]]) -> Iterator[Finding
     """The findings of the stated releases, given by label; one is an error only if all of them refuse."""
     for finding in chosen(verdicts):
         alone = len(finding.program_versions) < len(verdicts)
-        yield _weakened(finding) if alone else finding
+        yield weakened(finding) if alone else finding
 
 
 def without_consequences(
     findings: Sequence[Finding],
     covers: Collection[str],
     follows: Mapping[str, Collection[str]],
-    text: Text | None,
+    texts: Mapping[str, Text],
 ) -> Iterator[Finding]:
-    """The findings of one file, which holds `text`, without those that follow from another one.
+    """The findings of one file, without those that follow from another one.
+
+    Some are placed in other files; `texts` has the texts by path, as far as they are at hand.
 
     An error hides what shows at a later stage at the same place, and a warning of its own stage. An error of the rules
     in `covers` says that the program does not read a place at all, and hides whatever other rules say of it and of what
-    is in it. `follows` names for a rule those whose finding at the same place hides its own, unless that is weaker.
+    is in it. `follows` names for a rule those whose finding hides its own, unless that is weaker: at the same place or
+    around it, or where one has the other's place as a related one, such as the other half of a contradiction.
     """
     order = {stage: number for number, stage in enumerate(Stage)}
     named = {code for codes in follows.values() for code in codes}
-    causes: dict[tuple[str, int, str], list[Finding]] = {}
+    touching = _by_line(finding for finding in findings if finding.rule in named)
+    causes: dict[tuple[str, int, str], dict[str, list[Finding]]] = {}
     for finding in findings:
         if finding.yaml_path and (finding.level is Severity.ERROR or finding.rule in named):
-            causes.setdefault((finding.path, finding.document, finding.yaml_path), []).append(finding)
+            at_place = causes.setdefault((finding.path, finding.document, finding.yaml_path), {})
+            at_place.setdefault(finding.rule, []).append(finding)
 
     def hides(cause: Finding, finding: Finding, *, inside: bool) -> bool:
-        if cause.rule == finding.rule:
-            return False
         if cause.rule in covers and cause.level is Severity.ERROR and inside:
             return True
-        if inside or not _same_entry(cause.span, finding.span, text):
+        if inside:
+            return cause.rule in follows.get(finding.rule, ()) and cause.level.reaches(finding.level)
+        if not _same_entry(cause.span, finding.span, texts.get(finding.path)):
             return False
         if cause.rule in follows.get(finding.rule, ()) and cause.level.reaches(finding.level):
             return _is_of_one_place(cause, finding)
@@ -118,13 +124,43 @@ def without_consequences(
         weaker = cause.stage is finding.stage and finding.level is not Severity.ERROR
         return cause.rule in covers or earlier or (weaker and _is_of_one_place(cause, finding))
 
+    def touches(cause: Finding, finding: Finding) -> bool:
+        halves = [(cause.span, other.span) for other in finding.related]
+        halves += [(other.span, finding.span) for other in cause.related]
+        return any(one.path == other.path and _same_entry(one, other, texts.get(one.path)) for one, other in halves)
+
     for finding in findings:
-        if not any(
+        if any(
             hides(cause, finding, inside=inside)
             for inside, place in _places(finding.yaml_path)
-            for cause in causes.get((finding.path, finding.document, place), ())
+            for rule, found in causes.get((finding.path, finding.document, place), _NONE).items()
+            if rule != finding.rule
+            for cause in found
+        ):
+            continue
+        wanted = follows.get(finding.rule, ())
+        near = {id(cause): cause for line in _lines(finding) for cause in touching.get(line, ())} if wanted else {}
+        if not any(
+            cause.rule in wanted
+            and cause.rule != finding.rule
+            and cause.level.reaches(finding.level)
+            and touches(cause, finding)
+            for cause in near.values()
         ):
             yield finding
+
+
+def _by_line(findings: Iterable[Finding]) -> dict[tuple[str, int], list[Finding]]:
+    found: dict[tuple[str, int], list[Finding]] = {}
+    for finding in findings:
+        for line in _lines(finding):
+            found.setdefault(line, []).append(finding)
+    return found
+
+
+def _lines(finding: Finding) -> set[tuple[str, int]]:
+    """The lines of a finding's place and of its related ones."""
+    return {(span.path, span.line) for span in (finding.span, *(other.span for other in finding.related))}
 
 
 def _is_of_one_place(one: Finding, other: Finding) -> bool:
@@ -169,10 +205,10 @@ def within(finding: Finding, releases: Sequence[str], how: How) -> Finding | Non
     refused = finding.level is Severity.ERROR or finding.refused_by_some
     if not agreeing or (how is not How.STATED and not refused):
         return None
-    return _weakened(finding)
+    return weakened(finding)
 
 
-def _weakened(finding: Finding) -> Finding:
+def weakened(finding: Finding) -> Finding:
     """A warning instead of an error."""
     if finding.level is not Severity.ERROR:
         return finding

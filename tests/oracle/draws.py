@@ -78,7 +78,15 @@ def written(file: str, settings: Settings) -> str:
     """A document as the text of its file."""
     if file.endswith(".json"):
         return json.dumps(settings, indent=2) + "\n"
-    return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
+    return yaml.dump(settings, Dumper=_Whole, sort_keys=False, allow_unicode=True)
+
+
+class _Whole(yaml.SafeDumper):
+    """Writes what several settings share as often as they do, without aliases: one change stays one."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """All of it."""
+        return True
 
 
 def with_changes(sound: Sound, changes: Mapping[str, object]) -> Settings:

@@ -97,6 +97,31 @@ def deepspeed_on_cpu() -> None:
     builder.is_compatible = builder.has_function = always(True)
 
 
+def few_workers() -> None:
+    """As many processes as a case asks for would take this machine: two load the data and prepare it.
+
+    What checks the numbers sees them before.
+    """
+    loader = module("torch.utils.data").DataLoader
+    made = loader.__init__
+
+    def make(at: Any, *given: Any, **named: Any) -> None:
+        made(at, *given, **_fewer(named, "num_workers"))
+
+    loader.__init__ = make
+
+
+def few_processes(datasets: Any) -> None:
+    """The same for the data sets of Hugging Face."""
+    mapped = datasets.Dataset.map
+    datasets.Dataset.map = lambda *given, **named: mapped(*given, **_fewer(named, "num_proc"))
+
+
+def _fewer(named: dict[str, Any], name: str) -> dict[str, Any]:
+    number = named.get(name)
+    return {**named, name: 2} if isinstance(number, int) and number > 2 else named
+
+
 def half_precision(*modules: Any) -> None:
     """transformers' questions for bf16 and tf32 are answered with yes."""
     for at in modules:

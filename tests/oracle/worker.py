@@ -63,7 +63,8 @@ def in_child(asked: Driver, folder: Path) -> tuple[Answer, list[str]]:
         os.close(read)
         with suppress(BaseException):
             null = os.open(os.devnull, os.O_RDWR)
-            for stream in (1, 2):
+            # What asks for input must not get the next cases.
+            for stream in (0, 1, 2):
                 os.dup2(null, stream)
             os.setpgid(0, 0)
             signal.alarm(SECONDS)

@@ -3,6 +3,7 @@
     python -m wheel_facts axolotl --release 0.22.0             add a release, its package from the registry
     python -m wheel_facts axolotl --release 0.22.0 --from W    the same from a wheel or source distribution
     python -m wheel_facts axolotl                              read each known release again
+    python -m wheel_facts llamafactory --older --release 0.8.3   add one before them, whose tables alone are read
     python -m wheel_facts axolotl --confirm                    check the claims about the newest known release
     python -m wheel_facts axolotl --changes                    show what changed in the code of its open claims
     python -m wheel_facts axolotl --ran 0.22.0                 note that the release was also run
@@ -25,6 +26,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
+from trainlint.training.declarations import READ_FURTHER
 from trainlint.training.declarations import facts_file as facts_file
 from wheel_facts import confirmed
 from wheel_facts.history import History, Release, decode, dumps, encode
@@ -87,9 +89,15 @@ def read(program: Program, version: str, packages: Packages) -> tuple[str, Relea
     return packages.day(program, version, package), release
 
 
-def known(name: str) -> History:
-    """The content of a program's facts file; nothing where there is none yet."""
+def file_of(name: str, *, older: bool = False) -> Path:
+    """A program's facts file, or that of the releases before the known ones."""
     file = facts_file(name)
+    return file.with_name(f"{name}-older.json") if older else file
+
+
+def known(name: str, *, older: bool = False) -> History:
+    """The content of a program's facts file; nothing where there is none yet."""
+    file = file_of(name, older=older)
     return decode(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else History("", [], {}, {})
 
 
@@ -102,10 +110,10 @@ def ran(name: str, version: str) -> str:
     return dumps(encode(history))
 
 
-def written(name: str, versions: list[str], packages: Packages) -> str:
+def written(name: str, versions: list[str], packages: Packages, *, older: bool = False) -> str:
     """The text of a program's facts file with these releases added or read again; raises Missing or Unreadable."""
     program = PROGRAMS[name]
-    history = known(name)
+    history = known(name, older=older)
     found: Mapping[str, tuple[str, Release]] = {text: read(program, text, packages) for text in versions}
     for version, (date, release) in found.items():
         history.add(version, date, release)
@@ -140,6 +148,7 @@ def main() -> None:
     )
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=", ".join(PROGRAMS))
     parser.add_argument("--confirm", action="store_true", help="check the claims about the newest known release")
+    parser.add_argument("--older", action="store_true", help="releases before the known ones, which are only read")
     parser.add_argument("--changes", action="store_true", help="show what changed in the code of the open claims")
     parser.add_argument("--ran", default="", help="a known release that was also run")
     parser.add_argument("--release", action="append", default=[], help="a release to add, or to read again")
@@ -165,13 +174,24 @@ def main() -> None:
             for name in programs:
                 print(*changes(name, packages), sep="\n")
             return
+        if options.older:
+            programs = [name for name in programs if name in READ_FURTHER]
         texts: dict[str, str] = {}
         if not options.confirm:
-            texts = {name: written(name, options.release or list(known(name).releases), packages) for name in programs}
+            texts = {
+                name: written(
+                    name,
+                    options.release or list(known(name, older=options.older).releases),
+                    packages,
+                    older=options.older,
+                )
+                for name in programs
+            }
         for name, text in texts.items():
-            facts_file(name).write_text(text, encoding="utf-8")
-            print(f"{facts_file(name).name}: {len(decode(json.loads(text)).releases)} releases, {len(text) // 1024} KB")
-        for name in programs:
+            file = file_of(name, older=options.older)
+            file.write_text(text, encoding="utf-8")
+            print(f"{file.name}: {len(decode(json.loads(text)).releases)} releases, {len(text) // 1024} KB")
+        for name in () if options.older else programs:
             newest = max(known(name).releases, key=Version)
             if not options.release or newest in options.release:
                 confirm(name, newest, packages)

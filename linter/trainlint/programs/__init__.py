@@ -77,6 +77,8 @@ class ProgramModule(Generic[S, F]):
 
     readers: ClassVar[tuple[FileReader, ...]] = ()
     """The commands that hand a file to this program, whatever it looks like."""
+    of_tables: ClassVar[tuple[str, ...]] = ()
+    """The beginnings of the codes of rules that need no more of a release than its tables."""
 
     def recognise(self, document: Document) -> Sequence[S]:
         """The subjects in a document; empty where it does not look like a file of this program.
@@ -123,6 +125,10 @@ class ProgramModule(Generic[S, F]):
         """The known releases that stand in for a version."""
         raise NotImplementedError
 
+    def is_only_read(self, release: str) -> bool:
+        """Nothing but the tables of a release is known: rules `of_tables` speak, and what they refuse is a warning."""
+        return False
+
 
 class WheelProgram(ProgramModule[S, F]):
     """A program that is released as a Python package: its releases are in its JSON file, a repository pins it."""
@@ -153,6 +159,12 @@ class WheelProgram(ProgramModule[S, F]):
         from trainlint.training.declarations import declarations
 
         return declarations(self.name).in_force(version)
+
+    def is_only_read(self, release: str) -> bool:
+        """A release before the known ones, of which the tables were read."""
+        from trainlint.training.declarations import declarations
+
+        return declarations(self.name).is_only_read(release)
 
 
 @dataclass

@@ -298,6 +298,12 @@ PROGRAMS: dict[str, Program] = {
             "names of training arguments, with a model and a dataset or with names that only TRL has",
             keys=frozenset({"model_name_or_path"}),
             strength=1,
+            sure=(
+                _top("model_name_or_path"),
+                _top("per_device_train_batch_size"),
+                _top("output_dir"),
+                _top("beta", "max_completion_length", "max_prompt_length", "max_seq_length", "num_generations"),
+            ),
             several_readers=True,
             commands=("trl", "--config"),
         ),

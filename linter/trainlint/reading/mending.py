@@ -55,7 +55,8 @@ def renamed(place: Place[T], name: str, *, sure: bool = True, keeps: bool = Fals
     edit = _in_place(field, key, name)
     if edit is None:
         return None
-    return Fix(f"rename the key to {name}", (edit,), sure, keeps, claim=_claim(field.parent, name))
+    claim = _claim(field.parent, name)
+    return Fix(f"rename the key to {name}", (edit,), sure, keeps, claim=claim, renames=name)
 
 
 def worded(place: Place[T], text: str, *, sure: bool = True, keeps: bool = False) -> Fix | None:

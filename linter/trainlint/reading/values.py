@@ -481,6 +481,11 @@ class Field:
             return ()
         return (Related(self.span, message),)
 
+    @property
+    def as_other_half(self) -> tuple[Related, ...]:
+        """This place as the other half of a contradiction; empty where nothing is written."""
+        return () if self.node is None else self.relate(f"{self.name} is here")
+
 
 def _is_block(node: Node) -> bool:
     return isinstance(node, (Mapping, Sequence)) and not node.flow

@@ -35,10 +35,12 @@ class AnyOf:
     def _patterns(self) -> list[re.Pattern[bytes]]:
         groups: dict[str, list[str]] = {}
         for word in self.words:
+            if any(other != word and other in word for other in self.words):
+                continue
             letter = next((letter for letter in _SELDOM if letter in word), word[0])
             rest = word.partition(letter)[2]
             groups.setdefault(letter, []).append(f"{re.escape(rest)}(?<={re.escape(word)})")
-        return [re.compile(f"{letter}(?:{'|'.join(ends)})".encode()) for letter, ends in groups.items()]
+        return [re.compile(f"{re.escape(letter)}(?:{'|'.join(ends)})".encode()) for letter, ends in groups.items()]
 
 
 def may_say(content: str, word: str) -> bool:

@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from trainlint.findings import Finding, Severity, Span
+from trainlint.findings import Finding, Severity, Span, counted
 from trainlint.programs.table import title
 from trainlint.reading.text import Text
 from trainlint.records import NamedTuple
@@ -23,7 +23,7 @@ from trainlint.reports import PROJECT, RenderOptions, rule_page
 from trainlint.reports.escape import as_xml, visible, visible_path
 from trainlint.reports.snippet import hidden_in, printed
 from trainlint.reports.statistics import counts
-from trainlint.reports.words import annotation, counted, fix_title, hints, reason, result
+from trainlint.reports.words import annotation, fix_title, hints, reason, result
 
 AROUND = 3
 """Lines before and after a marked one."""

@@ -4,8 +4,9 @@ Keys of the object, all of them always there:
 
 - `version`: of this format, 1; new keys do not change it. `tool`: `name` and `version`.
 - `findings`: in the order of file and place, without suppressed and baselined ones unless these are asked for.
-- `files`: how many were `discovered`, `parsed` and `recognised`.
-- `targets`: for each program the `versions` that it was checked for, where they come `from`, and how they are `known`.
+- `files`: how many were `discovered`, `parsed`, `recognised` and `judged`: checked for a known release.
+- `targets`: for each program the `versions` that it was checked for, where they come `from`, and how they are `known`:
+  where files differ, as the least certain of them.
 - `notices`: remarks on the run itself. `summary`: how many `error`, `warning`, `note`, `suppressed`, `baselined`.
 
 Keys of a finding:
@@ -49,6 +50,7 @@ def render(report: Report, options: RenderOptions) -> str:
             "discovered": report.files.discovered,
             "parsed": report.files.parsed,
             "recognised": report.files.recognised,
+            "judged": report.files.recognised - report.unjudged,
         },
         "targets": {
             program: {"versions": list(target.versions), "from": target.origin, "known": target.how.value}

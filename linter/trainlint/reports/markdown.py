@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 
-from trainlint.findings import Finding
+from trainlint.findings import Finding, counted
 from trainlint.lazy import regex
 from trainlint.report import Report
 from trainlint.reports import RenderOptions, rule_page
 from trainlint.reports.escape import visible, visible_path, writable
-from trainlint.reports.words import counted, hints, reason, result
+from trainlint.reports.words import hints, reason, result
 
 LONGEST = 60_000
 """Characters of the document; GitHub accepts 65,536 in a comment, GitLab more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from trainlint.findings import Finding, Severity, Stage
+from trainlint.findings import Finding, Severity, Stage, counted
 from trainlint.programs.table import PROGRAMS, VERDICT_ONLY, about, title
 from trainlint.releases import spans
 from trainlint.report import Report
@@ -102,6 +102,8 @@ def result(report: Report) -> str:
         )
         if number
     ]
+    if report.unjudged:
+        asides.append(counted(report.unjudged, "file not judged", "files not judged"))
     aside = f" ({', '.join(asides)})" if asides else ""
     files = report.files
     if counts:
@@ -111,7 +113,8 @@ def result(report: Report) -> str:
         return f"Found no YAML files{aside}."
     if report.crashed:
         return f"Found nothing, and not everything was checked{aside}."
-    what = "nothing found" if files.recognised or asides else "nothing to judge"
+    is_judged = files.recognised > report.unjudged or report.suppressed or report.baselined
+    what = "nothing found" if is_judged else "nothing to judge"
     return f"Checked {_files(report)}: {what}{aside}."
 
 
@@ -140,11 +143,6 @@ def hints(report: Report) -> Iterator[str]:
         yield "trainlint check --show-files says why what may be training files is not checked."
     else:
         yield "No file has a word of a program that trainlint knows; its README says how files are recognised."
-
-
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun: `1 file`, `2 files`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {plural or f'{noun}s'}"
 
 
 def joined(words: Sequence[str], last: str = "and") -> str:

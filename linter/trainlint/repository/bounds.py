@@ -53,32 +53,42 @@ class Bounds:
 
     def look(self, key: str) -> tuple[str, Stamp] | None:
         """The same path, with the file's stamp."""
-        try:
+        if key in self._files:
             return self._files[key]
-        except KeyError:
-            found = self._files[key] = self._look(key)
-            return found
-
-    def _look(self, key: str) -> tuple[str, Stamp] | None:
-        at = key.rfind(os.sep) + 1
-        above = key[:at]
+        found = None
+        above = key[: key.rfind(os.sep) + 1]
         try:
-            if above not in self._known:
-                holder = self._resolved(above)
-                self._known[above] = holder and os.path.join(holder, "")
-            start = self._known[above]
-            if start is None:
-                return None
-            real = start + key[at:]
-            status = os.lstat(real)
-            if stat.S_ISLNK(status.st_mode):
-                real = self._resolved(real) or ""
-                status = os.lstat(real) if real else status
+            start = self._known.get(above) or self._start(above)
+            if start is not None:
+                real = key if start == above else start + key[len(above) :]
+                status = os.lstat(real)
+                if stat.S_ISLNK(status.st_mode):
+                    real = self._resolved(real) or ""
+                    status = os.lstat(real) if real and not real.startswith(_KERNEL) else status
+                if stat.S_ISREG(status.st_mode):
+                    found = real, (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino & _INODE)
         except (OSError, ValueError):
-            return None
-        if not stat.S_ISREG(status.st_mode) or real.startswith(_KERNEL):
-            return None
-        return real, (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino & _INODE)
+            found = None
+        self._files[key] = found
+        return found
+
+    def _start(self, above: str) -> str | None:
+        """What the paths of a folder's files begin with after links are resolved; None where none is to be read."""
+        if above not in self._known:
+            parent = above[: above.rfind(os.sep, 0, -1) + 1]
+            if parent not in self._known:
+                self._known[parent] = self._begins(parent)
+            start = self._known[parent]
+            # A folder that is no link is where the one above it is.
+            real = start and start + above[len(parent) :]
+            is_plain = real is not None and os.name != "nt" and not os.path.islink(real[:-1])
+            self._known[above] = real if is_plain else self._begins(above)
+        return self._known[above]
+
+    def _begins(self, folder: str) -> str | None:
+        real = self._resolved(folder)
+        start = real and os.path.join(real, "")
+        return None if start is None or start.startswith(_KERNEL) else start
 
     def leaves(self, path: Path) -> bool:
         """A path is outside the folder after links are resolved, whether or not it exists."""

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,7 @@ class Tree:
         self._start = os.path.join(self.folder, "")
         self._answers = answers or git.Answers()
         self._bounds = bounds or Bounds(workspace_of(Path(self.folder), Path(self.folder)))
+        self._paths: dict[tuple[str, ...], list[str]] = {}
 
     @cached_property
     def names(self) -> list[str]:
@@ -80,8 +82,9 @@ class Tree:
         found: dict[str, list[str]] = {}
         last = None
         files: list[str] = []
+        is_deep = self._is_deep
         for name in self.names:
-            if name.count("/") > BUDGET.depth:
+            if is_deep and name.count("/") > BUDGET.depth:
                 continue
             folder = name[: name.rfind("/") + 1]
             if folder != last:
@@ -92,21 +95,32 @@ class Tree:
     def paths(self, suffixes: Sequence[str] = SUFFIXES) -> list[str]:
         """The absolute paths that end so, in any case, of files that may be read."""
         wanted = tuple(suffix.lower() for suffix in suffixes)
-        folder, look = self.folder.lower(), self._bounds.look
-        spanning = any("/" in suffix for suffix in wanted)
-        both = zip(self.names, self._lowered, strict=True)
-        if spanning:
-            names = [name for name, lowered in both if f"{folder}/{lowered}".endswith(wanted)]
-        else:
-            names = [name for name, lowered in both if lowered.endswith(wanted)]
-        start = self._start
-        paths = [start + name for name in names] if os.sep == "/" else [self.path(name) for name in names]
-        return [path for path in paths if look(path)]
+        if wanted not in self._paths:
+            names, start = self._ending(wanted), self._start
+            paths = [start + name for name in names] if os.sep == "/" else map(self.path, names)
+            self._paths[wanted] = list(filter(self._bounds.look, paths))
+        return self._paths[wanted]
+
+    def _ending(self, suffixes: tuple[str, ...]) -> list[str]:
+        folder, both = self.folder.lower(), zip(self.names, self._lowered, strict=True)
+        if any("/" in suffix for suffix in suffixes):
+            return [name for name, lowered in both if f"{folder}/{lowered}".endswith(suffixes)]
+        return [name for name, lowered in both if lowered.endswith(suffixes)]
+
+    def near_paths(self, suffixes: Sequence[str] = SUFFIXES) -> list[str]:
+        """The same, without those that are too deep."""
+        found = self.paths(suffixes)
+        return [path for path in found if not is_too_deep(path, self.folder)] if self._is_deep else found
 
     def ending(self, suffixes: Sequence[str]) -> list[str]:
-        """The names of the same files, without those that are too deep."""
-        found = (path[len(self._start) :].replace(os.sep, "/") for path in self.paths(suffixes))
-        return [name for name in found if name.count("/") <= BUDGET.depth]
+        """The names of these files."""
+        start = len(self._start)
+        return [path[start:].replace(os.sep, "/") for path in self.near_paths(suffixes)]
+
+    @cached_property
+    def _is_deep(self) -> bool:
+        """Some file is too deep."""
+        return max(map(str.count, self.names, repeat("/")), default=0) >= BUDGET.depth
 
     def holds(self, name: str) -> bool:
         """A name is of a regular file in the workspace."""
@@ -145,9 +159,10 @@ def discover(paths: Sequence[Path], tree: Callable[[Path], Tree] = Tree) -> Iter
                 yield Candidate(key, workspaces.of(os.path.dirname(key), top), start, path, named)
 
 
-def is_too_deep(path: str, workspace: Path) -> bool:
+def is_too_deep(path: str, workspace: str | Path) -> bool:
     """There are more folders between a workspace and a file than the budget allows; both paths are absolute."""
-    return path.count(os.sep) - os.fspath(workspace).count(os.sep) > BUDGET.depth
+    depth = path.count(os.sep)
+    return depth > BUDGET.depth and depth - os.fspath(workspace).count(os.sep) > BUDGET.depth
 
 
 def workspace_of(folder: Path, top: Path) -> Path:
@@ -157,7 +172,7 @@ def workspace_of(folder: Path, top: Path) -> Path:
 
 def is_workspace(folder: Path) -> bool:
     """The folder contains settings or `.git`."""
-    return os.path.exists(folder / ".git") or settings_file(folder) is not None
+    return os.path.exists(os.path.join(folder, ".git")) or settings_file(folder) is not None
 
 
 def settings_file(folder: Path) -> Path | None:
@@ -165,14 +180,14 @@ def settings_file(folder: Path) -> Path | None:
 
     Raises PathError for a trainlint.toml that is a link out of the repository; such a pyproject.toml has no settings.
     """
-    own, project = (folder / name for name in FILE_NAMES)
+    own, project = (os.path.join(folder, name) for name in FILE_NAMES)
     if os.path.lexists(own):
         root = repository_root(folder)
-        if leads_out(root, own):
+        if leads_out(root, Path(own)):
             raise PathError(f"{own}: a link that leads out of the repository {root}")
-        if inside(root, own):
-            return own
-    return project if os.path.lexists(project) and _has_table(project) else None
+        if inside(root, Path(own)):
+            return Path(own)
+    return Path(project) if os.path.lexists(project) and _has_table(Path(project)) else None
 
 
 def _has_table(project: Path) -> bool:
@@ -266,7 +281,11 @@ class Excluder:
     def __init__(self, patterns: Sequence[str], base: Path, more: Sequence[Excluder] = ()) -> None:
         self.base = Path(os.path.abspath(base))
         self.patterns = tuple(patterns)
-        self.more = tuple(more)
+        self.more = tuple(filter(None, more))
+
+    def __bool__(self) -> bool:
+        """There are patterns."""
+        return bool(self.patterns or self.more)
 
     def excludes(self, path: str | Path, *, folder: bool = False) -> bool:
         """A pattern matches the file (or folder), or a folder above it."""

@@ -16,7 +16,7 @@ from trainlint.reading.text import Text, Undecodable, decode
 from trainlint.reading.words import ANYTHING, AnyOf, may_say
 from trainlint.records import NamedTuple
 from trainlint.repository.bounds import MAX_BYTES, Bounds, PathError, read
-from trainlint.repository.discover import SUFFIXES, Excluder, Tree, is_too_deep, workspace_of
+from trainlint.repository.discover import SUFFIXES, Excluder, Tree, workspace_of
 from trainlint.repository.git import Answers
 from trainlint.repository.index import Index, Question
 
@@ -80,6 +80,8 @@ class Source:
 
 
 _UNMARKED = Source("", None)
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
+"""How text in UTF-16 begins."""
 _HEAD = 10_000
 """Characters of a file beyond the budget, by which its program is recognised."""
 
@@ -142,6 +144,8 @@ class Shared:
         self._made: dict[Hashable, object] = {}
         self._version = version
         self.contents = contents or {}
+        self.blank: set[str] = set()
+        """The absolute paths of files that were read and have no word which is looked for."""
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of `make`, which is called once for each key."""
@@ -176,11 +180,19 @@ class Shared:
 
 
 class Sought(NamedTuple):
-    """What is looked for in the bytes of all files: the names of marks, words of look-ups, and words of commands."""
+    """What is looked for in the bytes of all files: the names of marks, words of look-ups, and words of commands.
+
+    A file has nothing of all that, and states no release, if none of the words of `anything` is in it in lower case.
+    """
 
     marks: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     commands: AnyOf = ANYTHING
+    anything: AnyOf = ANYTHING
+
+    def is_in(self, data: bytes) -> bool:
+        """One of these words may be in the bytes of a file; text in UTF-16 may have any."""
+        return b"\0" in data[:4] or data[:2] in _WIDE or self.anything.found_in(data.lower())
 
     def bits(self, marks: Iterable[str], words: Iterable[str]) -> int:
         """Some marks and words as one number."""
@@ -250,8 +262,27 @@ class Repository:
             source = self._sources[key] = _UNMARKED if self._recall(key, Question.MARKS) == 0 else self._load(key)
         return source
 
+    def checked(self, key: str) -> Source:
+        """A file that is checked itself; one that has no word which is looked for is not read again.
+
+        Raises OSError when it cannot be read.
+        """
+        if key not in self._sources and self._recall(key, Question.MARKS) is None and key not in self.run.contents:
+            data = self.read(key)
+            if self._sought.is_in(data):
+                self._sources[key] = self._loaded(key, data)
+            else:
+                self._sources[key] = _UNMARKED
+                self.run.blank.add(key)
+                self._keep(key, Question.MARKS, 0)
+                self._keep(key, Question.COMMANDS, 0)
+        return self.source(key)
+
     def _load(self, key: str) -> Source:
-        source = load(key, self.read(key), self._marks)
+        return self._loaded(key, self.read(key))
+
+    def _loaded(self, key: str, data: bytes) -> Source:
+        source = load(key, data, self._marks)
         said = filter(source.may_say, self._sought.words) if source.marks else ()
         self._keep(key, Question.MARKS, self._sought.bits(source.marks, said) if source.marks else 0)
         return source
@@ -405,8 +436,8 @@ class Repository:
         """The same files by their absolute paths."""
         key = tuple(suffixes)
         if key not in self._listed:
-            near = (path for path in self.tree.paths(key) if not is_too_deep(path, self.root))
-            self._listed[key] = [path for path in near if not self.exclude.excludes(path)]
+            near = self.tree.near_paths(key)
+            self._listed[key] = [path for path in near if not self.exclude.excludes(path)] if self.exclude else near
         return self._listed[key]
 
     def with_commands(self, suffixes: Sequence[str]) -> list[str]:
@@ -416,6 +447,8 @@ class Repository:
     def _may_have_commands(self, key: str) -> bool:
         if key in self._sources and self._sources[key].text is not None:
             return True
+        if key in self.run.blank:
+            return False
         known = self._recall(key, Question.COMMANDS)
         if known is None:
             try:
@@ -449,8 +482,9 @@ class Repository:
         index, look, sources = self.index, self._bounds.look, self._sources
         for key in self._all:
             known = None
-            if key in sources:
-                known = -1
+            source = sources.get(key)
+            if source is not None:
+                known = -1 if source.marks else 0
             elif index is not None and (found := look(key)) is not None:
                 known = index.answer(key, found[1], Question.MARKS)
             if known is None:

@@ -293,8 +293,9 @@ def _named_file(repository: Repository, invocation: Invocation, name: str) -> Pa
     if folder is not None and not posixpath.join(folder, name).startswith(("/", "~")):
         holder = Path(invocation.document.path).absolute().parent
         found = [base / posixpath.normpath(posixpath.join(folder, name)) for base in (repository.root, holder)]
-        files = {file.resolve(): file for file in found if repository.find(file)}
-        return files.popitem()[1] if len(files) == 1 else None
+        files = [file for file in dict.fromkeys(found) if repository.find(file)]
+        is_one = len(files) == 1 or len({file.resolve() for file in files}) == 1
+        return files[-1] if is_one else None
     path = posixpath.normpath(posixpath.join(folder or "", name))
     parts = PurePosixPath(path.lstrip("/")).parts
     by_name = repository.once("files by name", lambda: _by_name(repository.files))

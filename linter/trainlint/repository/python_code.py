@@ -1,33 +1,30 @@
-"""What the repository's own Python code tells about configuration files; it is read with `ast` and never imported.
+"""What the repository's own Python code tells about configuration files; it is never imported.
 
-Only files that contain the wanted bytes are parsed; files that cannot be parsed are ignored.
+Only files that contain the wanted bytes are parsed, by python_module.py; files that cannot be parsed are ignored.
 """
 
 from __future__ import annotations
 
-import ast
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.budget import BUDGET
 from trainlint.lazy import regex
-from trainlint.records import dataclass
 from trainlint.repository.files import display_path
 
 if TYPE_CHECKING:
     from trainlint.repository.files import Repository
+    from trainlint.repository.python_module import Module
 
 T = TypeVar("T")
 
 MAX_TOTAL = 64_000_000
 """All Python files together that are kept in memory."""
 
-_HOLDERS = regex(r"(?:^|_)(?:args|arguments|config|cfg|conf|hparams)$")
-_OPTION_CALLS = frozenset({"add_argument", "option", "Option", "DEFINE_string", "DEFINE_integer", "DEFINE_float"})
 _OMEGACONF = regex(rb"\bOmegaConf\.(?:load|create|unsafe_merge|merge)\b|@hydra\.main\b|\bhydra\.compose\b")
 _WHOLE_FILE = regex(rb"\bparse_yaml_file\b|\bparse_args_and_config\b|\bparse_args_into_dataclasses\b|\bTrlParser\b")
 _PARSERS = regex(rb"(?:Argument|Arguments|Arg|Trl|H4|Hf\w{0,40})Parser\(|\b(?:cli|parse)\(")
@@ -38,40 +35,6 @@ _TRAINER = regex(rb"^[ \t]*class\s+\w+\s*\([^)]{0,200}Trainer\b", re.MULTILINE)
 _LOADS = regex(rb"\byaml\.\w*load\w*\b|\bsafe_load\b|\bYAML\(|\bOmegaConf\.load\b|\bjson\.load\b|\btoml")
 
 
-@dataclass(frozen=True)
-class Class:
-    """A class of the repository: the names of its bases and of its annotated or assigned fields."""
-
-    name: str
-    bases: tuple[str, ...]
-    fields: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Module:
-    """What one parsed Python file tells."""
-
-    classes: tuple[Class, ...]
-    calls: frozenset[tuple[str, frozenset[str]]]
-    """The methods that are called on parsers (`parse_…`), each with the names of its keyword arguments."""
-    parsed: frozenset[str]
-    """The classes that are passed to an argument parser."""
-    options: frozenset[str]
-    """The options that are added to parsers."""
-    stored: frozenset[str]
-    """Keys that are stored in mappings or attributes."""
-    read: frozenset[str]
-    """Arguments that code reads by name: `args.beta`, `training_args.beta`, `self.config.beta`."""
-    parsers: frozenset[str]
-    """The argument parsers that are made: `TrlParser`, `HfArgumentParser`."""
-    filled: frozenset[str]
-    """The classes that are made of a mapping: `TrainingArguments(**settings)`."""
-    keys: frozenset[str]
-    """Keys that are read from mappings: `config["beta"]`, `config.get("beta")`."""
-    lists: frozenset[tuple[str, frozenset[str] | None]]
-    """The names to which a list of texts is given, with these texts; None where the list is computed."""
-
-
 class PythonCode:
     """The Python files of one repository, found by their content."""
 
@@ -79,6 +42,7 @@ class PythonCode:
         self._repository = repository
         self._modules: dict[Path, Module | None] = {}
         self._defined: dict[str, bool] = {}
+        self._replaced: dict[tuple[str, str], bool] = {}
 
     @cached_property
     def _texts(self) -> Sequence[tuple[Path, bytes]]:
@@ -122,19 +86,39 @@ class PythonCode:
             fields.update(found.name for found in module.classes if name in found.fields)
         return bool(fields & self._read_by_parsers) if self._read_by_parsers else bool(fields)
 
-    def fills(self, key: str, path: str) -> bool:
-        """Code may fill this key in before the file is used: it names the file, or stores the key in a mapping."""
+    def fills(self, key: str, path: str, apart: Collection[str] = ()) -> bool:
+        """Code may fill this key in before the file is used: it names the file, or stores the key in a mapping.
+
+        What lies in folders with the names in `apart` does not do so.
+        """
         if self.names_file(path):
             return True
         for file, _ in self._holding(_utf8(key)):
-            module = self._module(file)
+            module = self._module(file) if not apart or set(file.parts).isdisjoint(apart) else None
             if module is not None and key in module.stored:
                 return True
         return False
 
+    def replaces_value(self, key: str, word: str) -> bool:
+        """Code that loads settings compares values with this word, and sets the key: the word is not what is used."""
+        if (key, word) not in self._replaced:
+            modules = (
+                self._module(file) for file, data in self._holding(_utf8(word), _utf8(key)) if _LOADS.search(data)
+            )
+            self._replaced[key, word] = any(
+                module is not None and word in module.compared and key in module.stored | module.given
+                for module in modules
+            )
+        return self._replaced[key, word]
+
     def holds_text(self, word: str) -> bool:
         """A Python file contains this word in quotes."""
         return any(quote + _utf8(word) + quote in data for _, data in self._texts for quote in (b'"', b"'"))
+
+    def registers(self, function: str, word: str) -> bool:
+        """A Python file that calls this function contains this word in quotes."""
+        quoted = [quote + _utf8(word) + quote for quote in (b'"', b"'")]
+        return any(any(name in data for name in quoted) for _, data in self._holding(_utf8(f"{function}(")))
 
     def may_list(self, name: str, word: str) -> bool:
         """The list of this name in a Python file has the word, or is computed, so that it may have it."""
@@ -242,6 +226,9 @@ class PythonCode:
 
     def _module(self, file: Path) -> Module | None:
         if file not in self._modules:
+            # It needs `ast`, which costs a start more than to find out that there is no Python code.
+            from trainlint.repository.python_module import parse
+
             self._modules[file] = None
             with self._repository.companion(display_path(file)):
                 self._modules[file] = parse(self._data[file])
@@ -259,9 +246,9 @@ class OwnReader:
         """A key of the file is a field of a class or an option in the repository."""
         return self._code is not None and self._code.defines(name)
 
-    def fills(self, key: str) -> bool:
-        """Code may fill in this key, which the file lacks, before the file is used."""
-        return self._code is not None and self._code.fills(key, self._path)
+    def fills(self, key: str, apart: Collection[str] = ()) -> bool:
+        """Code outside of some folders may fill in this key, which the file lacks, before the file is used."""
+        return self._code is not None and self._code.fills(key, self._path, apart)
 
     @cached_property
     def parser(self) -> tuple[str, str]:
@@ -274,9 +261,17 @@ class OwnReader:
         """The classes, with their bases, that the nearest code which reads a section makes of mappings."""
         return self._code.made_of_section(self._path, section) if self._code is not None else None
 
+    def replaces_value(self, key: str, word: str) -> bool:
+        """Code sets this key itself where the file has this word."""
+        return self._code is not None and self._code.replaces_value(key, word)
+
     def knows_word(self, word: str) -> bool:
         """The repository's code contains this word in quotes."""
         return self._code is not None and self._code.holds_text(word)
+
+    def registers(self, function: str, word: str) -> bool:
+        """The repository's code registers this word with a function of the program."""
+        return self._code is not None and self._code.registers(function, word)
 
     def may_list(self, name: str, word: str) -> bool:
         """A list of this name in the repository's code has the word, or is computed, so that it may have it."""
@@ -325,64 +320,6 @@ def python_code(repository: Repository) -> PythonCode:
     return repository.once("python code", lambda: PythonCode(repository))
 
 
-def parse(data: bytes) -> Module | None:
-    """What a Python file tells; None if it cannot be parsed."""
-    try:
-        tree = ast.parse(data)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    classes: list[Class] = []
-    parsed: set[str] = set()
-    options: set[str] = set()
-    stored: set[str] = set()
-    read: set[str] = set()
-    parsers: set[str] = set()
-    filled: set[str] = set()
-    keys: set[str] = set()
-    calls: set[tuple[str, frozenset[str]]] = set()
-    lists: set[tuple[str, frozenset[str] | None]] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef):
-            classes.append(Class(node.name, tuple(_last(base) for base in node.bases), _fields(node)))
-        elif isinstance(node, ast.Call):
-            name = _last(node.func)
-            if name[:1].isupper() and any(keyword.arg is None for keyword in node.keywords):
-                filled.add(name)
-            if name.startswith("parse_"):
-                calls.add((name, frozenset(keyword.arg or "" for keyword in node.keywords)))
-            if name in ("get", "pop", "setdefault"):
-                keys.update(_texts_of(node.args[:1]))
-            if name in _OPTION_CALLS:
-                options.update(_flag(text) for text in _texts_of(node.args) if text.startswith("-") or "_" in text)
-            elif _is_parser(name):
-                parsed.update(_class_names(node))
-                parsers.update({name} - {"ArgumentParser", "cli", "parse"})
-            elif name in ("update", "dict", "merge", "setdefault"):
-                stored.update(keyword.arg for keyword in node.keywords if keyword.arg)
-                stored.update(_texts_of(node.args))
-                stored.update(key for arg in node.args if isinstance(arg, ast.Dict) for key in _texts_of(arg.keys))
-        elif isinstance(node, ast.Attribute) and _HOLDERS.search(_last(node.value)):
-            read.add(node.attr)
-        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-            keys.update(_texts_of([node.slice]))
-        elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            lists.update((target.id, _listed(node.value)) for target in targets if isinstance(target, ast.Name))
-            stored.update(key for target in targets for key in _stored(target))
-    return Module(
-        classes=tuple(classes),
-        calls=frozenset(calls),
-        parsed=frozenset(parsed),
-        options=frozenset(options),
-        stored=frozenset(stored),
-        read=frozenset(read),
-        parsers=frozenset(parsers),
-        filled=frozenset(filled),
-        keys=frozenset(keys),
-        lists=frozenset(lists),
-    )
-
-
 def _nearest(path: str, found: Sequence[T], file_of: Callable[[T], Path]) -> list[T]:
     """Those whose files have the longest way down from the root in common with a path."""
     here = os.path.abspath(path)
@@ -392,62 +329,6 @@ def _nearest(path: str, found: Sequence[T], file_of: Callable[[T], Path]) -> lis
 
     most = max(map(shared, found), default=0)
     return [one for one in found if shared(one) == most]
-
-
-def _is_parser(name: str) -> bool:
-    """A class or function that reads arguments: `HfArgumentParser`, `TrlParser`, `parse`."""
-    kind = name.removesuffix("Parser")
-    return name in ("cli", "parse") or (
-        kind != name and (kind.endswith(("Argument", "Arguments", "Arg", "Trl", "H4")) or "Hf" in kind)
-    )
-
-
-def _fields(node: ast.ClassDef) -> frozenset[str]:
-    return frozenset(
-        statement.target.id
-        for statement in node.body
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
-    )
-
-
-def _class_names(node: ast.Call) -> Iterator[str]:
-    arguments = [*node.args[:1], *(k.value for k in node.keywords if k.arg in ("dataclass_types", "dataclasses"))]
-    for argument in arguments:
-        items = argument.elts if isinstance(argument, (ast.Tuple, ast.List)) else [argument]
-        yield from (name for item in items if (name := _last(item)))
-
-
-def _last(node: ast.expr) -> str:
-    """The last word of a dotted name; empty for anything else."""
-    if isinstance(node, ast.Subscript):
-        return _last(node.value)
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def _texts_of(nodes: Sequence[ast.expr | None]) -> Iterator[str]:
-    return (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
-
-
-def _listed(node: ast.expr | None) -> frozenset[str] | None:
-    """The texts of a list that is written out; None for any other value."""
-    if not isinstance(node, (ast.List, ast.Tuple, ast.Set)):
-        return None
-    texts = frozenset(_texts_of(node.elts))
-    return texts if len(texts) == len(node.elts) else None
-
-
-def _flag(text: str) -> str:
-    return text.lstrip("-").replace("-", "_")
-
-
-def _stored(target: ast.expr) -> Iterator[str]:
-    if isinstance(target, ast.Subscript):
-        yield from _texts_of([target.slice])
-    elif isinstance(target, ast.Attribute):
-        yield target.attr
-    elif isinstance(target, (ast.Tuple, ast.List)):
-        for item in target.elts:
-            yield from _stored(item)
 
 
 def _utf8(text: str) -> bytes:

@@ -3,7 +3,8 @@
 A file's own folder comes first, then each folder above it up to the git root; a folder beside them is another
 project's. Folders like `requirements/`, `docker/` or `.github/workflows/` belong to the folder that holds them. Locks,
 requirements, project files and vendored sources speak before commands, images and manifests, and those before copies of
-the source further in; a README speaks last of all.
+the source further in; a README speaks last of all. What a folder `src` holds speaks for the folder that holds it where
+nothing else there does.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +36,7 @@ from trainlint.repository.statements import (
     Statement,
     Unreadable,
     form_of,
+    needs_names,
     statements_of,
 )
 from trainlint.repository.statements.packages import KNOWN, Package, normalised
@@ -45,10 +47,14 @@ if TYPE_CHECKING:
     from trainlint.repository.files import Repository
 
 _BESIDE = frozenset(
-    ".circleci .devcontainer .github .gitlab bin build ci conda constraints deps docker dockerfiles env environment"
-    " environments envs images install requirements reqs script scripts setup sky skypilot slurm workflows".split()
+    ".circleci .devcontainer .github .gitlab bin build ci conda constraints dependencies deps docker dockerfiles env"
+    " environment environments envs images install requirements reqs script scripts setup sky skypilot slurm"
+    " workflows".split()
 )
 """Folders whose files speak for the folder that holds them; any other may hold a project of its own."""
+
+_ASIDE = frozenset("bin build ci script scripts sky skypilot slurm workflows .circleci .github .gitlab".split())
+"""Those of them that are there for something else than to say what is installed."""
 
 _SERVING = frozenset(
     "bench benchmark chat demo deploy deployment eval evaluate evaluation gradio infer inference ollama serve server"
@@ -56,6 +62,7 @@ _SERVING = frozenset(
 )
 _TRAINING = frozenset("dpo finetune finetuning grpo install ppo rlhf setup sft train training".split())
 """Words in the names of scripts that tell what they install for."""
+_GENERAL = frozenset(("", "configs", "config", "jobs", "requirement", "src", "txt", "yaml", "yml"))
 _CI = frozenset((".circleci", ".github", ".gitlab", "ci", "test", "tests"))
 
 _DOCKERFILES = tuple(
@@ -125,6 +132,17 @@ class Stated(NamedTuple):
         return not self.statements or any(allows(statement, version) for statement in self.statements)
 
 
+class _Found(NamedTuple):
+    """What files say, those that count and those that do not; unless it is `settled`, a README may say more."""
+
+    statements: tuple[Statement, ...] = ()
+    others: tuple[Statement, ...] = ()
+    settled: bool = False
+
+
+_NOTHING = _Found()
+
+
 def allows(statement: Statement, version: str) -> bool:
     """A release satisfies one statement; of one that is unknown, any may."""
     from packaging.specifiers import SpecifierSet
@@ -139,7 +157,7 @@ class Statements:
     """What the files of one git repository state, read when first asked for.
 
     `root` is the git root, or the folder that was named where there is none; `tree` tells the files that belong to it,
-    but for those that are `excluded`.
+    but for those that are `excluded`. The files in `blank` have no word that is looked for.
     """
 
     def __init__(
@@ -148,6 +166,8 @@ class Statements:
         tree: Tree | None = None,
         index: Index | None = None,
         excluded: Callable[[str], bool] = lambda path: False,
+        blank: Collection[str] = (),
+        bounds: Bounds | None = None,
         note: Callable[[str], None] = lambda notice: None,
         companion: Callable[[str], AbstractContextManager[None]] = lambda path: nullcontext(),
     ) -> None:
@@ -155,7 +175,8 @@ class Statements:
         self._tree = tree or Tree(self.root)
         self._index = index
         self._excluded = excluded
-        self._bounds = Bounds(self.root)
+        self._blank = blank
+        self._bounds = bounds or Bounds(self.root)
         self._note = note
         self._companion = companion
         self.unreadable: dict[Unreadable, None] = {}
@@ -168,8 +189,11 @@ class Statements:
         self._found: dict[tuple[str, str, str], list[Statement]] = {}
         self._known = Packages(KNOWN)
         self._folders: dict[str, str] = {}
+        self._beside: dict[str, frozenset[str]] = {}
         self._stated: dict[tuple[str, str], Stated] = {}
         self._copies: dict[str, list[tuple[str, str]]] = {}
+        self._above_copies: dict[str, frozenset[str]] = {}
+        self._nearest: dict[tuple[str, str, str], _Found] = {}
 
     def stated(self, near: str | Path, package: str) -> Stated:
         """The release of a package that counts for a file."""
@@ -207,16 +231,40 @@ class Statements:
         return not any(home != level and _is_below(home, level) for home in own for level in above)
 
     def _choose(self, folder: str, package: str) -> Stated:
+        found = self._from_files(folder, package)
+        if found.settled:
+            return Stated(package, found.statements, found.others)
+        others = [*found.others]
+        for level in _levels(folder):
+            counted = self._counted(self._once(self._readmes, level, package), others)
+            if counted and not found.statements:
+                return Stated(package, tuple(counted), tuple(others))
+        return Stated(package, found.statements, tuple(others))
+
+    def _from_files(self, folder: str, package: str) -> _Found:
+        """What all files but a README say; folders in which nothing speaks have what the nearest above them has."""
+        nearest = next((level for level in _levels(folder) if self._speaks(level, package)), None)
+        if nearest is None:
+            return _NOTHING
+        branch = posixpath.join(nearest, _next_below(nearest, folder))
+        key = nearest, branch, package
+        if key not in self._nearest:
+            self._nearest[key] = self._at_levels(nearest, branch, package)
+        return self._nearest[key]
+
+    def _at_levels(self, nearest: str, branch: str, package: str) -> _Found:
+        """What the files at a level and those above it say for what is in a folder of it, or for the level itself."""
         others: list[Statement] = []
         variants: list[Statement] = []
         bounds: list[Statement] = []
-        levels = list(_levels(folder))
-        for level in levels:
-            for group in (self._at, self._commands, self._below):
+        for level in _levels(nearest):
+            if not self._speaks(level, package):
+                continue
+            for group in (self._at, self._commands, self._in_source, self._below):
                 if variants and group != self._at:
                     # A variant of the requirements yields to requirements further up, and to nothing else.
                     continue
-                counted = self._counted(self._once(group, level, package), others)
+                counted = self._counted(self._for(branch, level, self._once(group, level, package)), others)
                 if group == self._at and counted:
                     counted = self._replaced(counted, level, others)
                 elif group == self._at:
@@ -228,15 +276,50 @@ class Statements:
                     if bounds:
                         counted = [pin for pin in pins if all(allows(bound, pin.specifier) for bound in bounds)]
                 if any(not _is_variant(statement) for statement in counted):
-                    return Stated(package, tuple(counted), (*others, *variants))
+                    return _Found(tuple(counted), (*others, *variants), settled=True)
                 variants = variants or counted
-        if bounds:
-            return Stated(package, tuple(bounds), tuple(others))
-        for level in levels:
-            counted = self._counted(self._once(self._readmes, level, package), others)
-            if counted and not variants:
-                return Stated(package, tuple(counted), tuple(others))
-        return Stated(package, tuple(variants), tuple(others))
+        return _Found(tuple(bounds or variants), tuple(others), settled=bool(bounds))
+
+    def _speaks(self, level: str, package: str) -> bool:
+        """Something but a README may state a package's release at a level."""
+        source = posixpath.join(level, "src")
+        places = (level, source) if source in self._speakers else (level,)
+        return (
+            any(self._that_speak(group, place, package) for place in places for group in ("at", "commands"))
+            or level in self._levels_of_copies(package)
+            or bool(self._files((".gitmodules",), level))
+            or (package in (TRAINER, SERVER) and level in self._of_cluster)
+            or not self._listed(("uv.lock",)).keys().isdisjoint(_levels(level))
+        )
+
+    def _levels_of_copies(self, package: str) -> frozenset[str]:
+        """The levels at which, or below which, is a copy of a package's source."""
+        if package not in self._above_copies:
+            homes = {home for _, home in self._sources(package)}
+            self._above_copies[package] = frozenset(level for home in homes for level in _levels(home))
+        return self._above_copies[package]
+
+    def _for(self, folder: str, level: str, found: list[Statement]) -> list[Statement]:
+        """Statements without those of files that are named after a folder beside this one, which has a file as well.
+
+        Of `requirements/east.txt` and `requirements/west.yml` the first is for `east/`, and not for `west-jobs/`.
+        """
+        ours = _words(_next_below(level, folder)) if found else None
+        return [s for s in found if not self._is_for_another(s, level, ours)] if ours else found
+
+    def _is_for_another(self, statement: Statement, level: str, ours: frozenset[str]) -> bool:
+        home, name = posixpath.split(self._relative(statement.span.path))
+        words = _words(posixpath.splitext(name)[0])
+        if home == level or not words or words & ours:
+            return False
+        if not any(
+            _words(posixpath.splitext(o.rpartition("/")[2])[0]) & ours for o in self._tree.folders.get(home, ())
+        ):
+            return False
+        if level not in self._beside:
+            names = (_words(posixpath.basename(f)) for f in self._tree.folders if f and posixpath.dirname(f) == level)
+            self._beside[level] = frozenset().union(*names)
+        return bool(words & self._beside[level])
 
     def _replaced(self, counted: list[Statement], level: str, others: list[Statement]) -> list[Statement]:
         """The statements of commands that install the package anew behind the project; else what was counted."""
@@ -250,10 +333,9 @@ class Statements:
 
     def _broken(self, level: str, package: str) -> list[Statement]:
         """A file that by its name states releases, cannot be read and names the package: nobody knows which release."""
-        asked = Packages([package])
         for path in self._that_speak("at", level, package):
             unreadable = self._reading(path, package, home=level).unreadable
-            if unreadable is not None and asked.named_in((self._bytes(path) or b"").lower()):
+            if unreadable is not None and Packages([package]).named_in((self._bytes(path) or b"").lower()):
                 meaning = Meaning(Kind.UNKNOWN, "")
                 return [Statement(package, meaning, unreadable.span, form_of(path) or Form.PROJECT)]
         return []
@@ -269,8 +351,10 @@ class Statements:
 
     def _at(self, level: str, package: str) -> Iterator[Statement]:
         """Locks, requirements, project files and copies of the source that speak for a folder itself."""
-        for path in self._that_speak("at", level, package):
-            yield from self._followed(path, package, level)
+        found = [(path, list(self._followed(path, package, level))) for path in self._that_speak("at", level, package)]
+        own = any(not s.is_bare for path, told in found for s in told if not _is_aside(path, level))
+        for path, told in found:
+            yield from told if not (own and _is_aside(path, level)) else ()
         for above in _levels(level):
             # A workspace's lock speaks for its members, which lie below it.
             lock = posixpath.join(above, "uv.lock")
@@ -283,6 +367,12 @@ class Statements:
     def _commands(self, level: str, package: str) -> Iterator[Statement]:
         for path in self._that_speak("commands", level, package):
             yield from self._followed(path, package, level)
+
+    def _in_source(self, level: str, package: str) -> Iterator[Statement]:
+        """What stands in `src`, where the project of a folder may keep its code."""
+        folder = posixpath.join(level, "src")
+        if folder in self._speakers:
+            yield from list(self._at(folder, package)) or self._commands(folder, package)
 
     def _below(self, level: str, package: str) -> Iterator[Statement]:
         """Copies of the source further in; of the Trainer and the API server, whatever says what the cluster runs."""
@@ -483,6 +573,7 @@ class Statements:
         if key not in self._readings:
             plain = not group and form is None and not version_of
             if plain and self._is_known_silent(path):
+                self._readings[key] = _SILENT
                 return _SILENT
             data = self._bytes(path)
             asked = Packages([package]) if group else self._known
@@ -501,8 +592,11 @@ class Statements:
         return self._readings[key]
 
     def _is_known_silent(self, path: str) -> bool:
-        """The file has not changed since the last run, and stated nothing of any known package then."""
+        """The file states nothing of any known package: it is blank, or did not and has not changed since."""
         index, place = self._index, self._tree.path(path)
+        if place in self._blank and needs_names(path, self._known):
+            self._remember(path, _SILENT)
+            return True
         found = self._bounds.look(place) if index else None
         return index is not None and found is not None and index.answer(place, found[1], Question.STATES) == 0
 
@@ -599,6 +693,16 @@ def _is_for_serving(path: str) -> bool:
     return bool(words & _SERVING) and not words & _TRAINING
 
 
+def _is_aside(path: str, level: str) -> bool:
+    """A file for a folder lies in one of its folders that is there for something else."""
+    return bool(_ASIDE.intersection(path[len(level) :].lower().split("/")[:-1]))
+
+
+def _words(name: str) -> frozenset[str]:
+    """The words in a name that tell what it is for: those of folders that hold any project's files do not."""
+    return frozenset(re.split(r"[^a-z0-9]+", name.lower())) - _BESIDE - _GENERAL
+
+
 def _is_variant(statement: Statement) -> bool:
     """A file of requirements that is a variant of others; it speaks where no other does."""
     return bool(statement.extra) and statement.form in (Form.REQUIREMENTS, Form.CONSTRAINTS)
@@ -614,6 +718,11 @@ def _levels(folder: str) -> Iterator[str]:
         yield folder
         folder = posixpath.dirname(folder)
     yield ""
+
+
+def _next_below(level: str, folder: str) -> str:
+    """The name of the folder of a level that another folder is, or is below; empty for the level itself."""
+    return folder[len(level) :].lstrip("/").partition("/")[0]
 
 
 def _is_below(folder: str, level: str) -> bool:
@@ -640,11 +749,22 @@ def statements_in(repository: Repository) -> Statements:
         top = repository_root(root) if repository.whole else root
         note, companion, run = repository.note, repository.companion, repository.run
         if top == root:
-            return Statements(top, repository.tree, repository.index, repository.exclude.excludes, note, companion)
+            excluded = repository.exclude.excludes
+            return Statements(
+                top, repository.tree, repository.index, excluded, run.blank, run.bounds(top), note, companion
+            )
         # Workspaces within one git repository look at the same files.
         return run.once(
             ("statements", top),
-            lambda: Statements(top, run.tree(top), run.index(str(top)), note=note, companion=companion),
+            lambda: Statements(
+                top,
+                run.tree(top),
+                run.index(str(top)),
+                blank=run.blank,
+                bounds=run.bounds(top),
+                note=note,
+                companion=companion,
+            ),
         )
 
     return repository.once("statements", made)

@@ -74,6 +74,8 @@ class Settings:
     severities: tuple[Mapping[str, str], ...] = ()
     require_reason: bool = False
     """A suppression comment without a reason suppresses nothing."""
+    baseline: Path | None = None
+    """A file of known findings, which need not be there yet."""
     excluders: tuple[Excluder, ...] = ()
     targets: Mapping[str, Target] = field(default_factory=dict)
     runtimes: str = "open"

@@ -78,6 +78,7 @@ def settings_of(files: Iterable[Written], base: Path) -> Settings:
         per_file_ignores=per_file,
         severities=tuple(one.values["severity"] for one in files if one.values.get("severity")),
         require_reason=values.get("require-reason", False),
+        baseline=_baseline(files),
         excluders=tuple(Excluder(one.values["exclude"], one.base) for one in files if one.values.get("exclude")),
         targets={name: target for one in files for name, target in one.values.get("targets", {}).items()},
         runtimes=values.get("runtimes", "open"),
@@ -189,15 +190,31 @@ def _parsed(file: Path) -> tuple[str, dict[str, object]]:
         raise SettingsError(f"{display_path(file)}: not valid TOML: a number that is too long") from None
 
 
-def _extended(one: Written) -> Path | None:
-    """The settings file that another one extends. Raises SettingsError where it is not in the repository."""
-    named = one.values.get("extend")
-    if named is None:
-        return None
-    at, root = one.at.below("extend"), repository_root(one.base)
+def _baseline(files: Iterable[Written]) -> Path | None:
+    """The file with the known findings; the nearest settings file that names one. Raises SettingsError."""
+    found = None
+    for one in files:
+        if "baseline" in one.values:
+            found = _named_file(one, "baseline")
+            if os.path.lexists(found) and inside(repository_root(one.base), found) is None:
+                raise one.at.below("baseline").error(f"{one.values['baseline']!r} is no file")
+    return found
+
+
+def _named_file(one: Written, key: str) -> Path:
+    """The file that a setting names. Raises SettingsError where it would not be in the repository."""
+    root, named = repository_root(one.base), one.values[key]
     file = Path(os.path.abspath(one.base / named))
     if leads_out(root, file):
-        raise at.error(f"{named!r} leads out of the repository {root}")
-    if inside(root, file) is None:
-        raise at.error(f"{named!r} is no file")
+        raise one.at.below(key).error(f"{named!r} leads out of the repository {root}")
+    return file
+
+
+def _extended(one: Written) -> Path | None:
+    """The settings file that another one extends. Raises SettingsError where it is not in the repository."""
+    if "extend" not in one.values:
+        return None
+    file = _named_file(one, "extend")
+    if inside(repository_root(one.base), file) is None:
+        raise one.at.below("extend").error(f"{one.values['extend']!r} is no file")
     return file

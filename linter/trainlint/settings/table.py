@@ -69,6 +69,7 @@ SETTINGS = (
         adds=True,
     ),
     Setting("require-reason", Flag(), "a suppression comment without a reason suppresses nothing", "false"),
+    Setting("baseline", File(), "a file of known findings, which do not count; `--baseline` names another"),
     Setting("exclude", Patterns(), "files that are not checked, nor looked into for others", "[]", adds=True),
     Setting("targets", Targets(), "the releases that the files are for", "{}", in_overrides=True, adds=True),
     Setting(

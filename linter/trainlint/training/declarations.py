@@ -49,6 +49,8 @@ DISTRIBUTIONS = {
     "trl": "trl",
 }
 """The programs that are released as wheels, with the names of their distributions."""
+READ_FURTHER = ("axolotl", "llamafactory")
+"""Those of them of which releases before the known ones were read, in `<program>-older.json`."""
 LIBRARIES = {"deepspeed": "deepspeed"}
 """Packages without files of their own, whose settings stand in the files of programs, with their distributions."""
 
@@ -84,11 +86,13 @@ _OWN = _BOUNDS | {"in", "type", "choices", "default", "required", "computed", "c
 class Declarations:
     """One program's known releases, oldest first."""
 
-    def __init__(self, program: str, data: dict[str, Json]) -> None:
+    def __init__(self, program: str, data: dict[str, Json], *, further: bool = False) -> None:
         self.program = program
+        self._further = further
         self.names = _texts(data["releases"])
         self.run = _texts(data["run"])
         """The releases that were also run, not only read."""
+        self._known = frozenset(self.names)
         self.dates = {name: str(day) for name, day in data["dates"].items()}  # type: ignore[union-attr]
         """The day of each release."""
         self._values: dict[str, History] = data["values"]  # type: ignore[assignment]
@@ -104,16 +108,45 @@ class Declarations:
     def newest(self) -> str:
         return self.names[-1]
 
+    @functools.cached_property
+    def older(self) -> Declarations:
+        """The releases before the known ones, of which nothing but these tables was read."""
+        import json
+
+        file = facts_file(self.program).with_name(f"{self.program}-older.json")
+        return Declarations(self.program, json.loads(file.read_bytes()))
+
+    @property
+    def only_read(self) -> tuple[str, ...]:
+        """The names of these releases, oldest first."""
+        return self.older.names if self._further else ()
+
+    def is_only_read(self, release: str) -> bool:
+        """A release is one of those before the known ones."""
+        return self._further and release not in self._known and release in self.older.names
+
     @property
     def tables(self) -> tuple[str, ...]:
         return tuple(self._tables)
 
     def in_force(self, version: str) -> InForce:
-        """The known releases that stand in for a version, which may be as short as `4.57`."""
-        return speaking_for(self.program, self.names, version)
+        """The known releases that stand in for a version, which may be as short as `4.57`.
+
+        One of those that were only read stands in for itself alone.
+        """
+        found = speaking_for(self.names, version)
+        if found.releases or not self._further:
+            return found
+        older = speaking_for([*self.older.names, self.names[0]], version)
+        if not older.releases or not self.is_only_read(older.releases[0]):
+            return older
+        notice = "is known by its settings alone: what it refuses together is not checked"
+        return older._replace(releases=tuple(filter(self.is_only_read, older.releases)), notice=notice)
 
     def fields(self, table: str, release: str) -> Mapping[str, Spec]:
         """A table in one release, with the names of its bases in this file."""
+        if self.is_only_read(release):
+            return self.older.fields(table, release)
         key = table, release
         if key not in self._fields:
             found: dict[str, Spec] = {}
@@ -128,6 +161,8 @@ class Declarations:
 
     def keys(self, table: str, release: str) -> frozenset[str]:
         """The names of a table in one release."""
+        if self.is_only_read(release):
+            return self.older.keys(table, release)
         key = table, release
         if key not in self._keys:
             own = (
@@ -180,11 +215,15 @@ class Declarations:
 
     def bounds(self, release: str) -> Mapping[str, str]:
         """The distributions that a release requires in a certain range, with that range."""
+        if self.is_only_read(release):
+            return self.older.bounds(release)
         found = {key.partition(":")[2]: self.value(key, release) for key in self._values if key.startswith("requires:")}
         return {name: str(range) for name, range in found.items() if range}
 
     def value(self, key: str, release: str) -> Json:
         """A single value in one release; None where it has none."""
+        if self.is_only_read(release):
+            return self.older.value(key, release)
         variant = self._variant(self._values.get(key, []), release)
         return variant["value"] if variant else None
 
@@ -239,7 +278,7 @@ def declarations(program: str) -> Declarations:
     """A program's releases; the file is read once."""
     import json
 
-    return Declarations(program, json.loads(facts_file(program).read_bytes()))
+    return Declarations(program, json.loads(facts_file(program).read_bytes()), further=program in READ_FURTHER)
 
 
 def facts_file(program: str) -> Path:

@@ -30,7 +30,7 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlint.findings import Edit, Fix, Stage
+from trainlint.findings import Edit, Fix, Related, Stage
 from trainlint.reading.document import Document, Scalar, Unparsable, documents
 from trainlint.reading.scalars import Dialect, Plain
 from trainlint.reading.text import Undecodable
@@ -276,6 +276,11 @@ class DeepSpeedConfig:
             return 0 if self.at("zero_optimization").is_mapping else None
         number = as_number(self.plain("zero_optimization.stage"))
         return int(number) if number in (0, 1, 2, 3) else None
+
+    @property
+    def stage_place(self) -> tuple[Related, ...]:
+        """Where the stage is written, as the other half of a contradiction."""
+        return self.at("zero_optimization.stage").as_other_half
 
     @property
     def world(self) -> float | None:

@@ -530,7 +530,7 @@ def deepspeed_precision(config: DeepSpeedConfig) -> Iterator[Finding]:
         )
     amp = config.at("amp.enabled")
     if "amp" not in facts.removed and amp.plain not in (AUTO, None, False) and (config.stage or 0) > 0:
-        yield amp.finding("amp does not work with ZeRO", help="use fp16 or bf16")
+        yield amp.finding("amp does not work with ZeRO", help="use fp16 or bf16", related=config.stage_place)
     for name in _LOW_PRECISION:
         allowed = (2,) if facts.master_weights_need_zero2 else (1, 2, 3)
         known = name.partition(".")[2] in facts.model(name.partition(".")[0])
@@ -606,7 +606,8 @@ def deepspeed_optimizer(config: DeepSpeedConfig) -> Iterator[Finding]:
         yield kind.finding(message, help=help, fix=fix)
         return
     if word in _ONE_BIT and (config.stage or 0) > 0:
-        yield kind.finding(f"{kind.plain} does not work with ZeRO", help="write AdamW, or set stage to 0")
+        message, help = f"{kind.plain} does not work with ZeRO", "write AdamW, or set stage to 0"
+        yield kind.finding(message, help=help, related=config.stage_place)
         return
     yield from _arguments(config, word, kind, params)
 
@@ -648,15 +649,17 @@ def _arguments(config: DeepSpeedConfig, word: str, kind: Field, params: Field) -
     for name in ("lr", "weight_decay", "eps"):
         field = params.get(name)
         text = isinstance(field.plain, str) and field.plain != AUTO and not field.is_unknown
+        at_key = field.is_mapping or field.is_sequence
         scheduled = name == "lr" and not schedule.is_absent
         # WarmupLR goes up to the optimizer's own rate where it names none; the others overwrite it.
         taken = scheduled and schedule.plain == "WarmupLR" and config.at("scheduler.params.warmup_max_lr").is_absent
-        if text and (taken or not scheduled):
+        if (text or (taken and at_key)) and (taken or not scheduled):
             yield field.finding(
                 f"{name} must be a number",
-                help="write it without quotes",
+                help="write it without quotes" if text else "write a number",
                 stage=Stage.PREPARE if taken else Stage.TRAIN,
-                fix=mending.numbered(field),
+                fix=mending.numbered(field) if text else None,
+                at_key=at_key,
             )
 
 
@@ -838,12 +841,14 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
                 f"prescale_gradients does not work with ZeRO {stage} and reduce_scatter",
                 help="remove it",
                 fix=mending.removed(prescale, sure=False),
+                related=config.stage_place,
             )
         if _written(divide) and divide.plain not in (1, AUTO):
             yield divide.finding(
                 f"gradient_predivide_factor must be 1 with ZeRO {stage} and reduce_scatter",
                 help="remove it",
                 fix=mending.removed(divide, sure=False),
+                related=config.stage_place,
             )
     bucket = as_number(config.plain("zero_optimization.allgather_bucket_size"))
     if stage in (1, 2) and bucket is not None and bucket % 2 == 1:
@@ -864,7 +869,9 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
     normed = config.is_on("zero_optimization.compute_grad_norm", default=True)
     if "compute_grad_norm" in model and normed is False and stage in (0, 3):
         yield zero.get("compute_grad_norm").finding(
-            f"compute_grad_norm: false does not work with ZeRO {stage}", help="set stage to 1 or 2, or remove it"
+            f"compute_grad_norm: false does not work with ZeRO {stage}",
+            help="set stage to 1 or 2, or remove it",
+            related=config.stage_place,
         )
     elif "compute_grad_norm" in model and normed is False and (config.number("gradient_clipping") or 0) > 0:
         yield zero.get("compute_grad_norm").finding(
@@ -875,7 +882,9 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
     parallel = config.number("tensor_parallel.autotp_size")
     if config.facts.autotp_excludes_zero3 and stage == 3 and parallel and parallel > 1:
         yield config.at("tensor_parallel.autotp_size").finding(
-            "tensor parallelism does not work with ZeRO 3", help="set stage to 2 or less, or use DeepSpeed 0.19"
+            "tensor parallelism does not work with ZeRO 3",
+            help="set stage to 2 or less, or use DeepSpeed 0.19",
+            related=config.stage_place,
         )
     curriculum = config.at("data_efficiency.data_sampling.curriculum_learning")
     if _is_true(curriculum.get("enabled")) and curriculum.get("curriculum_metrics").node is None:
@@ -886,6 +895,7 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
             "gradient_allreduce_op sum does not work with ZeRO 3",
             help="write mean",
             fix=mending.worded(operation, "mean", sure=False),
+            related=config.stage_place,
         )
 
 
@@ -971,4 +981,5 @@ def deepspeed_no_effect(config: DeepSpeedConfig) -> Iterator[Finding]:
             yield device.finding(
                 f"{name} has no effect with ZeRO {config.stage}",
                 help=f"set stage to {least}, or remove {name}",
+                related=config.stage_place,
             )

@@ -434,6 +434,7 @@ def reshard_without_fsdp2(setup: FsdpSetup) -> Iterator[Finding]:
             if setup.version.absent
             else f"set {setup.version.field.name}: 2, or write the strategy to {setup.strategy.field.name}",
             severity=severity,
+            related=setup.version.field.as_other_half,
         )
 
 
@@ -563,7 +564,7 @@ def single_fsdp_unit(setup: FsdpSetup) -> Iterator[Finding]:
         )
 
 
-@rule("FS025", "unused-wrap-setting", stage=Stage.RUN, severity=Severity.WARNING)
+@rule("FS025", "unused-wrap-setting", stage=Stage.RUN, severity=Severity.WARNING, follows=("FS401", "FS410"))
 def unused_wrap_setting(setup: FsdpSetup) -> Iterator[Finding]:
     """The wrap policy does not use this setting.
 
@@ -576,16 +577,17 @@ def unused_wrap_setting(setup: FsdpSetup) -> Iterator[Finding]:
     if not (severity and setup.on):
         return
     if policy.is_("TRANSFORMER_BASED_WRAP") and (setup.min_num_params.above(0) or setup.min_num_params.wrong_type):
-        yield _unused(setup.min_num_params, "SIZE_BASED_WRAP", severity)
+        yield _unused(setup.min_num_params, "SIZE_BASED_WRAP", policy, severity)
     if policy.is_("SIZE_BASED_WRAP", "NO_WRAP") and setup.layer_classes.known:
-        yield _unused(setup.layer_classes, "TRANSFORMER_BASED_WRAP", severity)
+        yield _unused(setup.layer_classes, "TRANSFORMER_BASED_WRAP", policy, severity)
 
 
-def _unused(value: Value[T], policy: str, severity: Severity) -> Finding:
+def _unused(value: Value[T], needed: str, policy: Value[str], severity: Severity) -> Finding:
     return value.finding(
-        f"{value.field.name} is only used with {policy}",
-        help=f"remove it, or set the wrap policy to {policy}",
+        f"{value.field.name} is only used with {needed}",
+        help=f"remove it, or set the wrap policy to {needed}",
         severity=severity,
+        related=policy.field.as_other_half,
         at_key=True,
     )
 
@@ -692,7 +694,10 @@ def eight_bit_optimizer(run: FsdpRun) -> Iterator[Finding]:
     severity = run.facts.eight_bit_optimizers.get(str(optimizer))
     if run.setup.on and severity and optimizer.known:
         yield optimizer.finding(
-            f"{optimizer} does not work with FSDP", help="use adamw_torch_fused or adamw_torch_8bit", severity=severity
+            f"{optimizer} does not work with FSDP",
+            help="use adamw_torch_fused or adamw_torch_8bit",
+            severity=severity,
+            related=run.setup.switch.as_other_half,
         )
 
 
@@ -776,5 +781,8 @@ def auto_batch_size_under_fsdp(run: FsdpRun) -> Iterator[Finding]:
     severity, auto = run.facts.auto_find_batch_size, run.training.auto_find_batch_size
     if run.setup.on and severity and auto.is_(True):
         yield auto.finding(
-            "auto_find_batch_size does not work with FSDP", help="set the batch size yourself", severity=severity
+            "auto_find_batch_size does not work with FSDP",
+            help="set the batch size yourself",
+            severity=severity,
+            related=run.setup.switch.as_other_half,
         )

@@ -72,6 +72,12 @@ class Term:
         answer = True if True in answers else None if None in answers else False
         return None if answer is None else answer != self.negated
 
+    def of(self, name: str) -> Term:
+        """What the term says of one of its settings; of those that it counts, that it is true."""
+        if self.operator.startswith("#"):
+            return Term((name,))
+        return Term((name,), self.negated, self.given, self.operator, self.operand)
+
 
 _TERM = regex(r"(!?)([\w.|]+)(?:(\?)|(=|!=|\?!=|#>|#<|>|<|~)(.*))?")
 
@@ -136,6 +142,13 @@ class Limit:
         """The settings of the condition that are written in the file."""
         return frozenset(n for term in terms_of(self.when) for n in term.names if _is_written(reading, n))
 
+    def halves(self, reading: ReadFile) -> Iterator[Field]:
+        """The settings that are written in the file and for which the terms hold, each at its place."""
+        for term in terms_of(self.when):
+            for name in term.names:
+                if _is_written(reading, name) and term.of(name).test(reading) is True:
+                    yield reading.place(name)
+
     def applies_to(self, release: str, order: Sequence[str]) -> bool:
         """The limit is one of this release; `order` has the known releases, oldest first."""
         unknown = {self.since, self.until} - {"", *order}
@@ -179,7 +192,9 @@ def told(
 ) -> Finding:
     """The finding for a limit that holds, with the places of others that hold for the same settings."""
     place = limit.place(reading)
-    related = [other.place(reading).relate(other.named(other.message, reading)) for other in also]
+    others = [one for other in also for one in other.place(reading).relate(other.named(other.message, reading))]
+    taken = {place.span, *(other.span for other in others)}
+    halves = [one for half in limit.halves(reading) for one in half.as_other_half]
     return place.finding(
         limit.named(limit.message, reading) + why,
         help=limit.named(limit.help, reading),
@@ -187,7 +202,7 @@ def told(
         severity=severity,
         stage=limit.stage,
         at_key=place.is_sequence or place.is_mapping,
-        related=tuple(dict.fromkeys(one for some in related for one in some)),
+        related=tuple(dict.fromkeys([*(half for half in halves if half.span not in taken), *others])),
     )
 
 

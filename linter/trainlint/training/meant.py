@@ -41,6 +41,8 @@ class KnownReleases(NamedTuple):
     names: Sequence[str]
     dates: Mapping[str, str]
     bounds: Callable[[str], Mapping[str, str]]
+    older: Sequence[str] = ()
+    """Releases before these, of which only the tables were read."""
 
     @property
     def recent(self) -> tuple[str, ...]:
@@ -49,13 +51,17 @@ class KnownReleases(NamedTuple):
         return tuple(name for name in self.names if self.dates[name] >= first)
 
 
+@cache
 def known_releases(program: str) -> KnownReleases:
     """The known releases of a program that is released as a wheel."""
     found = declarations(program)
     further = _FURTHER_BOUNDS.get(program, {})
-    return KnownReleases(
-        DISTRIBUTIONS[program], found.names, found.dates, lambda release: {**further, **found.bounds(release)}
-    )
+
+    @cache
+    def bounds(release: str) -> Mapping[str, str]:
+        return {**further, **found.bounds(release)}
+
+    return KnownReleases(DISTRIBUTIONS[program], found.names, found.dates, bounds, found.only_read)
 
 
 def target(repository: Repository, near: str, known: KnownReleases) -> Target:
@@ -75,6 +81,9 @@ def _target(repository: Repository, near: str, known: KnownReleases) -> Target:
     if found.how is How.RANGE:
         allowed = [name for name in known.names if found.allows(name)]
         if not allowed:
+            older = tuple(name for name in known.older if found.allows(name))
+            if older:
+                return Target(older, origin, How.RANGE)
             return Target((_represented(found, known.names),), origin, How.STATED)
     # An image, and what is installed behind the project, bring their own companions.
     alone = any(statement.replaces or statement.form is Form.IMAGE for statement in found.statements)
@@ -91,8 +100,14 @@ def _target(repository: Repository, near: str, known: KnownReleases) -> Target:
     if how is How.UNKNOWN and bound:
         # A commit may be newer than the last release that fits; then the next release contains it.
         names = [*names, *known.names[known.names.index(names[-1]) + 1 :][:1]]
-    another = how is How.UNKNOWN and not bound
+    another = how is How.UNKNOWN and (not bound or any(statement.meaning.fork for statement in found.statements))
     return Target(tuple(names), ", ".join(part for part in (origin, bound) if part), how, maybe_another=another)
+
+
+def passed_over(repository: Repository, near: str, program: str) -> tuple[tuple[str, str], ...]:
+    """What was come upon on the way to the statement that counts, and does not count itself: place and meaning."""
+    found = statements_in(repository).stated(near, DISTRIBUTIONS.get(program, program))
+    return tuple((other.origin, other.specifier) for other in found.others if other.specifier)
 
 
 def with_settings(
@@ -148,8 +163,8 @@ def _bounded(
     """
     places: list[str] = []
     left = list(names)
-    for bound, place in _bounds_from_dependants(statements, near, known.package):
-        kept = [name for name in left if bound.contains(name, prereleases=True)]
+    for bounds, place in _bounds_from_dependants(statements, near, known.package):
+        kept = [name for name in left if any(bound.contains(name, prereleases=True) for bound in bounds)]
         if kept and len(kept) < len(left):
             left = kept
             places.append(place)
@@ -168,19 +183,22 @@ def _bounded(
     return left, ", ".join(places)
 
 
-def _bounds_from_dependants(statements: Statements, near: str, package: str) -> Iterator[tuple[SpecifierSet, str]]:
-    """The versions of this package that programs with a stated release require."""
+def _bounds_from_dependants(
+    statements: Statements, near: str, package: str
+) -> Iterator[tuple[Sequence[SpecifierSet], str]]:
+    """The versions of this package that programs with a stated release require: for each, those of any such release."""
+    from packaging.specifiers import SpecifierSet
+
     for program, distribution in DISTRIBUTIONS.items():
         if distribution == package:
             continue
         found = statements.stated(near, distribution)
-        if found.how is How.STATED and len(found.versions) == 1 and statements.is_together(found, near, package):
-            speaking = declarations(program).in_force(found.versions[0]).releases
-            bounds = [known_releases(program).bounds(name).get(package) for name in speaking]
-            if len(bounds) == 1 and bounds[0]:
-                from packaging.specifiers import SpecifierSet
-
-                yield SpecifierSet(bounds[0]), found.origin
+        if found.how is How.STATED and statements.is_together(found, near, package):
+            speaking = [name for version in found.versions for name in declarations(program).in_force(version).releases]
+            bounds = [known_releases(program).bounds(name).get(package) for name in dict.fromkeys(speaking)]
+            required = [SpecifierSet(bound) for bound in bounds if bound]
+            if required and len(required) == len(bounds):
+                yield required, found.origin
 
 
 def _goes_with(bounds: Mapping[str, str], package: str, version: str) -> bool:

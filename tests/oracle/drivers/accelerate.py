@@ -292,14 +292,20 @@ class Asked(Driver):
         """What the launcher would start."""
 
         def run(arguments: Any) -> None:
-            module("torch.distributed.run").config_from_args(arguments)
+            torchrun = module("torch.distributed.run")
+            torchrun.config_from_args(arguments)
             nodes = int(str(arguments.nnodes).rpartition(":")[2])
-            raise Launched(os.environ, int(arguments.nproc_per_node) * nodes, int(arguments.nproc_per_node))
+            # "gpu" and the like are counted here.
+            each = torchrun.determine_local_world_size(str(arguments.nproc_per_node))
+            raise Launched(os.environ, each * nodes, each)
 
         parser = self._launch.launch_command_parser()
         arguments = parser.parse_args(["--config_file", CONFIG, "train.py"])
 
         def popen(command: Any, *given: Any, env: Any = None, **named: Any) -> None:
+            # With several machines it is the launcher of DeepSpeed.
+            if os.path.basename(command[0]) == "deepspeed":
+                module("deepspeed.launcher.runner").parse_args(command[1:])
             processes, hosts = int(arguments.num_processes), int(arguments.num_machines)
             raise Launched(env or os.environ, processes, max(1, processes // max(1, hosts)))
 

@@ -6,6 +6,7 @@ differ, the answer rests on the machine. The commands that validators run (nvidi
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -72,6 +73,7 @@ SOUND: Mapping[str, Settings] = {
         "datasets": [{"path": "acme/sums", "split": "train"}],
         "trl": {"beta": 0.001, "max_completion_length": 256, "num_generations": 4, "reward_funcs": ["notes.score"]},
         "micro_batch_size": 4,
+        "gradient_accumulation_steps": 8,
     },
     "pretrain": {"pretraining_dataset": [{"path": "acme/text"}], "max_steps": 100, "datasets": None},
     "chat": {
@@ -111,6 +113,12 @@ PLUGINS = {
     "SwanLabConfig": "swanlab.SwanLabPlugin",
     "DenseMixerArgs": "densemixer.DenseMixerPlugin",
     "NemoGymArgs": "nemo_gym.NemoGymPlugin",
+}
+
+NEEDED: Mapping[str, Settings] = {"SwanLabConfig": {"swanlab_project": "notes"}}
+"""What a plugin needs beside its settings."""
+ZERO: Mapping[str, str] = {
+    f"deepspeed_configs/zero{stage}.json": json.dumps({"zero_optimization": {"stage": stage}}) for stage in (2, 3)
 }
 
 
@@ -157,7 +165,7 @@ class Asked(Driver):
         for name, settings in SOUND.items():
             merged = {**BASE, **settings}
             whole = {key: value for key, value in merged.items() if value is not None}
-            made.append(Sound(name, "config.yml", whole))
+            made.append(Sound(name, "config.yml", whole, ZERO))
         return made
 
     def tables(self, release: str) -> Sequence[Table]:
@@ -165,7 +173,7 @@ class Asked(Driver):
         whole = [Table("AxolotlInputConfig")] * 3
         inner = [Table(name, tuple(section.split("."))) for name, section in SECTIONS.items()]
         plugins = [
-            Table(name, ("swanlab",) if name == "-" else (), {"plugins": [f"axolotl.integrations.{plugin}"]})
+            Table(name, (), {"plugins": [f"axolotl.integrations.{plugin}"], **NEEDED.get(name, {})})
             for name, plugin in PLUGINS.items()
         ]
         return [*whole, *inner, *plugins]

@@ -2,7 +2,8 @@
 
 The word `cuda` passes torchtune's own look-up with eight devices that do not exist, and the recipe goes on on the CPU;
 bf16 counts as supported, memory is not measured, and torch.compile leaves the model as it is. What a recipe would train
-for hours ends after one step. Recipes for one process only.
+for hours ends after one step. Recipes for one process only. What rests on files that the case does not have, the shapes
+of the weights and the state of an earlier run among them, is not told.
 """
 
 from __future__ import annotations
@@ -153,6 +154,11 @@ PLACES: Sequence[tuple[str, Sequence[Json]]] = (
     ("profiler", [{"_component_": "torchtune.training.setup_torch_profiler", "enabled": False}]),
 )
 READS = "--config config.yaml"
+FILES = (
+    "size mismatch for", "No file with name", "No such file or directory", "recipe_checkpoint file must be provided",
+    "join() argument must be str, bytes, or os.PathLike object, not 'NoneType'",
+)  # fmt: skip
+"""What is said of files that are not there, or hold something else; the last of a folder without an earlier run."""
 ABSENT = ("wandb", "tensorboard", "comet", "torchvision", "bitsandbytes", "fbgemm")
 
 
@@ -223,7 +229,7 @@ class Asked(Driver):
         try:
             self._run(recipe, progress)
         except Exception as refusal:
-            if any(name in str(refusal) for name in ABSENT):
+            if any(words in str(refusal) for words in (*ABSENT, *FILES)):
                 raise CannotTell(str(refusal)) from refusal
             raise
 

@@ -36,7 +36,7 @@ MISSING = re.compile(
     r"not a local folder|valid model identifier|offline|Hub|huggingface\.co|No such file|pip install|is not installed|"
     r"CUDA|requires the .* library|Connection|doesn't exist|does not exist|not found in the base model|"
     r"process group has not been|in the vocabulary of|not a Mixture-of-Experts|num_samples should be a positive|"
-    r"ForCausalLM.__init__\(\) got an unexpected"
+    r"ForCausalLM.__init__\(\) got an unexpected|dataset is not conversational"
 )
 """Words about what is not on this machine, and about the tiny model and data."""
 
@@ -120,7 +120,7 @@ class Asked(Driver):
                 name,
                 f"{trainer}.yaml",
                 {**BASE, **settings},
-                {"run.sh": f"trl {trainer} --config {trainer}.yaml\n"},
+                {"run.sh": f"trl {trainer} --config {trainer}.yaml --num_processes 1\n"},
                 self._of(trainer),
                 "start" if trainer in GENERATING else "",
             )
@@ -145,6 +145,8 @@ class Asked(Driver):
             module(name)
         for name in ("SFTTrainer", "DPOTrainer", "KTOTrainer", "GRPOTrainer", "RLOOTrainer", "RewardTrainer"):
             getattr(self._trl, name)
+        machines.few_workers()
+        machines.few_processes(self._datasets)
         machines.half_precision(arguments, module("transformers.utils"))
         self._datasets.disable_progress_bars()
         self._models = Path(os.environ["ORACLE_HOME"]) / "models" / f"trl-{release}"
@@ -174,7 +176,8 @@ class Asked(Driver):
         except SystemExit as refusal:
             raise RuntimeError(f"exit status {refusal.code}") from refusal
         except Exception as refusal:
-            if MISSING.search(str(refusal)):
+            column = isinstance(refusal, KeyError) and refusal.args[0] == settings.get("dataset_text_field")
+            if column or MISSING.search(str(refusal)):
                 raise CannotTell(str(refusal)) from refusal
             raise
 
@@ -182,7 +185,7 @@ class Asked(Driver):
         """`trl TRAINER`, up to the launch."""
         argparse = module("argparse")
         argparse.ArgumentParser.error = _refuse
-        sys.argv = ["trl", trainer, "--config", file]
+        sys.argv = ["trl", trainer, "--config", file, "--num_processes", "1"]
         if (self._scripts.parent / "cli.py").is_file():
             command = module("trl.cli")
             command.launch_command = always(None)

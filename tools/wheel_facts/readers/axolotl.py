@@ -11,17 +11,21 @@ from wheel_facts.models import model_tree
 from wheel_facts.package import Package
 from wheel_facts.source import Scope, functions
 
+SCHEMAS = r"utils/(schemas|config/models/input/v0_4_1)"
+"""Where the models are; before 0.8 in the second folder."""
+
 
 def read(package: Package) -> Release:
     """Axolotl: utils/schemas/, and the plugins of integrations/ with the configuration that each adds."""
-    scope = Scope(package, package.names(r"utils/schemas/.+\.py"))
+    scope = Scope(package, package.names(rf"{SCHEMAS}/.+\.py"))
+    (config, _), *_ = (place for place in scope.classes if place[1] == "AxolotlInputConfig")
     release = Release()
-    model_tree(scope, "utils/schemas/config.py", "AxolotlInputConfig", release)
-    capabilities = scope.fields("utils/schemas/config.py", "AxolotlConfigWCapabilities", stop=["AxolotlInputConfig"])
+    model_tree(scope, config, "AxolotlInputConfig", release)
+    capabilities = scope.fields(config, "AxolotlConfigWCapabilities", stop=["AxolotlInputConfig"])
     release.tables["AxolotlConfigWCapabilities"], bases = capabilities
     release.values["bases:AxolotlConfigWCapabilities"] = list(bases)
     _read_plugins(package, release)
-    deprecated = scope.find_class("utils/schemas/config.py", "DeprecatedParameters")
+    deprecated = scope.find_class(config, "DeprecatedParameters")
     release.tables["deprecated"] = {}
     if deprecated:
         fields = scope.fields(deprecated[0], "DeprecatedParameters")[0]
@@ -38,7 +42,7 @@ def read(package: Package) -> Release:
 
 def _read_plugins(package: Package, release: Release) -> None:
     """Each plugin under the names that a file can give it, with its model and the adapters that it registers."""
-    scope = Scope(package, package.names(r"(utils/schemas|integrations)/.+\.py"))
+    scope = Scope(package, package.names(rf"({SCHEMAS}|integrations)/.+\.py"))
     release.tables["plugins"] = {}
     for (module, name), node in scope.classes.items():
         if name != "BasePlugin" and not any(ast.unparse(base).endswith("BasePlugin") for base in node.bases):

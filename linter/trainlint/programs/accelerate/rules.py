@@ -713,12 +713,13 @@ def port_as_text(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[F
     rank = config.number("machine_rank")
     elsewhere = facts.port_is_asked_for_by_first and config.machines.above(1) and rank.known != 0 and rank.given
     text = field.text().known is not None
-    other = isinstance(field.plain, float) or field.is_sequence or field.is_mapping
+    # A mapping is taken for a section, and its keys for options: no port is left to ask for.
+    other = isinstance(field.plain, float) or field.is_sequence
     if asked and not elsewhere and (text or other):
         yield field.finding(
             f'main_process_port "{field.written}" is text' if text else "main_process_port must be an integer",
             help="write the number without quotes" if text else "write a number such as 29500",
-            at_key=field.is_sequence or field.is_mapping,
+            at_key=field.is_sequence,
             severity=Severity.ERROR if config.launcher == "deepspeed" else Severity.WARNING,
             fix=_plain_port(field),
         )

@@ -2,7 +2,8 @@
 
 Source: Axolotl's utils/schemas/ (config.py, validation.py, peft.py, fsdp.py, deprecated.py), utils/config/__init__.py
 and utils/trainer.py, each known release read and run. Fields and types are in axolotl.json, settings that exclude or
-need each other in limits.txt.
+need each other in limits.txt. Of 0.5.2 to 0.7.0 the fields and types alone were read (axolotl-older.json): nothing else
+in this module, and no limit, is meant for these.
 """
 
 from __future__ import annotations
@@ -265,6 +266,6 @@ def facts_of(release: str) -> AxolotlFacts:
         compared_as_numbers=names_within(COMPARED_AS_NUMBERS, release),
         plugins=known.fields("plugins", release),
         own_plugins=names_within(OWN_PLUGINS, release),
-        limits=limits_of_release("axolotl", release, known.names),
+        limits={} if known.is_only_read(release) else limits_of_release("axolotl", release, known.names),
         **behaves,
     )

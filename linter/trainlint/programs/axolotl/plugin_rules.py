@@ -83,7 +83,7 @@ def _elsewhere(name: str) -> str:
     return f"remove it, or use Axolotl {having[0]} or newer" if having else ""
 
 
-@rule("FS418", "axolotl-plugin-limit", stage=Stage.LOAD)
+@rule("FS418", "axolotl-plugin-limit", stage=Stage.LOAD, follows=("FS401", "FS402"))
 def axolotl_plugin_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """Settings of a plugin exclude each other, need another one, or have a word that the plugin does not know.
 

@@ -52,8 +52,10 @@ LAUNCHER_COUNTS = {
     "num_machines": "nodes",
 }
 """Options of accelerate launch and torchrun, with what they count."""
-UNMISTAKABLE = ("datasets", "micro_batch_size", "sequence_len", "learning_rate")
-"""A file with all of these is Axolotl's even without `base_model`."""
+PLACEHOLDERS = ("auto", "default", "none", "null", "tbd", "todo", "unset")
+"""Words that stand for a value which something else decides."""
+UNMISTAKABLE = ("micro_batch_size", "sequence_len", "learning_rate")
+"""A file with all of these, and with a kind of data, is Axolotl's even without `base_model`."""
 
 
 class AxolotlFile:
@@ -89,7 +91,7 @@ class AxolotlConfig:
         self.own_package = own_package
         """The repository contains Axolotl itself, so its keys need not be those of a release."""
         self.overridden = overridden
-        """Settings that a command line overrides."""
+        """Settings that a command line, or code of the repository, overrides."""
         self.reader = reader or OwnReader()
         """What the repository's own code does with the file."""
         self.processes = processes
@@ -123,6 +125,10 @@ class AxolotlConfig:
         first = name.partition(".")[0]
         short = self.facts.short_plugin_names and first not in SHADOWED
         return name if short and any(known.startswith(f"{first}.") for known in self.facts.plugins) else ""
+
+    def may_be_filled(self, name: str) -> bool:
+        """Code of the repository may fill in a setting; Axolotl's own, and its tests, only do so later."""
+        return self.reader.fills(name, ("axolotl", "tests") if self.own_package else ())
 
     def may_know(self, value: Field) -> bool:
         """The file belongs to a copy of Axolotl, whose code may have added this word to those of the release."""
@@ -473,6 +479,13 @@ def _overridden(invocations: Sequence[Invocation]) -> frozenset[str]:
     return frozenset(flag.replace("-", "_").removeprefix("no_").partition(".")[0].partition("__")[0] for flag in flags)
 
 
+def _replaced(field: Field, reader: OwnReader) -> frozenset[str]:
+    """The settings with a word in place of a value, which code of the repository fills in before Axolotl reads them."""
+    words = {entry.name: entry.text().known or "" for entry in field.entries()}
+    left_open = {name: word for name, word in words.items() if word.lower() in PLACEHOLDERS}
+    return frozenset(name for name, word in left_open.items() if reader.replaces_value(name, word))
+
+
 def _processes(invocation: Invocation) -> Processes | None:
     """What a launcher's options say of the number of processes; None where they do not, or not clearly."""
     found: dict[str, tuple[str, Field]] = {}
@@ -502,6 +515,7 @@ class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
 
     name = "axolotl"
     readers = (FileReader(CLI),)
+    of_tables = ("FS401", "FS404", "FS405", "FS416")
 
     def adopt(self, document: Document) -> Sequence[AxolotlFile]:
         """A configuration, whatever keys it has."""
@@ -512,7 +526,8 @@ class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
         root = Field.root(document, Dialect.PYYAML)
         keys = {entry.name for entry in root.entries()}
         named = "base_model" in keys and not keys.isdisjoint(SIGNS)
-        if "training" not in keys and (named or keys.issuperset(UNMISTAKABLE)):
+        trains = keys.issuperset(UNMISTAKABLE) and not keys.isdisjoint(SIGNS[:2])
+        if "training" not in keys and (named or trains):
             return [AxolotlFile(root)]
         return []
 
@@ -521,12 +536,13 @@ class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
         commands = list(_readings(subject, surroundings))
         training = [command for command in commands if "train" in command.name]
         counts = [_processes(command) for command in training]
+        reader = own_reader(surroundings.repository, subject.field.document.path)
         config = AxolotlConfig(
             subject.field,
             facts_of(release),
             surroundings.repository.holds_above(subject.field.document.path, _OWN_SOURCE),
-            _overridden(commands),
-            own_reader(surroundings.repository, subject.field.document.path),
+            _overridden(commands) | _replaced(subject.field, reader),
+            reader,
             [count for count in counts if count] if None not in counts else [],
         )
         return [[config, fsdp_setup(config)]]

@@ -30,6 +30,7 @@ from trainlint.programs.axolotl.program import PREFIX, AxolotlConfig
 from trainlint.reading import mending
 from trainlint.reading.document import Scalar
 from trainlint.reading.values import UNKNOWN, Field
+from trainlint.releases import version_tuple
 from trainlint.rule import rule
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.limits import Data, data_of, is_true, refused
@@ -76,7 +77,7 @@ _TOKEN = regex(r"<[^<>\s]+>")
 def _refused(found: Iterable[Refusal], config: AxolotlConfig) -> Iterator[Finding]:
     for refusal in found:
         place = refusal.place
-        if place.is_null and config.reader.fills(place.name):
+        if place.is_null and config.may_be_filled(place.name):
             continue  # Code fills in what is left empty.
         if refusal.choices and config.may_know(place):
             continue
@@ -118,7 +119,8 @@ def _datasets(config: AxolotlConfig) -> Iterator[Refusal]:
     """The items of `datasets`, each checked as the kind of dataset that `rl` asks for."""
     datasets = config.field.get("datasets")
     if not datasets.is_sequence:
-        yield from refusals(datasets, config.fields["datasets"], config.schema)
+        if "datasets" not in config.overridden:
+            yield from refusals(datasets, config.fields["datasets"], config.schema)
         return
     if config.field.get("rl").is_unknown:
         return
@@ -139,6 +141,12 @@ def axolotl_word(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding
 
     Source: Axolotl, validators of utils/schemas/config.py, peft.py, quantization.py and datasets.py.
     """
+    for finding in _wrong_words(config, facts):
+        if finding.field.partition(".")[0] not in config.overridden:
+            yield finding
+
+
+def _wrong_words(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     yield from _attention_word(config, facts)
     yield from _adapter_word(config, facts)
     for name, words in WORDS.items():
@@ -298,7 +306,7 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
     """
     for name, spec in config.fields.items():
         written = [key for key in (name, *spec.aliases) if config.field.get(key).node is not None]
-        if spec.required and not written and name not in config.overridden and not config.reader.fills(name):
+        if spec.required and not written and name not in config.overridden and not config.may_be_filled(name):
             yield config.field.finding(f"{name} is missing", help=f"add {name}")
     if config.field.get("datasets").is_null and not config.field.get("pretraining_dataset").is_absent:
         datasets = config.field.get("datasets")
@@ -306,7 +314,7 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
         yield datasets.finding("datasets must be a list", help="remove it", fix=fix, at_key=True)
     if config.field.get("datasets").is_absent and config.field.get("pretraining_dataset").is_absent:
         place = config.field.get("datasets") if config.field.get("datasets").is_null else config.field
-        if config.reader.fills("datasets"):
+        if config.reader.fills("datasets"):  # Also a plugin of Axolotl's own source may bring its data.
             return
         yield place.finding("datasets is missing: there is nothing to train on", help="add datasets")
 
@@ -318,6 +326,7 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
     severity=Severity.WARNING,
     ordinary_elsewhere=True,
     varies="error in a section that refuses unknown keys",
+    follows=("FS405", "FS414"),
 )
 def axolotl_unread_key(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A key is not read.
@@ -367,7 +376,7 @@ def _unread(entry: Field, read: frozenset[str], config: AxolotlConfig) -> Iterat
     meant = nearest(entry.name, read, cutoff=0.85)
     others = [release for release in names if entry.name in _names(release)]
     if others:
-        gone = names.index(others[-1]) < names.index(config.facts.release)
+        gone = version_tuple(others[-1]) < version_tuple(config.facts.release)
         advice = f": only Axolotl up to {others[-1]} reads it" if gone else f", or use Axolotl {others[0]} or newer"
         yield entry.finding(f"{entry.name} is not read in this release", help=f"remove it{advice}", at_key=True)
     elif meant:
@@ -577,7 +586,7 @@ def axolotl_nothing_sharded(config: AxolotlConfig, facts: AxolotlFacts) -> Itera
             )
 
 
-@rule("FS410", "axolotl-sharding-limit", stage=Stage.LOAD)
+@rule("FS410", "axolotl-sharding-limit", stage=Stage.LOAD, follows=("FS401", "FS402"))
 def axolotl_sharding_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A setting does not work under FSDP or DeepSpeed, or needs one of them.
 
@@ -590,7 +599,7 @@ def axolotl_sharding_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterat
     yield from refused(facts.limits["sharding"], config, config.converted)
 
 
-@rule("FS411", "axolotl-optimizer-limit", stage=Stage.LOAD)
+@rule("FS411", "axolotl-optimizer-limit", stage=Stage.LOAD, follows=("FS401", "FS402"))
 def axolotl_optimizer_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """The optimizer does not work with the kind of sharding or training.
 
@@ -616,7 +625,7 @@ def axolotl_optimizer_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Itera
         yield optimizer.finding("optimizer is empty", help="name one, such as adamw_torch_fused", at_key=True)
 
 
-@rule("FS412", "axolotl-adapter-limit", stage=Stage.LOAD)
+@rule("FS412", "axolotl-adapter-limit", stage=Stage.LOAD, follows=("FS401", "FS402"))
 def axolotl_adapter_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """Adapter, quantization and loading exclude each other.
 
@@ -639,7 +648,7 @@ def axolotl_adapter_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterato
             )
 
 
-@rule("FS413", "axolotl-rl-limit", stage=Stage.LOAD)
+@rule("FS413", "axolotl-rl-limit", stage=Stage.LOAD, follows=("FS401", "FS402"))
 def axolotl_rl_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """A setting does not work with this method of reinforcement learning.
 
@@ -669,7 +678,7 @@ def axolotl_rl_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Fin
         )
 
 
-@rule("FS414", "axolotl-training-limit", stage=Stage.LOAD)
+@rule("FS414", "axolotl-training-limit", stage=Stage.LOAD, follows=("FS401", "FS402"))
 def axolotl_training_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     """Two settings exclude each other, or one needs another.
 

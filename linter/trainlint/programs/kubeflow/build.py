@@ -153,7 +153,7 @@ class Build:
             severity=details.get("severity"),
             stage=details.get("stage"),
             within=details["within"],
-            related=value.place.relate(value.place.field_path),
+            related=value.place.relate(value.place.field_path) + details.get("related", ()),
         )
 
     def malformed(

@@ -32,6 +32,7 @@ OLD_GROUP, OLD_VERSION = "kubeflow.org", "v2alpha1"
 VERSION = "v1alpha1"
 RUNTIME_KINDS = ("ClusterTrainingRuntime", "TrainingRuntime")
 KINDS = ("TrainJob", *RUNTIME_KINDS)
+_UID = len("00000000-0000-0000-0000-000000000000")
 
 
 class TrainerObject:
@@ -358,6 +359,13 @@ class TrainJob(TrainerObject):
         self.runtime_installed = runtime_installed
         self.partial = partial
         self._merged: dict[bool, dict[str, MergedJob] | None] = {}
+
+    @property
+    def is_from_a_cluster(self) -> bool:
+        """It was read from a cluster, which has admitted it: the API server gave it a uid, or a controller a status."""
+        status, uid = self.field.get("status"), self.field.at("metadata", "uid").text()
+        dated = any(not condition.get("lastTransitionTime").is_absent for condition in status.get("conditions").items())
+        return dated or bool(status.get("jobsStatus").items()) or uid.known_and(lambda text: len(text) == _UID)
 
     @cached_property
     def runtime_ref(self) -> Field:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -32,6 +33,7 @@ from trainlint.training.meant import KnownReleases, target
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
+    from trainlint.repository.files import Repository
 
 
 def objects_of(document: Document) -> Sequence[TrainerObject]:
@@ -152,6 +154,21 @@ def _runtimes(name: str, surroundings: Surroundings) -> list[Runtime]:
     return surroundings.repository.once(("runtimes", name), found)
 
 
+def _linked(subject: TrainerObject, surroundings: Surroundings) -> list[TrainerObject]:
+    """The jobs that name a runtime, or the runtimes that a job names; those of its file or folder, if there are any."""
+    found: Sequence[TrainerObject] = ()
+    name = subject.name.known or "" if isinstance(subject, Runtime) else ""
+    if name:
+        jobs = surroundings.subjects("kubeflow-trainer", TrainJob, saying=(name,))
+        found = [job for job in jobs if job.runtime_name.is_(name)]
+    elif isinstance(subject, TrainJob):
+        found = _runtimes(subject.runtime_name.known or "", surroundings)
+    path = subject.field.document.path
+    in_file = [one for one in found if one.field.document.path == path]
+    in_folder = [one for one in found if os.path.dirname(one.field.document.path) == os.path.dirname(path)]
+    return in_file or in_folder or list(found)
+
+
 def _is_patch(subject: TrainerObject, surroundings: Surroundings) -> bool:
     from trainlint.programs.kubeflow.kustomize import is_patch
 
@@ -186,6 +203,11 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
         """The objects of the Trainer's API group; the items of a List are subjects of their own."""
         return objects_of(document)
 
+    def against(self, subject: TrainerObject, repository: Repository) -> str:
+        """A job as a cluster gave it out, such as the data of a test: it ran, and nobody submits it as it stands."""
+        given = isinstance(subject, TrainJob) and subject.is_from_a_cluster
+        return "a cluster gave it out: it has a uid or a status" if given else ""
+
     def alternatives(self, subject: TrainerObject, surroundings: Surroundings, release: str) -> Iterable[Views]:
         """One alternative for each definition of the job's runtime, looked up as the cluster would.
 
@@ -200,15 +222,19 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
             return [[runtime, manifest, *_as_is(runtime, surroundings, facts)]]
         if not isinstance(subject, TrainJob):
             return [[subject]]
-        jobs = (
-            [TrainJob(subject.field, partial=True)]
-            if _is_patch(subject, surroundings)
-            else _jobs(subject, surroundings, facts)
-        )
+        jobs = self.jobs(subject, surroundings, release)
         manifest = manifest_of(subject, facts, partial=jobs[0].partial)
+        return ([job, manifest, *_built(job, surroundings, facts), *_namesakes(job, surroundings)] for job in jobs)
+
+    def jobs(self, subject: TrainJob, surroundings: Surroundings, release: str) -> list[TrainJob]:
+        """A job with each definition of its runtime."""
+        if _is_patch(subject, surroundings):
+            jobs = [TrainJob(subject.field, partial=True)]
+        else:
+            jobs = _jobs(subject, surroundings, self.facts(release))
         for job in jobs:
             job.priority_classes = surroundings.cluster.priority_classes
-        return ([job, manifest, *_built(job, surroundings, facts), *_namesakes(job, surroundings)] for job in jobs)
+        return jobs
 
     def facts(self, release: str) -> KubeflowFacts:
         """What one known release checks."""
@@ -217,7 +243,7 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
     def default_target(self, subject: TrainerObject, surroundings: Surroundings) -> Target:
         """The releases that are stated, that the repository's CRDs are of, or whose fields the object has.
 
-        A field that exists in one release alone says that the object is for that one.
+        A field that exists in one release alone says that the object is for that one, and what is used with it, too.
         """
         from trainlint.programs.kubeflow.installed import installed
 
@@ -230,13 +256,16 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
         if releases:
             return Target(releases, place, How.STATED if len(releases) == 1 else How.RANGE)
         shaped = self._shaped_for(subject)
+        for linked in _linked(subject, surroundings) if len(shaped) > 1 else ():
+            theirs = self._shaped_for(linked)
+            shaped = tuple(release for release in shaped if release in theirs) or shaped
         if len(shaped) == 1 and shaped[0] != next(reversed(RELEASES)):
             return Target(shaped, "its fields", How.RANGE)
         return Target(tuple(RELEASES), "default", How.NOT_STATED)
 
     def in_force(self, version: str) -> InForce:
         """The minor release of a version; the newest known for a newer one, none for an older."""
-        return speaking_for("Kubeflow Trainer", RELEASES, version)
+        return speaking_for(RELEASES, version)
 
     def _shaped_for(self, subject: TrainerObject) -> tuple[str, ...]:
         """The releases whose structure has every field of the object that some release's has."""

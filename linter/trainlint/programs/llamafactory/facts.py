@@ -2,7 +2,8 @@
 
 Source: LLaMA-Factory's hparams/ (parser.py and the dataclasses), model/model_utils/quantization.py and train/tuner.py;
 each known release read, 0.9.5 run with transformers 4.57.1 on two processes. Names are in llamafactory.json, settings
-that exclude or need each other in limits.txt.
+that exclude or need each other in limits.txt. Of 0.7.1 to 0.8.3 the names alone were read (llamafactory-older.json):
+nothing else in this module, and no limit, is meant for these.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ from trainlint.training.declarations import Spec, declarations
 from trainlint.training.limits import Limit, limits_of_release
 
 GOES_WITH: Mapping[str, str] = {
+    "0.7.1": "4.40.2",
+    "0.8.0": "4.41.2",
+    "0.8.1": "4.41.2",
+    "0.8.2": "4.41.2",
+    "0.8.3": "4.42.4",
     "0.9.0": "4.44.2",
     "0.9.1": "4.45.2",
     "0.9.2": "4.49.0",
@@ -28,7 +34,7 @@ GOES_WITH: Mapping[str, str] = {
 """The transformers of each release where nothing else says which.
 
 It is the newest known one that the release allows (`requires:transformers`); for 0.9.5, which allows 4.55 to 5.6, the
-one that it was run with.
+one that it was run with; for those before 0.9, which name no newest, the one of their day.
 """
 
 TRAINING_TABLES = ("ModelArguments", "DataArguments", "TrainingArguments", "FinetuningArguments", "GeneratingArguments")
@@ -177,7 +183,7 @@ def facts_of(release: str) -> LlamaFactoryFacts:
         pixels_compared=names_within(PIXELS_COMPARED, release),
         split_texts=names_within(SPLIT_TEXTS, release),
         templates=known.keys("templates", release),
-        limits=limits_of_release("llamafactory", release, known.names),
+        limits={} if known.is_only_read(release) else limits_of_release("llamafactory", release, known.names),
     )
 
 
@@ -188,8 +194,10 @@ def argument_facts(release: str, transformers: str, keys: frozenset[str]) -> Arg
     compared, are left to LLaMA-Factory's own rules.
     """
     fields = argument_fields(declarations("transformers"), TABLES, transformers)
+    own: dict[str, Spec] = {}
     for table in TRAINING_TABLES:
-        fields.update(declarations("llamafactory").fields(table, release))
+        own.update(declarations("llamafactory").fields(table, release))
+    fields.update(own)
     compared = names_within(PIXELS_COMPARED, release)
     for name in (*SUMMED, *(name for name in PIXELS if name.partition("_")[0] in compared)):
         if name in fields:
@@ -201,6 +209,7 @@ def argument_facts(release: str, transformers: str, keys: frozenset[str]) -> Arg
         fields=fields,
         tables={"llamafactory": TRAINING_TABLES, "transformers": TABLES},
         others=keys,
+        lenient=frozenset(own),
         trainer_stage=Stage.PREPARE,
         **behaviour(ArgumentFacts, transformers),
     )

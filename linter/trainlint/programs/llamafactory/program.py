@@ -49,6 +49,8 @@ CLI = Command(
 )
 SCRIPT = Command("train.py", (("train.py",),), r"\btrain\.py\b")
 TRAINING_SIGNS = ("do_train", "do_eval", "do_predict", "output_dir", "per_device_train_batch_size", "dataset")
+INFERENCE = ("infer_", "vllm_", "sglang_")
+"""The beginnings of settings for a server of the model, which may be asked about a dataset as well."""
 UNMISTAKABLE = frozenset({"stage", "do_train", "finetuning_type"})
 """A file with all of these is LLaMA-Factory's even without a model."""
 MEGATRON = ("model_parallel", "use_mca", "sequence_parallel")
@@ -111,7 +113,9 @@ class LlamaFactoryConfig:
         """The file is for training, by its command or else by its keys."""
         if self.command is not None:
             return self.command == "train"
-        return any(self.arguments.has(name) for name in TRAINING_SIGNS)
+        signs = [name for name in TRAINING_SIGNS if self.arguments.has(name)]
+        infers = any(entry.name.startswith(INFERENCE) for entry in self.field.entries())
+        return bool(signs) and not (signs == ["dataset"] and infers)
 
     @cached_property
     def keys(self) -> frozenset[str]:
@@ -277,6 +281,7 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
 
     name = "llamafactory"
     readers = (_CLI_READER,)
+    of_tables = ("FS2", "FS501", "FS512")
 
     def adopt(self, document: Document) -> Sequence[LlamaFactoryFile]:
         """A file for llamafactory-cli, whatever keys it has."""

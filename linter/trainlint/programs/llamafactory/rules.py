@@ -22,9 +22,11 @@ from trainlint.programs.llamafactory.facts import (
 from trainlint.programs.llamafactory.program import LlamaFactoryConfig
 from trainlint.reading import mending
 from trainlint.reading.values import Field
+from trainlint.releases import version_tuple
 from trainlint.rule import rule
 from trainlint.training.declarations import declarations
 from trainlint.training.limits import is_true, refused, terms_of
+from trainlint.training.pydantic_types import as_number
 
 
 @rule("FS501", "llamafactory-unknown-key", stage=Stage.LOAD, ordinary_elsewhere=True)
@@ -36,7 +38,8 @@ def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFact
     training arguments: where one of them is given a file with `do_train`, the command is wrong, not the file. Training
     with mcore_adapter (USE_MCA) has other arguments: a file for it is not checked.
 
-    Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/parser.py; the dataclasses of hparams/ and of transformers.
+    Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/parser.py; the dataclasses of hparams/ and of transformers, those of
+    0.7.1 to 0.8.3 too.
     """
     if config.own_package or config.is_megatron:
         return
@@ -52,6 +55,7 @@ def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFact
         command = f"llamafactory-cli {config.command}" if config.command else f"LLaMA-Factory {facts.release}"
         help = _instead(entry.name, config, facts)
         fix = None if help.startswith("remove it") else mending.advised(entry, help)
+        fix = None if fix is not None and fix.renames and fix.renames not in config.keys else fix
         yield entry.finding(
             f"{entry.name} is not an argument of {command}",
             help=help,
@@ -67,7 +71,7 @@ def _instead(name: str, config: LlamaFactoryConfig, facts: LlamaFactoryFacts) ->
     if config.command and (facts.release in having or name in config.arguments.facts.fields):
         return "remove it: this command does not read it"
     if having:
-        gone = known.names.index(having[-1]) < known.names.index(facts.release)
+        gone = version_tuple(having[-1]) < version_tuple(facts.release)
         if gone:
             return f"remove it: LLaMA-Factory {having[-1]} was the last release with it"
         return f"remove it, or use LLaMA-Factory {having[0]} or newer"
@@ -228,25 +232,47 @@ def _consequence(name: str, config: LlamaFactoryConfig) -> str:
     return f": the stages are {some_of(STAGES, 6)}" if name == "stage" else ""
 
 
-@rule("FS505", "llamafactory-data-limit", stage=Stage.LOAD)
+@rule("FS505", "llamafactory-data-limit", stage=Stage.LOAD, follows=("FS503",))
 def llamafactory_data_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """Two settings of the data exclude each other, or one needs another.
 
     For example a validation share needs a dataset and no `eval_dataset`, and streamed data counts its validation in
-    examples. The arguments are checked as they are read.
+    examples. `interleave_probs` has a number for each dataset, in one text with commas or in a list. The arguments are
+    checked as they are read.
 
     Source: LLaMA-Factory 0.9.0 to 0.9.5, hparams/data_args.py and model_args.py.
     """
     yield from refused(facts.limits["data"], config)
-    probs = _parts(config.field.get("interleave_probs"))
+    shares = config.field.get("interleave_probs")
+    if config.data("mix_strategy") == "concat" or shares.is_absent or shares.is_unknown:
+        return
+    wrong = next(_no_numbers(shares), None)
+    if wrong is not None:
+        help = "write a share for each dataset, such as 0.7,0.3"
+        yield shares.finding(f"interleave_probs must be numbers, not {wrong}", help=help, at_key=shares.is_sequence)
+        return
+    probs = _parts(shares)
     for name in ("dataset", "eval_dataset"):
         datasets = _parts(config.field.get(name))
-        mixed = config.data("mix_strategy") != "concat"
-        if mixed and probs is not None and datasets is not None and probs != datasets:
+        if probs is not None and datasets is not None and probs != datasets:
             yield config.field.get("interleave_probs").finding(
                 f"interleave_probs has {probs} probabilities for {datasets} datasets in {name}",
                 help="write one for each dataset",
             )
+
+
+def _no_numbers(shares: Field) -> Iterator[str]:
+    """The parts of interleave_probs that float() does not take: of a text with commas, a list, or a mapping's keys."""
+    text = shares.text().known
+    if text is not None:
+        yield from (f'"{part.strip()}"' for part in text.split(",") if as_number(part.strip()) is None)
+    elif shares.is_sequence:
+        plain = (item for item in shares.items() if not item.is_unknown)
+        yield from (item.written or "empty" for item in plain if as_number(item.plain) is None)
+    elif shares.is_mapping:
+        yield from (entry.name for entry in shares.entries() if as_number(entry.name) is None)
+    else:
+        yield f"{shares.written} alone"
 
 
 def _parts(field: Field) -> int | None:
@@ -255,7 +281,7 @@ def _parts(field: Field) -> int | None:
     return len(field.items()) if field.is_sequence else text.count(",") + 1 if text is not None else None
 
 
-@rule("FS506", "llamafactory-method-limit", stage=Stage.LOAD)
+@rule("FS506", "llamafactory-method-limit", stage=Stage.LOAD, follows=("FS503",))
 def llamafactory_method_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """A setting does not work with the training method or stage.
 
@@ -267,7 +293,7 @@ def llamafactory_method_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFac
     yield from refused(facts.limits["method"], config)
 
 
-@rule("FS507", "llamafactory-quantization", stage=Stage.LOAD)
+@rule("FS507", "llamafactory-quantization", stage=Stage.LOAD, follows=("FS503",))
 def llamafactory_quantization(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """A setting does not work with a quantized model.
 
@@ -287,7 +313,7 @@ def llamafactory_quantization(config: LlamaFactoryConfig, facts: LlamaFactoryFac
         yield bits.finding(f"{method.known} cannot quantize to {bits.written} bits", help=f"write {one_of(allowed, 7)}")
 
 
-@rule("FS508", "llamafactory-training-limit", stage=Stage.LOAD)
+@rule("FS508", "llamafactory-training-limit", stage=Stage.LOAD, follows=("FS503",))
 def llamafactory_training_limit(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """Two settings of training exclude each other, or one needs another.
 
@@ -502,7 +528,7 @@ def llamafactory_template(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) 
     name = config.field.get("template").text()
     if "template" in config.overridden or config.is_megatron or not name.known_and_not_in(facts.templates):
         return
-    if config.may_know(str(name)):
+    if config.may_know(str(name)) or config.arguments.reader.registers("register_template", str(name)):
         return
     known = declarations("llamafactory")
     having = [release for release in known.names if str(name) in known.keys("templates", release)]

@@ -562,8 +562,14 @@ def _is_soup(root: Field, name: str) -> bool:
     return sum(read) * 2 > len(read)
 
 
-def _command_views(invocation: Invocation, surroundings: Surroundings) -> Iterator[object]:
+def _command_views(invocation: Invocation, surroundings: Surroundings) -> Views:
     """A command, alone and with the nearest pins."""
+    return surroundings.repository.once(
+        ("soup command", invocation), lambda: list(_views_of_command(invocation, surroundings))
+    )
+
+
+def _views_of_command(invocation: Invocation, surroundings: Surroundings) -> Iterator[object]:
     if not SoupCommand(invocation).trains:
         yield SoupCommand(invocation)
         return
@@ -601,19 +607,32 @@ def _zero_stage(invocation: Invocation, surroundings: Surroundings) -> int | Non
 
 def _config_of(invocation: Invocation, surroundings: Surroundings) -> SoupFile | None:
     """The config that a command trains with, if the repository has it."""
-    name = SoupCommand(invocation).config.known
-    file = named_file(surroundings.repository, invocation, name) if name else None
-    if file is None:
-        return None
-    path = file.resolve()
-    return next(
-        (s for s in surroundings.subjects("soup", SoupFile) if Path(s.field.document.path).resolve() == path), None
-    )
+    repository = surroundings.repository
+
+    def by_path() -> dict[Path, SoupFile]:
+        files = surroundings.subjects("soup", SoupFile)
+        return {Path(one.field.document.path).resolve(): one for one in reversed(files)}
+
+    def found() -> SoupFile | None:
+        name = SoupCommand(invocation).config.known
+        file = named_file(repository, invocation, name) if name else None
+        return None if file is None else repository.once("soup configs", by_path).get(file.resolve())
+
+    return repository.once(("soup config", invocation), found)
 
 
 def _near(subject: SoupFile | Invocation, surroundings: Surroundings) -> str:
     config = _config_of(subject, surroundings) if isinstance(subject, Invocation) else None
     return (config or subject).field.document.path
+
+
+def _is_for(invocation: Invocation, path: str, surroundings: Surroundings) -> bool:
+    """A command runs with the same release as the config in a file."""
+    from trainlint.training.meant import known_releases, target
+
+    repository, known = surroundings.repository, known_releases("soup")
+    theirs, ours = (target(repository, near, known) for near in (_near(invocation, surroundings), path))
+    return (theirs.versions, theirs.how) == (ours.versions, ours.how)
 
 
 def _switched(value: Value[str]) -> Value[str]:
@@ -670,7 +689,7 @@ class Soup(WheelProgram[SoupFile | Invocation, SoupFacts]):
         named = [c for c in commands if (file := _config_of(c, surroundings)) and file.field.document.path == path]
         views: list[object] = [SoupConfig(subject.field, facts), *_run_views(subject, named, facts, surroundings)]
         for invocation in commands:
-            if invocation.owner is None:
+            if invocation.owner is None and _is_for(invocation, path, surroundings):
                 views += _command_views(invocation, surroundings)
         return [views]
 

@@ -127,14 +127,15 @@ def fsdp_backend(run: SoupRun) -> Iterator[Finding]:
     """The config's backend does not work with `--fsdp`.
 
     Backend unsloth is refused with a preset. Backend mlx is accepted, but its trainer has no sharding: the preset is
-    printed and has no effect.
+    printed and has no effect. Where use_fsdp2_compile is on too, it is reported alone: it needs backend transformers.
 
     Use backend transformers.
 
     Source: Soup 0.73.3 to 0.77.0, utils/fsdp.py, validate_fsdp_config (unsloth), trainer/mlx_routing.py (mlx).
     """
     backend = run.config.setting("backend")
-    if run.command.preset.known and backend.is_("unsloth", "mlx"):
+    compiles = run.config.setting("training.use_fsdp2_compile").is_(True)
+    if run.command.preset.known and backend.is_("unsloth", "mlx") and not compiles:
         refused = backend.is_("unsloth")
         yield backend.finding(
             f"backend {backend} {'does not work with' if refused else 'ignores'} --fsdp {run.command.preset}",
@@ -211,7 +212,7 @@ def compile_without_fsdp(run: SoupRun) -> Iterator[Finding]:
         )
 
 
-@rule("FS307", "soup-compile-backend", stage=Stage.START, follows=("FS304",))
+@rule("FS307", "soup-compile-backend", stage=Stage.START)
 def compile_backend(config: SoupConfig) -> Iterator[Finding]:
     """`use_fsdp2_compile` is set with a backend other than transformers.
 
@@ -302,7 +303,7 @@ def quant_storage(run: SoupRun, facts: SoupFacts) -> Iterator[Finding]:
         )
 
 
-@rule("FS311", "soup-stream-layers", stage=Stage.LOAD)
+@rule("FS311", "soup-stream-layers", stage=Stage.LOAD, follows=("FS322", "FS323"))
 def stream_layers(config: SoupConfig) -> Iterator[Finding]:
     """`stream_layers` is combined with a setting that it excludes.
 
@@ -315,7 +316,7 @@ def stream_layers(config: SoupConfig) -> Iterator[Finding]:
     yield from config.refusals("streaming")
 
 
-@rule("FS312", "soup-relora", stage=Stage.LOAD)
+@rule("FS312", "soup-relora", stage=Stage.LOAD, follows=("FS322", "FS323"))
 def relora(config: SoupConfig) -> Iterator[Finding]:
     """`relora_steps` is combined with a setting that it excludes.
 
@@ -328,7 +329,7 @@ def relora(config: SoupConfig) -> Iterator[Finding]:
     yield from config.refusals("relora")
 
 
-@rule("FS313", "soup-pipeline-stages", stage=Stage.START)
+@rule("FS313", "soup-pipeline-stages", stage=Stage.START, follows=("FS322", "FS323"))
 def pipeline_stages(config: SoupConfig) -> Iterator[Finding]:
     """`parallelism: pipeline` has fewer than two stages.
 
@@ -486,7 +487,7 @@ def lora_twice(config: SoupConfig) -> Iterator[Finding]:
         )
 
 
-@rule("FS326", "soup-quantization-settings", stage=Stage.LOAD)
+@rule("FS326", "soup-quantization-settings", stage=Stage.LOAD, follows=("FS322", "FS323"))
 def quantization_settings(config: SoupConfig) -> Iterator[Finding]:
     """A setting excludes this quantization, or needs one.
 
@@ -500,7 +501,7 @@ def quantization_settings(config: SoupConfig) -> Iterator[Finding]:
     yield from config.refusals("quantization")
 
 
-@rule("FS327", "soup-setting-needs", stage=Stage.LOAD)
+@rule("FS327", "soup-setting-needs", stage=Stage.LOAD, follows=("FS322", "FS323"))
 def setting_needs(config: SoupConfig) -> Iterator[Finding]:
     """A setting needs another one: a task, a switch, a data format.
 
@@ -513,7 +514,7 @@ def setting_needs(config: SoupConfig) -> Iterator[Finding]:
     yield from config.refusals("needs")
 
 
-@rule("FS328", "soup-refused-value", stage=Stage.LOAD)
+@rule("FS328", "soup-refused-value", stage=Stage.LOAD, follows=("FS322", "FS323"))
 def refused_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
     """A value has the right type, but Soup refuses it.
 
@@ -533,7 +534,7 @@ def refused_value(config: SoupConfig, facts: SoupFacts) -> Iterator[Finding]:
         )
 
 
-@rule("FS333", "soup-backend-settings", stage=Stage.LOAD)
+@rule("FS333", "soup-backend-settings", stage=Stage.LOAD, follows=("FS322", "FS323"))
 def backend_settings(config: SoupConfig) -> Iterator[Finding]:
     """The backend does not train this task, or does not have this setting.
 
@@ -546,7 +547,7 @@ def backend_settings(config: SoupConfig) -> Iterator[Finding]:
     yield from config.refusals("backends")
 
 
-@rule("FS334", "soup-task-settings", stage=Stage.LOAD)
+@rule("FS334", "soup-task-settings", stage=Stage.LOAD, follows=("FS322", "FS323"))
 def task_settings(config: SoupConfig) -> Iterator[Finding]:
     """The trainer of this task or modality does not have this setting.
 
@@ -559,7 +560,7 @@ def task_settings(config: SoupConfig) -> Iterator[Finding]:
     yield from config.refusals("tasks")
 
 
-@rule("FS335", "soup-whole-weights", stage=Stage.LOAD)
+@rule("FS335", "soup-whole-weights", stage=Stage.LOAD, follows=("FS322", "FS323"))
 def whole_weights(config: SoupConfig) -> Iterator[Finding]:
     """A setting does not go together with training the weights themselves.
 
@@ -572,7 +573,7 @@ def whole_weights(config: SoupConfig) -> Iterator[Finding]:
     yield from config.refusals("full")
 
 
-@rule("FS336", "soup-lora-settings", stage=Stage.LOAD)
+@rule("FS336", "soup-lora-settings", stage=Stage.LOAD, follows=("FS322", "FS323"))
 def lora_settings(config: SoupConfig) -> Iterator[Finding]:
     """LoRA settings exclude each other, or have no effect here.
 
@@ -584,7 +585,7 @@ def lora_settings(config: SoupConfig) -> Iterator[Finding]:
     yield from config.refusals("lora")
 
 
-@rule("FS337", "soup-data-settings", stage=Stage.LOAD)
+@rule("FS337", "soup-data-settings", stage=Stage.LOAD, follows=("FS322", "FS323"))
 def data_settings(config: SoupConfig) -> Iterator[Finding]:
     """Settings of `data` exclude each other, or need another task or format.
 
@@ -607,7 +608,7 @@ def text(config: SoupConfig) -> Iterator[Finding]:
         yield wrong.finding(None if wrong.certain else Severity.WARNING)
 
 
-@rule("FS339", "soup-list", stage=Stage.LOAD)
+@rule("FS339", "soup-list", stage=Stage.LOAD, follows=("FS322", "FS323"))
 def collection(config: SoupConfig) -> Iterator[Finding]:
     """A list or mapping has too few, too many, repeated or wrong entries.
 

@@ -173,6 +173,9 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 """The keys of a dataset's column_map. Source: the transforms of torchtune.data, 0.4.0 to 0.6.1."""
 
+MAPPED = frozenset((*COLUMNS, "alpaca_dataset", "alpaca_cleaned_dataset", "stack_exchange_paired_dataset"))
+"""Datasets with a column_map, which is a mapping. Source: as for COLUMNS."""
+
 CONVERSATION_STYLES = ("openai", "sharegpt")
 """Source: chat_dataset of torchtune 0.4.0 to 0.6.1."""
 

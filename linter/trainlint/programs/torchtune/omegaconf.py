@@ -35,6 +35,7 @@ MAX_REFERENCES = 25
 MAX_LENGTH = 2_000
 """A value that is nested deeper, refers to more values, or grows longer than in any config counts as unknown."""
 
+_REFERENCE = regex(r"\$\{\s*([\w.]+)\s*\}")
 _FILLED_IN = regex(r"\{\{|\{%|<[A-Za-z][A-Za-z0-9_ .-]*>")
 _RESOLVER = regex(r"\s*([A-Za-z_][\w.]*)\s*:")
 _KEYS = regex(r"[^.\[\]]+")
@@ -211,6 +212,14 @@ class ConfigNode:
         """
         plain = self.plain
         return self._target(_Trail()) if type(plain) is str and "${" in plain else self
+
+    @property
+    def origin(self) -> ConfigNode:
+        """The setting that this node's whole value is an interpolation of, else the node itself."""
+        text = self.plain if isinstance(self.plain, str) else ""
+        name = _REFERENCE.fullmatch(text)
+        found = self.root.at(name[1]) if name and not name[1].startswith(".") else self
+        return found if found.present else self
 
     def get(self, key: str) -> ConfigNode:
         """The node of a key; a missing one where there is none."""

@@ -22,6 +22,7 @@ from trainlint.programs.torchtune.facts import (
     DATES,
     KUBEFLOW_IMAGE,
     RELEASES,
+    RENAMED,
     TORCHRUN_BARE,
     RecipeFacts,
     TorchtuneFacts,
@@ -49,6 +50,7 @@ from trainlint.repository.invocations import (
 from trainlint.repository.python_code import python_code
 from trainlint.repository.shell import Word
 from trainlint.repository.stated import stated
+from trainlint.repository.statements import Kind
 from trainlint.targets import How, Target
 from trainlint.training.meant import KnownReleases, target
 
@@ -128,7 +130,7 @@ class RecipeSettings:
 
     `recipe` is None where it is not one of torchtune's. `certain`: a command names the recipe; else it follows from the
     config's settings. `stated`: something names torchtune's release. `fork`: the repository contains torchtune itself,
-    so its registry, components and recipes need not be those of a release.
+    or installs somebody's copy, so its registry, components and recipes need not be those of a release.
     """
 
     root: ConfigNode
@@ -284,8 +286,8 @@ def _stated(subject: TorchtuneSubject, surroundings: Surroundings) -> bool:
 def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> list[Views]:
     """One alternative for each command that uses the file, else for each recipe that it may belong to.
 
-    Commands in scripts are reported with the config that they name, else with the repository's first config, so that
-    each is reported once.
+    Commands in scripts are reported with the config that they name, else with the first config that is for the same
+    releases as the script, so that each is reported once.
     """
     path = _path(subject)
     every: Views = [ConfigFile(subject.field)]
@@ -296,10 +298,10 @@ def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> l
     if _is_fork(surroundings, path):
         return [[*every, RecipeSettings(root, None, stated=stated, fork=True)]]
     uses = []
-    first = next(iter(surroundings.subjects("torchtune", RecipeFile)), subject)
     for command in _commands(surroundings, release):
         uses_this = command.config == Path(path).absolute()
-        if command.in_script and (uses_this or (command.config is None and first is subject)):
+        nameless = command.in_script and command.config is None
+        if (uses_this and command.in_script) or (nameless and _first_beside(command.path, surroundings) is subject):
             every = [*every, *command.views]
         if uses_this:
             uses += [view for view in command.views if isinstance(view, RecipeSettings)]
@@ -312,6 +314,20 @@ def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> l
         or [[*every, RecipeSettings(root, one, near=near, stated=stated, provides=provides)] for one in recipes]
         or [[*every, RecipeSettings(root, None, stated=stated, provides=provides)]]
     )
+
+
+def _first_beside(script: str, surroundings: Surroundings) -> RecipeFile | None:
+    """The first config of the repository that is for the same releases as a script."""
+
+    def releases(path: str) -> tuple[tuple[str, ...], How]:
+        found = surroundings.named_target("torchtune", path) or target(surroundings.repository, path, _KNOWN)
+        return found.versions, found.how
+
+    def found() -> RecipeFile | None:
+        configs, ours = surroundings.subjects("torchtune", RecipeFile), releases(script)
+        return next((config for config in configs if releases(_path(config)) == ours), None)
+
+    return surroundings.repository.once(("first config beside", script), found)
 
 
 def _is_documented_for_another(path: str, surroundings: Surroundings, release: str) -> bool:
@@ -333,8 +349,9 @@ def _is_too_large(field: Field) -> bool:
 
 @dataclass(frozen=True)
 class _Command:
-    """A `tune run` of the repository: the file of its config, and its views."""
+    """A `tune run` of the repository: the file that holds it, that of its config, and its views."""
 
+    path: str
     config: Path | None
     in_script: bool
     views: Views
@@ -351,7 +368,7 @@ def _read_commands(surroundings: Surroundings, release: str) -> Iterator[_Comman
         if run is not None:
             file = named_file(surroundings.repository, invocation, run.config.known or "")
             config = file.absolute() if file is not None else None
-            yield _Command(config, invocation.owner is None, _views(run, release))
+            yield _Command(_path(invocation), config, invocation.owner is None, _views(run, release))
 
 
 def _candidates(path: str, root: ConfigNode, facts: TorchtuneFacts) -> tuple[list[RecipeFacts], bool]:
@@ -381,12 +398,24 @@ _NEAR, _TOO_FAR = 2, 8
 """Up to `_NEAR` missing or unread settings the recipe is certain; above `_TOO_FAR` the config is no recipe's."""
 
 
+def _is_for_an_older_release(subject: RecipeFile) -> bool:
+    """Several components stand where the releases before all known ones had them, and none where they are now."""
+    components = [entry.get("_component_").text().known or "" for entry in subject.field.entries()]
+    old = [path for path in components if any(path == name or path.startswith(f"{name}.") for name in RENAMED)]
+    return len(old) > 1 and not any(path.startswith("torchtune.training.") for path in components)
+
+
 def _is_fork(surroundings: Surroundings, path: str) -> bool:
-    """The file belongs to torchtune's own source tree or to a copy of it."""
+    """The file belongs to torchtune's own source tree or to a copy of it, or runs with one that lies elsewhere."""
     repository = surroundings.repository
-    return _OWN_LAYOUT.search(path) is not None or repository.once(
+    if _OWN_LAYOUT.search(path) is not None or repository.once(
         "torchtune's own tree", lambda: bool(repository.files_named([_REGISTRY]))
-    )
+    ):
+        return True
+    if surroundings.named_target("torchtune", path) is not None:
+        return False
+    meanings = [statement.meaning for statement in stated(repository, path, "torchtune").statements]
+    return any(meaning.kind is Kind.UNKNOWN and (meaning.fork or meaning.local) for meaning in meanings)
 
 
 # commands
@@ -537,16 +566,13 @@ def _may_be_module(recipe: str, repository: Repository) -> bool:
 
 def _of_job(subject: JobRun, surroundings: Surroundings, release: str) -> Iterator[Views]:
     """One alternative for each definition of a job's runtime and each recipe that it may resolve to."""
-    from trainlint.programs.kubeflow.objects import TrainJob
     from trainlint.programs.kubeflow.program import PROGRAM as KUBEFLOW
 
     named = surroundings.named_target("kubeflow-trainer", subject.field.document.path)
     target = named or KUBEFLOW.default_target(subject.job, surroundings)
     for version in dict.fromkeys(r for v in target.versions for r in KUBEFLOW.in_force(v).releases):
-        for views in KUBEFLOW.alternatives(subject.job, surroundings, version):
-            for job in views:
-                if isinstance(job, TrainJob):
-                    yield from _job_alternatives(job, surroundings, release, version) or [[]]
+        for job in KUBEFLOW.jobs(subject.job, surroundings, version):
+            yield from _job_alternatives(job, surroundings, release, version) or [[]]
 
 
 def _job_alternatives(job: TrainJob, surroundings: Surroundings, release: str, version: str) -> list[Views]:
@@ -696,7 +722,7 @@ class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts
             found.append(RecipeFile(root.as_subject()))
         found.extend(invocations_in(document, [RUN]))
         if _KUBEFLOW in document.text.content:
-            found.extend(JobRun(job) for job in _jobs(document))
+            found.extend(JobRun(job) for job in _jobs(document) if not job.is_from_a_cluster)
         return found
 
     def alternatives(self, subject: TorchtuneSubject, surroundings: Surroundings, release: str) -> Iterable[Views]:
@@ -720,11 +746,13 @@ class Torchtune(ProgramModule["RecipeFile | JobRun | Invocation", TorchtuneFacts
             isinstance(subject, Invocation) and (_is_a_jobs(subject) or _is_in_image(subject))
         ):
             return Target((KUBEFLOW_IMAGE,), "the image of Kubeflow Trainer", How.STATED)
-        return target(surroundings.repository, _path(subject), _KNOWN)
+        found = target(surroundings.repository, _path(subject), _KNOWN)
+        old = found.how is How.NOT_STATED and isinstance(subject, RecipeFile) and _is_for_an_older_release(subject)
+        return found._replace(maybe_another=True) if old else found
 
     def in_force(self, version: str) -> InForce:
         """The known releases that stand in for a version."""
-        return speaking_for("torchtune", RELEASES, version)
+        return speaking_for(RELEASES, version)
 
 
 PROGRAM = Torchtune()

@@ -118,6 +118,8 @@ class Arguments:
         """The section of FSDP settings, where it is known."""
         self.deepspeed = deepspeed
         """The mapping in `deepspeed` or in the file that it names, where it is known."""
+        self.overridden: frozenset[str] = frozenset()
+        """The arguments that every launch of the file gives on its command line."""
         self.trouble = trouble
         """Why the JSON in `deepspeed`, or in the file that it names, is no object."""
 
@@ -127,8 +129,8 @@ class Arguments:
 
     @cached_property
     def given(self) -> list[tuple[str, Spec, Field]]:
-        """The arguments of this release that are written, each with what it must be."""
-        fields = self.facts.fields
+        """The arguments of this release whose written value counts, each with what it must be."""
+        fields = {name: spec for name, spec in self.facts.fields.items() if name not in self.overridden}
         return [(entry.name, fields[entry.name], entry) for entry in self.field.entries() if entry.name in fields]
 
     def own(self, name: str) -> Field:
@@ -224,10 +226,10 @@ class Arguments:
         return value.is_(True) or (value.absent and self.facts.default(name) is True)
 
     def word(self, name: str) -> Value[str]:
-        """A word, or the release's default."""
+        """A word, or the release's default, which a null does not stand for."""
         default = self.facts.default(name)
         value = self.get(name).text()
-        return value.or_when_absent(default) if isinstance(default, str) else value
+        return value.or_when_absent(default) if isinstance(default, str) and not self.has(name) else value
 
     def steps(self, name: str) -> Value[float]:
         """A number of steps, or the release's default; for evaluation that of logging where it has none."""
@@ -270,6 +272,17 @@ class Arguments:
         return new if new in self.facts.fields and not self.get(new).is_absent else "gradient_checkpointing"
 
     @property
+    def checkpointing_settings_name(self) -> str:
+        """The name of the settings for gradient checkpointing: the new one where that is set."""
+        new = "activation_checkpointing_kwargs"
+        return new if new in self.facts.fields and not self.get(new).is_absent else "gradient_checkpointing_kwargs"
+
+    @property
+    def own_checkpointing_settings(self) -> frozenset[str]:
+        """Settings for gradient checkpointing that the trainer takes itself."""
+        return frozenset()
+
+    @property
     def checkpoints_gradients(self) -> bool:
         """The Trainer's gradient checkpointing is on."""
         return self.is_on(self.checkpointing_name)
@@ -287,12 +300,16 @@ class Arguments:
         return given or (self.config is not None and (self.config.has_size or self.config.has_classes))
 
     def near_miss(self, name: str) -> str | None:
-        """The argument that a name may mean: one that is not given, within two edits (hyphens apart) or cut short."""
+        """The argument that a name may mean: within two edits (hyphens apart) or cut short, within one if it is given.
+
+        One of this release comes first; one of another release is meant as well, for a file that is older or newer.
+        """
         name = name.replace("-", "_")
         if len(name) < _SHORTEST_NEAR_MISS or name in MEANT:
             return MEANT.get(name)
         alike = _alike(name, tuple(self.facts.tables.items()))
-        return next((known for known in alike if known in self.facts.fields and not self.has(known)), None)
+        left = [known for known in alike if not self.has(known) or edits(name, known) == 1]
+        return next((known for known in left if known in self.facts.fields), left[0] if left else None)
 
 
 @lru_cache(maxsize=2**14)

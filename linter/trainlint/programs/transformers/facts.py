@@ -100,6 +100,16 @@ SAME_DTYPES: Mapping[str, str] = {
 }
 """Other names of torch's dtypes."""
 
+LOOKED_UP = frozenset(
+    """
+    dtype torch_dtype dataset_name model_name_or_path reward_model_name_or_path reward_model_path sft_model_path
+    chat_template_path eos_token pad_token attn_implementation packing_strategy truncation_mode dataset_text_field
+    dataset_train_split f_divergence_type cache_implementation ddp_backend length_column_name lora_task_type
+    train_sampling_strategy
+    """.split()
+)
+"""Texts that name something, which no number does: other texts may be a number without harm."""
+
 RENAMED: Mapping[str, str] = {
     "evaluation_strategy": "eval_strategy",
     "evaluate_during_training": "eval_strategy",
@@ -207,6 +217,8 @@ class ArgumentFacts:
     """By program: the tables that arguments come from."""
     others: frozenset[str] = frozenset()
     """Keys of a file that are not for a dataclass."""
+    lenient: frozenset[str] = frozenset()
+    """Arguments that may be of further kinds than their types say; the program's own rules check them."""
     trainer_stage: Stage | None = None
     """When the Trainer is built, in a program that loads the model before."""
     advice: Mapping[str, str] = field(default_factory=dict)

@@ -92,6 +92,16 @@ def launched_arguments(arguments: Arguments, surroundings: Surroundings) -> Iter
         yield LaunchedArguments(arguments, launch, frozenset(flag_names(launch.words)))
 
 
+def given_by_all(subject: ArgumentsFile, surroundings: Surroundings) -> frozenset[str]:
+    """The names of the arguments that each launch of a file in the repository gives on its command line."""
+    from trainlint.programs.accelerate.config import LAUNCH
+    from trainlint.repository.invocations import invocations_naming
+
+    naming = invocations_naming(surroundings.repository, subject.field.document, LAUNCH, passed_files)
+    given = [flag_names(word.known or "" for word in invocation.rest) for invocation in naming if subject.whole]
+    return frozenset(set.intersection(*given)) if given else frozenset()
+
+
 def flag_names(words: Iterable[str]) -> set[str]:
     """The names of the arguments on a command line: `--learning-rate=1` gives learning_rate."""
     return {word[2:].partition("=")[0].replace("-", "_") for word in words if word.startswith("--")}
@@ -190,6 +200,7 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
             own_reader(surroundings.repository, subject.field.document.path),
             trouble_of(subject.field.get("deepspeed"), surroundings),
         )
+        arguments.overridden = given_by_all(subject, surroundings)
         found = views(arguments, training(arguments), launches(subject, surroundings))
         return [[*found, *launched_arguments(arguments, surroundings)]]
 

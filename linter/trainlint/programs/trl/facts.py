@@ -144,6 +144,14 @@ DIVERGENCE_LOSSES = frozenset({"sigmoid", "sigmoid_norm", "hinge", "ipo", "exo_p
 Source: DPOTrainer.__init__ since 1.10.
 """
 
+METRIC_WORDS = frozenset(
+    """
+    loss runtime samples steps second epoch entropy accuracy accuracies token tokens reward rewards logps logits kl
+    margin margins ratio length std advantages completions sampling count importance frac step time chosen rejected
+    """.split()
+)
+"""Words of which each metric of a trainer has one."""
+
 _DPO = ("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard")
 _GRPO = ("grpo", "bnpo", "dr_grpo")
 

@@ -18,6 +18,7 @@ from trainlint.programs.transformers.program import (
     deepspeed_config,
     flag_names,
     fsdp_config,
+    given_by_all,
     launched_arguments,
     launches,
     release_below,
@@ -43,6 +44,7 @@ from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import UNKNOWN, Field, Known, Value
 from trainlint.records import replace
+from trainlint.releases import within
 from trainlint.repository.python_code import own_reader
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
@@ -114,9 +116,17 @@ class TrlArguments(Arguments):
             return Stage.START
         if name == "gradient_accumulation_steps" and self.is_sure and self.trainer in ("grpo", "rloo"):
             return Stage.START
+        if name == "dataset_kwargs" and self.is_sure and self.trainer == "sft":
+            return Stage.START
         if name == "beta" and self.is_sure and self.trainer in ("dpo", "kto", "cpo", "orpo"):
             return Stage.TRAIN
         return super().raises_on_kind(name)
+
+    @property
+    def own_checkpointing_settings(self) -> frozenset[str]:
+        """SFT has a key of its own."""
+        has = within(self.facts.version, "1.15.0..") and self.trainer in ("sft", None)
+        return frozenset({"selective"}) if has else frozenset()
 
     @property
     def is_sure(self) -> bool:
@@ -385,6 +395,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
             arguments = TrlArguments(file, known, config, deepspeed, reader, trouble)
             arguments.start, arguments.trainer, arguments.shown = start, trainer, told is not None
             launched = [*launches(subject, surroundings), *_started(arguments, surroundings, subject)]
+            arguments.overridden = start.given if start else given_by_all(subject, surroundings)
             runs = launched_arguments(arguments, surroundings)
             found.append([*views(arguments, _training(arguments), launched), *runs])
         return found

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
 from trainlint.programs.transformers.facts import SAME_DTYPES, TORCH_DTYPES
 from trainlint.programs.trl.facts import (
     ATTENTIONS,
     COMMANDS,
+    METRIC_WORDS,
     PROFILES,
+    TRAINERS,
     has_command,
     loads_dtype,
     losses,
@@ -147,13 +149,21 @@ def text_for_mapping(arguments: TrlArguments) -> Iterator[Finding]:
         if text is None or not arguments.facts.converts or not arguments.parsed:
             continue
         kinds = [kind for kind in argument.types if kind != "None"]
-        used = name == "model_init_kwargs" and arguments.is_sure and not text.startswith("{")
+        used = arguments.is_sure and arguments.trainer in _MAPPINGS.get(name, ()) and not text.startswith("{")
         if text and ((len(kinds) == 1 and kinds[0].startswith("dict")) or used):
             message, stage = f"{name} must be a mapping, not a text", Stage.START if len(kinds) > 1 else Stage.LOAD
             yield arguments.refused(arguments.get(name), message, help="write its keys below it", stage=stage)
         elif kinds in (["list[float]"], ["list[int]"]) and not _is_number(text):
             message = f"{name} must be a list of numbers, not a text"
             yield arguments.refused(arguments.get(name), message, help="write a list of numbers")
+
+
+_MAPPINGS: Mapping[str, frozenset[str]] = {
+    "model_init_kwargs": frozenset(TRAINERS),
+    "generation_kwargs": frozenset({"grpo", "rloo"}),
+    "dataset_kwargs": frozenset({"sft"}),
+}
+"""Mappings that may be JSON in later releases, with the trainers that use them as soon as they are made."""
 
 
 def _is_number(text: str) -> bool:
@@ -248,7 +258,14 @@ def unknown_loss(arguments: TrlArguments) -> Iterator[Finding]:
         yield arguments.told(field, "DPO needs a loss", help="remove loss_type, or name one", at_key=True)
     for item in field.items() if field.is_sequence and listed else [field]:
         text = item.text()
-        if text.known_and_not_in(words):
+        none = item.is_null and (item is not field or arguments.has("loss_type"))
+        if none or (text.wrong_type and not (item is field and field.is_sequence)):
+            kind = "a list" if item.is_sequence else "a mapping" if item.is_mapping else item.written or "null"
+            message = f"loss_type cannot be {kind}"
+            stage = Stage.START if trainer == "sft" else Stage.TRAIN
+            at_key = item.is_sequence or item.is_mapping
+            yield arguments.told(item, message, help=f"write {one_of(words)}", stage=stage, at_key=at_key)
+        elif text.known_and_not_in(words):
             hint = did_you_mean(str(text), words) or f"write {one_of(words)}"
             if text.is_("kto_pair"):
                 hint = "train with KTO instead"
@@ -505,3 +522,27 @@ _MASKS_LOST = {
     ("use_liger_kernel", "assistant_only_loss"): "..0.21.0",
 }
 """What drops the mask of a loss, and in which releases."""
+
+
+@rule("FS265", "metric-not-computed", stage=Stage.TRAIN, severity=Severity.WARNING)
+def metric_not_computed(arguments: TrlArguments) -> Iterator[Finding]:
+    """`metric_for_best_model` is none that the trainer computes.
+
+    The scripts of TRL pass no `compute_metrics`: an evaluation has its loss, its times, and what the trainer logs, such
+    as `mean_token_accuracy` or `rewards/margins`. Any other metric raises KeyError after the first evaluation.
+
+    Write `loss`, or remove it.
+
+    Source: TRL 0.8 to 1.16, scripts/*.py and the trainers' logs; transformers, Trainer._determine_best_metric.
+    """
+    metric = arguments.own("metric_for_best_model").text()
+    start, evaluates = arguments.start, arguments.data("evaluates") is True
+    if start is None or not start.scripted or not arguments.whole or metric.field.name in start.given:
+        return
+    if evaluates and metric.known_and(lambda name: bool(name) and not METRIC_WORDS & set(_words(name))):
+        message = f'{_NAMES.get(start.trainer, start.trainer)} computes no metric "{metric}"'
+        yield arguments.warned(metric, message, help="write loss, or remove it")
+
+
+def _words(name: str) -> list[str]:
+    return "".join(letter if letter.isalpha() else " " for letter in name.lower()).split()

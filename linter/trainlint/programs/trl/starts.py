@@ -25,7 +25,8 @@ from trainlint.repository.shell import name_of
 if TYPE_CHECKING:
     from trainlint.reading.document import Document
     from trainlint.repository.files import Repository
-    from trainlint.repository.python_code import Module, PythonCode
+    from trainlint.repository.python_code import PythonCode
+    from trainlint.repository.python_module import Module
     from trainlint.repository.shell import Word
 
 COMMAND = Command("trl", tuple(("trl", word.replace("_", "-")) for word in TRAINERS), r"\btrl\b")

@@ -10,6 +10,7 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,7 @@ __all__ = [
     "Statement",
     "Unreadable",
     "form_of",
+    "needs_names",
     "packages",
     "statements_of",
 ]
@@ -69,29 +71,28 @@ _BY_NAME: dict[str, tuple[Form, str, str]] = {
     ".gitmodules": (Form.SUBMODULE, "vendored", "read_submodules"),
     "go.mod": (Form.MANIFEST, "kubeflow", "read_go_mod"),
 }
-_BY_PATTERN: tuple[tuple[re.Pattern[str], tuple[Form, str, str]], ...] = tuple(
-    (regex(pattern), reader)
-    for pattern, reader in (
-        (r"pylock(?:\.[^.]+)?\.toml", (Form.LOCK, "locks", "read")),
-        (r".*conda-lock\.ya?ml", (Form.LOCK, "locks", "read_conda")),
-        (
-            r".*(?:requirement|constraint|dependenc).*\.(?:txt|in|pip|lock)|(?:.*[-_.])?(?:reqs?|deps|pip)(?:[-_.].*)?\.(?:txt|in|pip|lock)"
-            r"|(?:requirements|constraints)(?:\.frozen|\.lock)?",
-            (Form.REQUIREMENTS, "requirements", "read"),
-        ),
-        (r".*\.txt", (Form.REQUIREMENTS, "requirements", "read_any")),
-        (r".*\.ya?ml", (Form.COMMAND, "yaml_files", "read")),
-        (r"(?:.*\.)?(?:docker|container)file(?:\..*)?", (Form.COMMAND, "commands", "read_script")),
-        (r".*\.(?:sh|bash|zsh|ksh|slurm|sbatch|pbs|job|lsf|mk|def|just)", (Form.COMMAND, "commands", "read_script")),
-        (r"(?:gnu)?makefile(?:\..*)?|\.?justfile", (Form.COMMAND, "commands", "read_script")),
-        (r".*\.ipynb", (Form.NOTEBOOK, "texts", "read_notebook")),
-        (r".*\.(?:md|markdown|mdx|rst|qmd)", (Form.README, "texts", "read_markdown")),
-        (r".*\.py", (Form.CODE, "code", "read")),
-    )
-)
+_BY_PATTERN: dict[str, tuple[Form, str, str]] = {
+    r"pylock(?:\.[^.]+)?\.toml": (Form.LOCK, "locks", "read"),
+    r".*conda-lock\.ya?ml": (Form.LOCK, "locks", "read_conda"),
+    r".*(?:requirement|constraint|dependenc).*\.(?:txt|in|pip|lock)|(?:.*[-_.])?(?:reqs?|deps|pip)(?:[-_.].*)?\.(?:txt|in|pip|lock)"
+    r"|(?:requirements|constraints)(?:\.frozen|\.lock)?": (Form.REQUIREMENTS, "requirements", "read"),
+    r".*\.txt": (Form.REQUIREMENTS, "requirements", "read_any"),
+    r".*\.ya?ml": (Form.COMMAND, "yaml_files", "read"),
+    r"(?:.*\.)?(?:docker|container)file(?:\..*)?": (Form.COMMAND, "commands", "read_script"),
+    r".*\.(?:sh|bash|zsh|ksh|slurm|sbatch|pbs|job|lsf|mk|def|just)": (Form.COMMAND, "commands", "read_script"),
+    r"(?:gnu)?makefile(?:\..*)?|\.?justfile": (Form.COMMAND, "commands", "read_script"),
+    r".*\.ipynb": (Form.NOTEBOOK, "texts", "read_notebook"),
+    r".*\.(?:md|markdown|mdx|rst|qmd)": (Form.README, "texts", "read_markdown"),
+    r".*\.py": (Form.CODE, "code", "read"),
+}
+"""By the pattern of a name, of which the first counts; none has groups."""
+_NAMED = regex("|".join(f"({pattern})" for pattern in _BY_PATTERN))
+_READERS = tuple(_BY_PATTERN.values())
 _FOLDERS = regex(r"(?:^|/)(?:requirements?|reqs?|constraints|deps)/[^/]+\.(?:txt|in|pip)$")
 _ENVIRONMENT = regex(r"(?:conda[\w.-]*|env|environment[\w.-]*|[\w.-]*environment)\.ya?ml")
 _NAMES_FILES = regex(rb"(?:^|\s)(?:-r|-c|--requirements?|--constraints?)[ \t=]|\.txt\b|\bfile:", re.MULTILINE)
+_NAMING = ("requirements", "projects", "setup_py", "commands")
+"""Readers of files that may name others which state a release."""
 _LIKELY: dict[str, tuple[bytes, ...]] = {
     "yaml_files": (
         b"pip", b"uv ", b"uvx", b"conda", b"mamba", b"poetry", b"pdm", b"pixi", b"clone", b"image", b"registry",
@@ -155,13 +156,24 @@ def statements_of(
     return _read(path, data, asked, reader, vendored)
 
 
+def needs_names(path: str, asked: Packages) -> bool:
+    """A file with this path states nothing of some packages where no name of theirs is in it."""
+    reader = _reader_of(path)
+    return not (reader is not None and reader[1] in _NAMING) and not asked.vendored(path) and not _named(path, asked)
+
+
+def _named(path: str, asked: Packages) -> bool:
+    return asked.named_in(path.lower().encode(errors="replace"))
+
+
 def _is_likely(path: str, data: bytes, asked: Packages, module: str) -> bool:
     lowered = data.lower()
-    if not asked.named_in(lowered) and not asked.named_in(path.lower().encode(errors="replace")):
-        return module in ("requirements", "projects", "setup_py", "commands") and _NAMES_FILES.search(data) is not None
+    if not asked.named_in(lowered) and not _named(path, asked):
+        return module in _NAMING and _NAMES_FILES.search(data) is not None
     return module not in _LIKELY or any(word in lowered for word in _LIKELY[module])
 
 
+@lru_cache(maxsize=2**10)
 def _reader_of(path: str) -> tuple[Form, str, str] | None:
     name = posixpath.basename(path).lower()
     found = _BY_NAME.get(name)
@@ -171,7 +183,8 @@ def _reader_of(path: str) -> tuple[Form, str, str] | None:
         return Form.REQUIREMENTS, "requirements", "read"
     if _ENVIRONMENT.fullmatch(name):
         return Form.ENVIRONMENT, "yaml_files", "read"
-    return next((reader for pattern, reader in _BY_PATTERN if pattern.fullmatch(name)), None)
+    match = _NAMED.fullmatch(name)
+    return _READERS[match.lastindex - 1] if match and match.lastindex else None
 
 
 def _read(

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from trainlint.lazy import regex
 from trainlint.repository.shell import ShellText, Word
 from trainlint.repository.statements import trees
-from trainlint.repository.statements.commands import INSTALLS, Script, shell_text, texts_of
-from trainlint.repository.statements.model import Form, Include, Kind, Statement
-from trainlint.repository.statements.origins import images_in
+from trainlint.repository.statements.commands import INSTALLS, Script, shell_text
+from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
+from trainlint.repository.statements.origins import images_in, tag_of
 from trainlint.repository.statements.page import Page
 from trainlint.repository.statements.setup_py import Places, parse
 from trainlint.repository.statements.specifiers import exact, of_pip
@@ -30,6 +30,8 @@ _INSTALLERS = frozenset(("pip_install", "uv_pip_install", "add_python_packages")
 _STARTERS = frozenset(
     ("run_commands", "dockerfile_commands", "system", "run", "call", "check_call", "check_output", "Popen", "getoutput")
 )
+_OPEN = "${}"
+"""Stands in the name of an image for what code computes."""
 _IMAGE_KEYS = ("image", "image_uri", "image_name", "base_image", "docker_image")
 
 
@@ -39,11 +41,12 @@ def read(page: Page) -> Iterator[Statement | Include]:
     header = _HEADER.match(page.content, begin.start()) if begin else None
     if header is not None:
         yield from _script_header(page, header)
-    code = _Code(page)
+    tree = parse(page.content)
+    code = _Code(page, tree)
     script = code.script
     for cell in _CELL.finditer(page.content):
         script.read(shell_text(page, cell["command"], range(*cell.span("command"))))
-    for node in ast.walk(parse(page.content)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             yield from code.call(node)
     yield from script.found
@@ -57,13 +60,20 @@ def _script_header(page: Page, header: re.Match[str]) -> Iterator[Statement]:
         yield from page.required(leaf.value, leaf.place, Form.CODE)
 
 
+def _texts(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """The names to which a module gives a text, and that text."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield from ((target.id, node.value.value) for target in node.targets if isinstance(target, ast.Name))
+
+
 class _Code:
     """Goes through the calls of a module."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, tree: ast.Module) -> None:
         self.page = page
         self.places = Places(page)
-        self.script = Script(page, Form.CODE, dict(texts_of(page.content)))
+        self.script = Script(page, Form.CODE, dict(_texts(tree)))
 
     def call(self, node: ast.Call) -> Iterator[Statement]:
         """What one call says."""
@@ -78,10 +88,14 @@ class _Code:
                 self.start(argument)
         images = [given[key] for key in _IMAGE_KEYS if key in given]
         for argument in [*node.args[:1], *images]:
-            image = self.text(argument) or ""
+            image, place = self.text(argument, unknown=_OPEN) or "", self.places.of(argument)
             untagged = name == "from_registry" or argument in images
             for package, meaning, _, _ in images_in(image, self.page.packages, untagged=untagged):
-                yield self.page.statement(package, meaning, self.places.of(argument), Form.CODE)
+                if meaning.text.startswith("sha256:"):
+                    meaning = Meaning(Kind.UNKNOWN, tag_of(self.page.content, meaning.text))
+                if _OPEN in meaning.text:
+                    meaning = Meaning(Kind.UNKNOWN, self.page.content[slice(*place)].lstrip("rRfF").strip("\"'"))
+                yield self.page.statement(package, meaning, place, Form.IMAGE)
         for key in _LISTS:
             if key in given:
                 yield from self.requirements(given[key])
@@ -128,8 +142,8 @@ class _Code:
         places = range(*literal.span("text")) if literal is not None and known else None
         return shell_text(self.page, text, places, (start, end))
 
-    def text(self, node: ast.expr) -> str | None:
-        """A literal, or an f-string of names that stand for one."""
+    def text(self, node: ast.expr, unknown: str | None = None) -> str | None:
+        """A literal, or an f-string of names that stand for one; `unknown` stands for what no literal is."""
         if isinstance(node, ast.Constant):
             return node.value if isinstance(node.value, str) else None
         if not isinstance(node, ast.JoinedStr):
@@ -137,7 +151,7 @@ class _Code:
         parts: list[str | None] = []
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
-                parts.append(self.script.variables.get(getattr(part.value, "id", "")))
+                parts.append(self.script.variables.get(getattr(part.value, "id", ""), unknown))
             else:
                 parts.append(self.text(part))
         known = [part for part in parts if part is not None]

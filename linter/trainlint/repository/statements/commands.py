@@ -19,7 +19,7 @@ from trainlint.records import dataclass
 from trainlint.repository.shell import ShellText, Word, commands_of, name_of, script_of
 from trainlint.repository.statements import kubeflow, kubernetes
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
-from trainlint.repository.statements.origins import images_in, of_address, of_ref, repository_of
+from trainlint.repository.statements.origins import images_in, of_address, of_ref, repository_of, tag_of
 from trainlint.repository.statements.page import Page
 from trainlint.repository.statements.requirement import requirement
 from trainlint.repository.statements.specifiers import ANY, exact, of_conda, of_poetry
@@ -109,7 +109,7 @@ class Script:
             if not (local and isinstance(statement, Statement) and statement.package in cloned):
                 yield statement
         for clone in (clone for clone in self.clones if clone.package):
-            meaning = of_ref(clone.ref) if clone.own else Meaning(Kind.UNKNOWN, clone.ref or "a fork")
+            meaning = of_ref(clone.ref) if clone.own else Meaning(Kind.UNKNOWN, clone.ref or "a fork", fork=True)
             if clone.package == kubeflow.NAME:
                 meaning = kubeflow.of_tag(clone.ref) or Meaning(Kind.UNKNOWN)
             if meaning.kind is not Kind.UNKNOWN or clone.package not in stated:
@@ -493,6 +493,8 @@ class Script:
         for word, text in zip(words, texts, strict=True):
             for package, meaning, _, _ in images_in(text.replace(OPEN, "$"), self.page.packages, untagged=starts):
                 form = Form.IMAGE if self.form is Form.COMMAND else self.form
+                if meaning.text.startswith("sha256:"):
+                    meaning = Meaning(Kind.UNKNOWN, tag_of(self.page.content, meaning.text))
                 known = "$" not in meaning.text
                 self._state(package, meaning if known else self._open(word), word, form)
 

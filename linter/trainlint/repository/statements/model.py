@@ -47,12 +47,13 @@ class Meaning(NamedTuple):
 
     `text` is a version (EXACT), what `packaging` takes as a specifier (RANGE; empty where a name stands alone), or the
     commit, branch, address or path that nobody here can turn into a release (UNKNOWN). `local` is set where that is a
-    path, which may lead to a vendored copy.
+    path, which may lead to a vendored copy, and `fork` where it is somebody else's copy of the source.
     """
 
     kind: Kind
     text: str = ""
     local: bool = False
+    fork: bool = False
 
 
 class Statement(NamedTuple):

@@ -75,7 +75,7 @@ def of_address(url: str, packages: Packages, ref: str | None = None) -> tuple[st
             )
         own = known is not None and known[1] and (named is None or named == known[0])
         if not own:
-            return package, Meaning(Kind.UNKNOWN, f"{slug}@{ref}" if ref else slug)
+            return package, Meaning(Kind.UNKNOWN, f"{slug}@{ref}" if ref else slug, fork=known is not None)
         return package, of_ref(unquote(ref or ""))
     name = unquote(url.partition("?")[0].rstrip("/").rpartition("/")[2])
     file = _DISTRIBUTION.fullmatch(name)
@@ -105,7 +105,7 @@ _IMAGE = regex(
     r"|hiyouga/llama-?factory|huggingface/(?:transformers-[\w-]{1,60}|accelerate|trl(?:-[\w-]{1,60})?)"
     r"|huggingface-pytorch-(?:trcomp-)?training[\w.-]{0,100}"
     r"|pytorch/pytorch|kindest/node|rancher/k3s|(?:kubeflow/(?:trainer/)?)(?:trainer-controller-manager|[a-z]{2,30}-(?:trainer|initializer|runtime)))"
-    r"(?![\w/-])(?::(?P<tag>[\w.${}:-]{1,200}))?(?P<digest>@sha256:[0-9a-f]{1,64})?"
+    r"(?![\w/-])(?::(?P<tag>[\w.${}:-]{1,200}))?(?P<digest>@sha256:(?:[0-9a-f]{1,64}|\$\{\}))?"
 )
 """Images that hold a release of a package; the tags of Axolotl's `-base` images say nothing of Axolotl.
 
@@ -136,11 +136,25 @@ def images_in(text: str, packages: Packages, *, untagged: bool = False) -> list[
     for match in _IMAGE.finditer(text):
         name, tag = match["name"], match["tag"] or ""
         package = next((known for known, pattern in _IMAGE_PACKAGES if pattern.search(name)), None)
-        if package is not None and package in packages and (tag or untagged):
-            meaning = _of_image(package, name, tag, digest=bool(match["digest"]))
+        if package is not None and package in packages and (tag or match["digest"] or untagged):
+            meaning = _of_image(package, name, tag, (match["digest"] or "").lstrip("@"))
             if meaning is not None:
                 found.append((package, meaning, match.start(), match.end()))
     return found
+
+
+_NAMED_TAG = regex(r"#[^\n]*\b(main-20\d{6}[\w.-]{0,60})")
+
+
+def tag_of(content: str, digest: str) -> str:
+    """The tag of a nightly image that a comment above its digest names; the digest itself where none does."""
+    place = content.find(digest.removeprefix("sha256:"))
+    tags = _NAMED_TAG.findall(content, max(0, place - _ABOVE), place) if place >= 0 else []
+    return tags[-1] if tags else digest
+
+
+_ABOVE = 300
+"""So many characters above a digest its comment may stand."""
 
 
 def of_image(name: str, tag: str, packages: Packages) -> tuple[str, Meaning] | None:
@@ -149,7 +163,7 @@ def of_image(name: str, tag: str, packages: Packages) -> tuple[str, Meaning] | N
     return found[0][:2] if found else None
 
 
-def _of_image(package: str, name: str, tag: str, *, digest: bool) -> Meaning | None:
+def _of_image(package: str, name: str, tag: str, digest: str) -> Meaning | None:
     if name.startswith("huggingface-pytorch"):
         # AWS: `2.1.0-transformers4.36.0-gpu-py310`; Google: `…-training-cu121.2-3.transformers.4-42.ubuntu2204`.
         match = re.search(r"transformers(\d{1,3}(?:\.\d{1,3}){2})", tag)
@@ -165,4 +179,4 @@ def _of_image(package: str, name: str, tag: str, *, digest: bool) -> Meaning | N
         return exact(match[1])
     if package in ("torch", "kubernetes") or (package == "kubeflow-trainer" and not tag and not digest):
         return None
-    return Meaning(Kind.UNKNOWN, tag or "latest")
+    return Meaning(Kind.UNKNOWN, tag or digest or "latest")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable
 from functools import cached_property
 
+from trainlint.reading.words import AnyOf
 from trainlint.records import NamedTuple
 
 
@@ -145,18 +146,23 @@ class Packages:
                 return package.name, own
         return None
 
-    @cached_property
-    def _words(self) -> tuple[bytes, ...]:
+    @property
+    def words(self) -> frozenset[str]:
+        """The words, in lower case, of which every file has one that states a release and does not tell by its name."""
         words: set[str] = set()
         for package in self.all:
             words.update(package.others, package.repositories)
             words.update(slug.partition("/")[2] for slug in package.repositories if package.forkable)
             words.update(name.replace("-", mark) for name in package.distributions for mark in "-_.")
-        return tuple(word.encode() for word in sorted(words, key=len))
+        return frozenset(words)
+
+    @cached_property
+    def _words(self) -> AnyOf:
+        return AnyOf(sorted(self.words))
 
     def named_in(self, data: bytes) -> bool:
         """Bytes, in lower case, hold a name of one of the packages: only then is a file worth reading."""
-        return any(word in data for word in self._words)
+        return bool(self._words.words) and self._words.found_in(data)
 
     def vendored(self, path: str) -> list[tuple[str, str]]:
         """The packages of which a path is a version file, each with the folder of the project."""

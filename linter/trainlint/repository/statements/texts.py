@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from trainlint.lazy import regex
@@ -21,6 +22,10 @@ _PINNED = regex(
     re.MULTILINE,
 )
 """An item of a list that is a requirement: `transformers==4.40.2`."""
+_SPAN = regex(r"(?<!`)`(?P<code>[^`\n]{8,300})`(?!`)")
+_CLONE = regex(r"\bgit\b[^\n]{0,300}\bclone\b")
+_STEP = regex(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:[^`\n]{0,60}:[ \t]*)?")
+"""What stands before a command that is a step of a list: `1. Install: `."""
 _LISTS = frozenset(("", "text", "txt", "requirements", "pip", "pip-requirements"))
 _PYTHON = frozenset(("python", "py", "ipython", "jupyter", "python3", "ipython3"))
 _MAGIC = regex(r"[ \t]*(?:!|%(?=(?:pip|conda|mamba|uv|sx|system)\b))")
@@ -28,7 +33,7 @@ _CELL_SHELL = regex(r"\s*%%(?:bash|sh|shell|script[ \t]+(?:ba|z)?sh)\b")
 
 
 def read_markdown(page: Page) -> Iterator[Statement | Include]:
-    """The fences of a README: shell, Dockerfiles, and what Python's say to the shell."""
+    """The fences of a README: shell, Dockerfiles, and what Python's say to the shell; else commands in its lines."""
     content = page.content
     script = Script(page, Form.README)
     docker = Script(page, Form.README, docker=True)
@@ -57,8 +62,28 @@ def read_markdown(page: Page) -> Iterator[Statement | Include]:
                 yield page.statement(package, meaning, (start + first, start + last), Form.README)
     for item in _PINNED.finditer(content):
         yield from of_line(page, item["pin"], item.start("pin"), Form.README)
+    shown = [*script.found, *docker.found]
+    yield from shown
+    told = {found.package for found in shown if isinstance(found, Statement)}
+    yield from (found for found in _in_lines(page) if isinstance(found, Statement) and found.package not in told)
+
+
+def _in_lines(page: Page) -> Iterator[Statement | Include]:
+    """What spans of code say outside of blocks: a clone, and the commands that are steps of a list.
+
+    Any other is as likely a remark, such as what helps against an error.
+    """
+    content = page.content
+    script = Script(page, Form.README)
+    blocks = [place for _, start, end in fences(content) for place in (start, end)]
+    for span in _SPAN.finditer(content):
+        start, end = span.span("code")
+        before = content[content.rfind("\n", 0, start) + 1 : start - 1]
+        said = _CLONE.search(span["code"]) or (INSTALLS.search(span["code"]) and _STEP.fullmatch(before))
+        if said and not bisect_right(blocks, start) % 2:
+            script.read(shell_text(page, span["code"], range(start, end)))
+            script.folder = ""
     yield from script.found
-    yield from docker.found
 
 
 def read_comments(page: Page) -> Iterator[Statement | Include]:

@@ -162,20 +162,24 @@ def pod_contradiction(job: BuiltJob) -> Iterator[Finding]:
         if spec.get("ephemeralContainers").items():
             yield job.finding(spec.get("ephemeralContainers"), f"{pods} cannot have ephemeral containers")
         if spec.get("shareProcessNamespace").flag and spec.get("hostPID").flag:
-            yield job.finding(spec.get("shareProcessNamespace"), "shareProcessNamespace and hostPID exclude each other")
+            message, other = "shareProcessNamespace and hostPID exclude each other", spec.get("hostPID")
+            yield job.finding(spec.get("shareProcessNamespace"), message, related=other.place.as_other_half)
         if spec.get("hostUsers").is_(False):
             for key in ("hostPID", "hostIPC", "hostNetwork"):
                 if spec.get(key).flag:
-                    yield job.finding(spec.get(key), f"{key} and hostUsers: false exclude each other", within="1.33..")
+                    message, other = f"{key} and hostUsers: false exclude each other", spec.get("hostUsers")
+                    yield job.finding(spec.get(key), message, within="1.33..", related=other.place.as_other_half)
             for container in (*pods.containers, *pods.init_containers):
                 for part in container.find("volumeDevices"):
                     message = f"volumeDevices of container {container.name} and hostUsers: false exclude each other"
-                    yield job.finding(part, message, within="1.34..")
+                    other = spec.get("hostUsers")
+                    yield job.finding(part, message, within="1.34..", related=other.place.as_other_half)
         override = spec.get("hostnameOverride")
         if override.given:
             for key in ("hostNetwork", "setHostnameAsFQDN"):
                 if spec.get(key).flag:
-                    yield job.finding(override, f"hostnameOverride and {key} exclude each other")
+                    message, other = f"hostnameOverride and {key} exclude each other", spec.get(key)
+                    yield job.finding(override, message, related=other.place.as_other_half)
             if override.text and len(override.text) > 64:
                 yield job.finding(override, "hostnameOverride must not be longer than 64 characters")
         for container in pods.containers if network.flag else ():

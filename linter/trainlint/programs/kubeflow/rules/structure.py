@@ -401,7 +401,8 @@ def owner_or_finalizer(manifest: Manifest) -> Iterator[Finding]:
     exclusive = [finalizer for finalizer in finalizers if finalizer.is_("orphan", "foregroundDeletion")]
     if len({str(finalizer) for finalizer in exclusive}) > 1:
         message = "orphan and foregroundDeletion exclude each other"
-        yield exclusive[-1].finding(message, field="metadata.finalizers")
+        other = next(one for one in exclusive if str(one) != str(exclusive[-1])).field.relate("the other one is here")
+        yield exclusive[-1].finding(message, field="metadata.finalizers", related=other)
 
 
 # CEL rules
@@ -493,6 +494,7 @@ def elastic_num_nodes(manifest: Manifest) -> Iterator[Finding]:
                 "numNodes and torch.elasticPolicy exclude each other",
                 help="remove numNodes, or the elasticPolicy",
                 field="spec.mlPolicy",
+                related=policy.at("torch", "elasticPolicy").as_other_half,
                 at_key=True,
             )
 
@@ -530,6 +532,7 @@ def job_set_rule(manifest: Manifest) -> Iterator[Finding]:
                 "dependsOn and startupPolicyOrder: InOrder exclude each other",
                 help="remove one of them",
                 field=spec.field_path,
+                related=spec.at("startupPolicy", "startupPolicyOrder").as_other_half,
                 at_key=True,
             )
     for policy in manifest.places("claim-namespace"):

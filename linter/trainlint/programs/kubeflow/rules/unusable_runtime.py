@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from trainlint.findings import Finding, Severity, Stage
 from trainlint.programs.kubeflow.build import Build, RuntimeAsIs
 from trainlint.programs.kubeflow.facts.release import KubeflowFacts
 from trainlint.programs.kubeflow.rules import containers, jobset, pods, scheduling, volumes
 from trainlint.records import replace
-from trainlint.rule import rule, rules_of
+from trainlint.rule import Rule, rule, rules_of
 
 _MODULES = tuple(module.__name__ for module in (jobset, containers, volumes, scheduling, pods))
 
@@ -26,9 +27,18 @@ def unusable_runtime(runtime: RuntimeAsIs, facts: KubeflowFacts) -> Iterator[Fin
     Source: the rules TJ501 to TJ549, which name theirs.
     """
     own = runtime.runtime.field.document.path
-    for other in rules_of(_MODULES):
-        if issubclass(other.subject, Build) and other.severity is Severity.ERROR and other.program == "kubernetes":
-            for found in other.run(runtime.sample, facts):
-                if found.path == own:
-                    message = f"a job that uses this runtime is refused ({other.code}): {found.message}"
-                    yield replace(found, message=message, severity=None)
+    for other in _refusing_jobs():
+        for found in other.run(runtime.sample, facts):
+            if found.path == own:
+                message = f"a job that uses this runtime is refused ({other.code}): {found.message}"
+                yield replace(found, message=message, severity=None)
+
+
+@cache
+def _refusing_jobs() -> list[Rule]:
+    """The rules by which what a job becomes is refused."""
+    return [
+        one
+        for one in rules_of(_MODULES)
+        if issubclass(one.subject, Build) and one.severity is Severity.ERROR and one.program == "kubernetes"
+    ]

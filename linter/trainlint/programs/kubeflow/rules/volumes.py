@@ -82,7 +82,8 @@ def _mount(job: Build, container: Container, mount: BuiltValue) -> Iterator[Find
     for part in (below, expression):
         yield from job.malformed(part, names.inner_path, "subPath")
     if below.text and expression.text:
-        yield job.finding(expression, "subPath and subPathExpr exclude each other", help="remove one of them")
+        message, help = "subPath and subPathExpr exclude each other", "remove one of them"
+        yield job.finding(expression, message, help=help, related=below.place.as_other_half)
     propagation, recursive = mount.get("mountPropagation"), mount.get("recursiveReadOnly")
     if propagation.is_("Bidirectional") and not container.value.at("securityContext", "privileged").is_(True):
         yield job.finding(propagation, "mountPropagation: Bidirectional needs a privileged container")
@@ -90,7 +91,8 @@ def _mount(job: Build, container: Container, mount: BuiltValue) -> Iterator[Find
         if not mount.get("readOnly").is_(True):
             yield job.finding(recursive, f"recursiveReadOnly: {recursive} needs readOnly: true")
         if propagation.known_and_not_in(("None",)):
-            yield job.finding(recursive, "recursiveReadOnly and mountPropagation exclude each other")
+            message = "recursiveReadOnly and mountPropagation exclude each other"
+            yield job.finding(recursive, message, related=propagation.place.as_other_half)
 
 
 @rule("TJ531", "volume-source", stage=Stage.CREATE, program="kubernetes")

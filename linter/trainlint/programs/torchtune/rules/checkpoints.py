@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-import string
 from collections.abc import Iterator
 
 from trainlint.findings import Finding, Stage, did_you_mean, one_of
@@ -64,19 +63,11 @@ def output_in_checkpoint_dir(settings: RecipeSettings, facts: TorchtuneFacts) ->
         if below == "." or below.split("/")[0] != "..":
             where = "is" if below == "." else "is inside"
             yield settings.refusal(
-                _origin(written),
-                _origin(read),
+                written.origin,
+                read.origin,
                 message=f"{section.key}.output_dir {where} its checkpoint_dir",
                 help="write to a directory outside of checkpoint_dir",
             )
-
-
-def _origin(node: ConfigNode) -> ConfigNode:
-    """The setting that a node's whole value is an interpolation of, else the node."""
-    text = node.plain if isinstance(node.plain, str) else ""
-    name = re.fullmatch(r"\$\{\s*([\w.]+)\s*\}", text)
-    found = node.root.at(name[1]) if name and not name[1].startswith(".") else node
-    return found if found.present else node
 
 
 @rule("TT327", "checkpoint-files", stage=Stage.PREPARE)
@@ -165,7 +156,9 @@ def _wrong_format(files: ConfigNode) -> Iterator[tuple[ConfigNode, str, str, Sta
 
 def _placeholders(text: str) -> int:
     try:
-        return sum(name is not None for _, name, _, _ in string.Formatter().parse(text))
+        from string import Formatter
+
+        return sum(name is not None for _, name, _, _ in Formatter().parse(text))
     except ValueError:
         return 0
 

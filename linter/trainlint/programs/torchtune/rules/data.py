@@ -15,9 +15,11 @@ from trainlint.programs.torchtune.facts import (
     FAMILY_VOCABULARIES,
     FIRST_SPECIAL_TOKEN,
     LOADERS_OF_ENDINGS,
+    MAPPED,
     MULTIMODAL,
     NO_BPE_VOCABULARY,
     NOT_A_TOKENIZER,
+    PACKAGED_SOURCES,
     PREFERENCE_DATASETS,
     TorchtuneFacts,
     family_of,
@@ -225,12 +227,13 @@ def _has_images(settings: RecipeSettings) -> bool:
     )
 
 
-@rule("TT336", "dataset-of-another-task", stage=Stage.TRAIN)
+@rule("TT336", "dataset-of-another-task", stage=Stage.TRAIN, follows=("TT339",))
 def dataset_of_another_task(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator[Finding]:
     """The dataset is one of preferences in a fine-tune, or one for a fine-tune in DPO.
 
     DPO compares a chosen with a rejected answer, which preference_dataset, hh_rlhf_helpful_dataset and
-    stack_exchange_paired_dataset give; a fine-tune reads tokens and labels, which the others give.
+    stack_exchange_paired_dataset give; a fine-tune reads tokens and labels, which the others give. Where the loss is of
+    the other task as well, it is reported alone: the recipe is the wrong one.
 
     Source: the datasets, collate functions and recipes of torchtune 0.4.0 to 0.6.1.
     """
@@ -248,7 +251,12 @@ def dataset_of_another_task(settings: RecipeSettings, facts: TorchtuneFacts) -> 
         if (name in PREFERENCE_DATASETS) != wants:
             gives = "no preferences, which DPO compares" if wants else "preferences, not tokens and labels"
             help = "use preference_dataset" if wants else "use a dataset for fine-tuning, such as chat_dataset"
-            yield settings.refusal(place, message=f"{name} gives {gives}", help=help)
+            yield settings.refusal(place, *_loss(settings), message=f"{name} gives {gives}", help=help)
+
+
+def _loss(settings: RecipeSettings) -> list[ConfigNode]:
+    section = settings.section("loss")
+    return [section.get("_component_")] if section is not None else []
 
 
 @rule("TT337", "dataset-columns", stage=Stage.PREPARE)
@@ -266,7 +274,11 @@ def dataset_columns(settings: RecipeSettings) -> Iterator[Finding]:
         wanted = COLUMNS.get(name, ())
         lacking = [key for key in wanted if key not in columns.entries]
         empty = columns.mapping is not None and not columns.mapping and wanted[:1] == ("input",)
-        if wanted and columns.own and (columns.entries or empty) and lacking:
+        if name in MAPPED and columns.own and not columns.unknown and not columns.entries and _is_true(columns):
+            message = f"column_map of {name} must be a mapping"
+            help = "write the names of your columns, such as {input: question, output: answer}"
+            yield settings.refusal(columns, message=message, help=help)
+        elif wanted and columns.own and (columns.entries or empty) and lacking:
             yield settings.refusal(
                 columns,
                 message=f"column_map of {name} lacks {' and '.join(lacking)}",
@@ -308,6 +320,61 @@ def ending_for_loader(settings: RecipeSettings) -> Iterator[Finding]:
         if builder.startswith("torchtune.datasets.") and loader and source.own and part.get("data_files").given:
             message, fix = f"load_dataset has no loader {source.value}", mended.worded(source, loader)
             yield source.field.finding(message, help=f"write {loader}", fix=fix)
+
+
+@rule("TT360", "unloadable-dataset", stage=Stage.PREPARE)
+def unloadable_dataset(settings: RecipeSettings) -> Iterator[Finding]:
+    """What the dataset is loaded from has a form that load_dataset refuses.
+
+    source, name and data_dir are texts; data_files is a text, a list or a mapping of splits, and not empty. Files that
+    are given as a text or a list all belong to the split train: any other split needs
+    `data_files: {validation: held-out.json}`.
+
+    Source: load_dataset, sanitize_patterns and ArrowReader of datasets 2.14 to 5.2.
+    """
+    for part in settings.datasets:
+        if not (_component(part).startswith("torchtune.datasets.") and _component(part).endswith("_dataset")):
+            continue
+        for key, needed in (("source", True), ("name", False), ("data_dir", False)):
+            node = part.get(key)
+            if not node.own or not node.present or node.unknown:
+                continue
+            if needed and node.text().known == "":
+                yield settings.refusal(node, message="source of a dataset is empty", help=_SOURCES)
+            elif node.text().known is None and (needed or node.given):
+                message = f"{key} of a dataset must be a text, not {_kind(node)}"
+                yield settings.refusal(node, message=message, help=_SOURCES if needed else "write it in quotes")
+        files, split = part.get("data_files"), part.get("split")
+        if files.own and files.given and not files.unknown:
+            if not _is_true(files):
+                message, help = "data_files is empty", "name the files"
+                yield settings.refusal(files, message=message, help=help)
+            elif files.text().known is None and not files.wrong_type:
+                message = f"data_files must be a text, a list or a mapping, not {_kind(files)}"
+                yield settings.refusal(files, message=message, help="write the path of the file")
+        word = split.text().known
+        alone = files.text().known or (files.elements and not any(item.entries for item in files.elements))
+        if word is not None and split.own and alone and part.get("source").is_(*PACKAGED_SOURCES):
+            names = [part.partition("[")[0].strip() for part in word.split("+")]
+            others = [name for name in names if name not in ("train", "all")]
+            if others:
+                yield settings.refusal(
+                    split,
+                    files,
+                    message=f'the files have no split "{others[0]}"',
+                    help=f"write split: train, or data_files: {{{others[0] or 'train'}: …}}",
+                )
+
+
+_SOURCES = "name a data set or a folder, or write json with data_files"
+
+
+def _kind(node: ConfigNode) -> str:
+    return "a mapping" if node.entries else "a list" if node.elements else str(node.value)
+
+
+def _is_true(node: ConfigNode) -> bool:
+    return bool(node.entries or node.elements or node.value.known)
 
 
 @rule("TT338", "prompt-template", stage=Stage.PREPARE)

@@ -36,14 +36,16 @@ def loss_of_another_recipe(settings: RecipeSettings, facts: TorchtuneFacts) -> I
             no_index = losses is LABEL_LOSSES and name not in DISTILLATION_LOSSES
             first = settings.section("loss")
             no_index = no_index or (key == "kd_loss" and first is not None and "Chunked" in _loss(first))
+            other = "" if (name in PAIR_LOSSES) == recipe.is_dpo else _RECIPES[recipe.is_dpo]
             yield settings.refusal(
                 section.get("_component_"),
                 message=f"{recipe.name} cannot call {name} as its {key}",
-                help=f"write {_HELP[losses[0]]}",
+                help=f"write {_HELP[losses[0]]}{other}",
                 stage=Stage.PREPARE if no_index else Stage.TRAIN,
             )
 
 
+_RECIPES = {False: ", or run a recipe of DPO", True: ", or run a recipe that fine-tunes"}
 _HELP = {
     LABEL_LOSSES[0]: "torchtune.modules.loss.CEWithChunkedOutputLoss",
     PAIR_LOSSES[0]: "torchtune.rlhf.loss.DPOLoss",

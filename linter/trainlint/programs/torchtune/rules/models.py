@@ -65,7 +65,7 @@ def _target(item: ConfigNode, hint: str | None) -> Fix | None:
     return mended.worded(item, "output_proj") if other else mended.respelled(item, LORA_TARGETS)
 
 
-@rule("TT316", "no-lora-target", stage=Stage.PREPARE)
+@rule("TT316", "no-lora-target", stage=Stage.PREPARE, follows=("TT304",))
 def no_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
     """lora_attn_modules is empty.
 

@@ -274,6 +274,7 @@ def selective_checkpointing(settings: RecipeSettings) -> Iterator[Finding]:
             help="remove one of them",
             severity=Severity.WARNING,
             stage=Stage.RUN,
+            related=plain.field.as_other_half,
         )
     elif mode.text().is_("selective"):
         if not option.unknown and not _is_every(option.value.known):

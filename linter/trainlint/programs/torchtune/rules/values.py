@@ -12,7 +12,7 @@ from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.rule import rule
 
 
-@rule("TT322", "not-a-number", stage=Stage.PREPARE)
+@rule("TT322", "not-a-number", stage=Stage.PREPARE, follows=("TT304",))
 def not_a_number(settings: RecipeSettings) -> Iterator[Finding]:
     """A setting that is calculated with is not a number.
 
@@ -45,7 +45,7 @@ def _is_float(text: str) -> bool:
     return True
 
 
-@rule("TT346", "unusable-value", stage=Stage.PREPARE)
+@rule("TT346", "unusable-value", stage=Stage.PREPARE, follows=("TT304",))
 def unusable_value(settings: RecipeSettings) -> Iterator[Finding]:
     """A value is out of range, null, or of a wrong kind.
 
@@ -55,11 +55,13 @@ def unusable_value(settings: RecipeSettings) -> Iterator[Finding]:
 
     Source: the recipes and components of torchtune 0.4.0 to 0.6.1, each setting of 0.6.1 run with such values.
     """
+    told: set[str] = set()
     for node, accepts in settings_with(settings):
-        problem = accepts.problem(node)
-        if problem is not None:
+        problem, origin = accepts.problem(node), node.origin
+        if problem is not None and origin.name not in told:
+            told.add(origin.name)
             help = _HELP.get(node.key, accepts.wanted)
-            yield settings.refusal(node, message=f"{node.name} {problem}", help=help, stage=accepts.stage_of(node))
+            yield settings.refusal(origin, message=f"{origin.name} {problem}", help=help, stage=accepts.stage_of(node))
 
 
 _HELP = {

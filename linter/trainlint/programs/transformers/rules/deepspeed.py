@@ -124,7 +124,8 @@ def deepspeed_excludes(arguments: Arguments) -> Iterator[Finding]:
     only, auto = arguments.switch("save_only_model"), arguments.switch("auto_find_batch_size")
     if only.is_(True) and arguments.switch("load_best_model_at_end").is_(True):
         message = "save_only_model does not work with load_best_model_at_end under DeepSpeed"
-        yield arguments.refused(only, message, help="remove one of the two")
+        other = arguments.get("load_best_model_at_end").as_other_half
+        yield arguments.refused(only, message, help="remove one of the two", related=other)
     own = arguments.deepspeed.get("optimizer") if arguments.deepspeed else None
     name = "optim" if arguments.facts.adafactor_excludes_optimizer else "adafactor"
     adafactor = arguments.get("optim").text().is_("adafactor") if name == "optim" else arguments.is_on("adafactor")
@@ -134,9 +135,8 @@ def deepspeed_excludes(arguments: Arguments) -> Iterator[Finding]:
         yield arguments.refused(arguments.own(name), message, help=help, related=related, stage=Stage.PREPARE)
     stage = arguments.deepspeed.at("zero_optimization", "stage").integer() if arguments.deepspeed else None
     if auto.is_(True) and (arguments.facts.no_batch_size_search_with_sharding or (stage is not None and stage.is_(3))):
-        yield arguments.refused(
-            auto, "auto_find_batch_size does not work with DeepSpeed", help="set the batch size yourself"
-        )
+        message, help = "auto_find_batch_size does not work with DeepSpeed", "set the batch size yourself"
+        yield arguments.refused(auto, message, help=help, related=given.as_other_half)
 
 
 @rule("FS225", "deepspeed-form", stage=Stage.LOAD)

@@ -12,7 +12,6 @@ from trainlint.programs.transformers.rules.words import shown
 from trainlint.reading import mending
 from trainlint.reading.scalars import Dialect, plain_value
 from trainlint.reading.values import Field
-from trainlint.releases import names_within
 from trainlint.rule import rule
 from trainlint.training.declarations import Spec
 
@@ -71,7 +70,8 @@ def scheduler_settings(arguments: Arguments) -> Iterator[Finding]:
             message = f"{word} needs min_lr or min_lr_rate in lr_scheduler_kwargs"
             yield arguments.refused(at, message, help="add for example min_lr_rate: 0.1", at_key=at is config)
         elif len(rates) > 1:
-            yield arguments.refused(rates[1], "min_lr and min_lr_rate exclude each other", help="keep one", at_key=True)
+            message, other = "min_lr and min_lr_rate exclude each other", rates[0].as_other_half
+            yield arguments.refused(rates[1], message, help="keep one", related=other, at_key=True)
     if word.is_("polynomial"):
         yield from _end(arguments, given.get("lr_end"))
 
@@ -152,9 +152,11 @@ def optimizer_settings(arguments: Arguments) -> Iterator[Finding]:
     if optimizer.startswith("adamw_torch") and epsilon.known_and(lambda number: number < 0):
         yield arguments.refused(epsilon, "adam_epsilon must not be negative", help="write for example 1.0e-8")
     given = arguments.own("optim_args")
-    if given.is_mapping or given.is_sequence:
+    # What is false in Python counts as none.
+    if (given.plain or any(given.entries()) or given.items()) and given.text().wrong_type:
         help = "write one text, such as fused=True,foreach=False"
-        yield arguments.refused(given, "optim_args must be text", help=help, at_key=True)
+        at_key = given.is_mapping or given.is_sequence
+        yield arguments.refused(given, "optim_args must be text", help=help, at_key=at_key)
     parts = given.text().known
     for part in parts.replace(" ", "").split(",") if parts else ():
         if part.count("=") != 1:
@@ -232,7 +234,6 @@ def text_for_labels(arguments: Arguments) -> Iterator[Finding]:
 _CHECKPOINT = frozenset(
     {"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"}
 )
-_OF_TRL = {"selective": "1.15.0.."}
 
 
 @rule(
@@ -250,15 +251,17 @@ def checkpointing_settings(arguments: Arguments) -> Iterator[Finding]:
 
     Source: transformers 4.35 to 5.24, PreTrainedModel.gradient_checkpointing_enable; torch.utils.checkpoint.
     """
-    config = arguments.own("gradient_checkpointing_kwargs")
+    name = arguments.checkpointing_settings_name
+    config = arguments.own(name)
     if config.is_absent or config.is_unknown or not arguments.checkpoints_gradients:
         return
-    config = arguments.mapping("gradient_checkpointing_kwargs") or config
-    if not config.is_mapping:
-        message = "gradient_checkpointing_kwargs must be a mapping"
+    config = arguments.mapping(name) or config
+    # What is false in Python counts as none in later releases.
+    if not config.is_mapping and (config.plain or config.items()):
+        message = f"{name} must be a mapping"
         help = "write for example use_reentrant: false below it"
         yield arguments.refused(config, message, help=help, at_key=config.is_sequence)
-    own = names_within(_OF_TRL, arguments.facts.version) if arguments.facts.program == "trl" else ()
+    own = arguments.own_checkpointing_settings
     passed_on = config.get("use_reentrant").boolean().is_(False)
     for entry in config.entries():
         if entry.name not in _CHECKPOINT and entry.name not in own:

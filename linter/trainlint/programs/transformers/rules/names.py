@@ -58,9 +58,13 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
             help = f"{advice} ({other})" if advice else f"remove it: {other}"
             off = name.startswith("fsdp_") and not arguments.options.on.is_(True)
             fix = None if off or name in OTHER_VALUES else mending.advised(entry, advice)
+            fix = None if fix is not None and fix.renames and fix.renames not in fields else fix
         elif near:
-            help = f'did you mean "{near}"?'
+            elsewhere = arguments.facts.other_releases(near) if near not in fields else None
+            advice = arguments.facts.renamed(near) if elsewhere else ""
+            help = advice or f'did you mean "{near}"?' + (f" {elsewhere}" if elsewhere else "")
             fix = mending.renamed(entry, near) if name in MEANT else mending.renamed_to_nearest(entry, [near])
+            fix = None if elsewhere or arguments.has(near) else fix
         elif name in launched and (refused or dropped or len(launched) > 1):
             if name != launched[0]:
                 continue

@@ -9,12 +9,14 @@ from trainlint.findings import Finding, Severity, Stage
 from trainlint.programs.transformers.arguments import Arguments
 from trainlint.programs.transformers.facts import (
     FALSE_WORDS,
+    LOOKED_UP,
     TRUE_WORDS,
     ArgumentFacts,
 )
 from trainlint.programs.transformers.rules.words import shown
 from trainlint.reading import mending
 from trainlint.reading.scalars import Dialect, plain_value
+from trainlint.reading.values import Field
 from trainlint.releases import names_within
 from trainlint.rule import rule
 from trainlint.training.declarations import Spec
@@ -48,6 +50,11 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
     for name, argument, field in arguments.given:
         kind = _kind(argument)
         text = field.text().known
+        if name == "pad_to_multiple_of" and "str" in argument.types and text is not None:
+            if _converted(text, "int") is None and text.lower() not in _NO_PADDING:
+                message = f'pad_to_multiple_of must be an integer or auto, not "{text}"'
+                yield arguments.refused(field, message, help="write for example 8", stage=Stage.LOAD)
+            continue
         if kind not in ("int", "float") or text is None or not arguments.parsed or arguments.reader.uses_omegaconf:
             continue
         number = _converted(text, "float")
@@ -65,6 +72,9 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
             message = f'{name} is the text "{text}", not a number'
             fix = mending.written(field, yaml, keeps=True)
             yield say(field, message, help=_why_text(text, kind), fix=fix)
+
+
+_NO_PADDING = ("auto", "none", "null")
 
 
 def _why_text(text: str, kind: str) -> str:
@@ -126,7 +136,7 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
         text = field.text().known
         # A union with text is parsed as a boolean too.
         switch = _kind(argument) == "bool" or (arguments.facts.converts and set(argument.types) == {"str", "bool"})
-        if not switch or not text or not arguments.parsed:
+        if not switch or text is None or not arguments.parsed:
             continue
         folded = text.lower()
         meant = "true" if folded in TRUE_WORDS else "false" if folded in FALSE_WORDS else None
@@ -137,7 +147,7 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
                 fix = mending.written(field, meant) if meant else None
                 help = "write true or false, without quotes"
                 yield say(field, message, help=help, stage=Stage.LOAD, fix=fix)
-        elif meant != "true":
+        elif text and meant != "true":
             yield arguments.warned(
                 field,
                 f'{name} is the text "{text}", which counts as true',
@@ -158,7 +168,7 @@ def wrong_number(arguments: Arguments) -> Iterator[Finding]:
 
     The parsers only check text. A float such as `4.0` for a batch size, `max_steps` or `gradient_accumulation_steps` is
     accepted and raises TypeError in train(), where torch needs an integer. A boolean counts as 1 or 0. A list or
-    mapping raises where it is first used.
+    mapping raises where it is first used. Where a boolean is needed, any number but 0 counts as true.
 
     Write one plain number.
 
@@ -179,8 +189,18 @@ def wrong_number(arguments: Arguments) -> Iterator[Finding]:
         elif kind == "int" and isinstance(field.plain, float) and name != "warmup_steps":
             message = f"{name} must be an integer, not {field.written}"
             yield say(field, message, help="write an integer", stage=stage, fix=mending.whole(field, keeps=True))
+        elif kind == "bool" and _is_no_switch(name, field.plain):
+            yield arguments.warned(
+                field, f"{name} must be true or false, not {field.written}", help="write one of them"
+            )
         elif kind != "bool" and isinstance(field.plain, bool):
             yield arguments.warned(field, f"{name} must be a number, not {field.written}", help="write a number")
+
+
+def _is_no_switch(name: str, plain: object) -> bool:
+    """A number that stands for no boolean; 0 and 1 do, but for a setting that gets into the model's config."""
+    number = isinstance(plain, (int, float)) and not isinstance(plain, bool)
+    return number and (plain not in (0, 1) or name == "use_cache")
 
 
 _TEXTS: Mapping[str, str] = {
@@ -217,6 +237,137 @@ def wrong_text(arguments: Arguments) -> Iterator[Finding]:
             message = f"{name} must be text, not {field.written or shown(field)}"
             fix = None if name in ("torch_compile_backend", "torchdynamo") else mending.quoted(field)
             yield arguments.refused(field, message, help=help, fix=fix)
+
+
+_FORMS: Mapping[str, str] = {
+    "str": "text",
+    "list": "a list",
+    "tuple": "a list",
+    "set": "a list",
+    "dict": "a mapping",
+    "bool": "a boolean",
+    "int": "a number",
+    "float": "a number",
+}
+"""What YAML has for a type; other types say nothing."""
+_ALSO: Mapping[str, str] = {
+    "fsdp": "a list",
+    "resume_from_checkpoint": "a boolean",
+    "attn_implementation": "a mapping",
+    "lora_target_modules": "text",
+    "include_for_metrics": "text",
+    "loss_type": "text",
+    "report_to": "text",
+    "deepspeed": "a mapping",
+    "fsdp_config": "a mapping",
+    "accelerator_config": "a mapping",
+}
+"""What an argument takes beside what its type says."""
+
+
+@rule(
+    "FS227",
+    "another-kind-of-value",
+    stage=Stage.START,
+    severity=Severity.WARNING,
+    varies="error where the trainer surely uses the value",
+    follows=tuple(
+        """
+        FS201 FS202 FS203 FS206 FS210 FS211 FS212 FS213 FS219 FS220 FS221 FS222 FS223 FS230
+        FS254 FS255 FS257
+        """.split()
+    ),
+)
+def another_kind_of_value(arguments: Arguments) -> Iterator[Finding]:
+    """An argument is a list, a mapping, a text or a number, and another one of these is needed.
+
+    The parsers take what YAML gives, whatever the type of the argument says; text alone is converted, by TrlParser. A
+    list for a text, a mapping for a list, a number for a mapping, a null for a number then fail where they are first
+    used, in the trainer or long after. A text for a list of names is worse: it is a list of its letters.
+
+    Write what the help says.
+
+    Source: transformers 4.31 to 5.24, HfArgumentParser; TRL 0.8 to 1.16, TrlParser.
+    """
+    for name, argument, field in arguments.given:
+        wanted = _forms(name, argument)
+        given = _form(field)
+        if not arguments.parsed or not wanted or name in arguments.facts.lenient:
+            continue
+        if field.is_null and not _may_be_null(argument) and wanted == {"a number"}:
+            yield arguments.warned(field, f"{name} must be a number, not null", help="remove it, or write a number")
+        if given is None or wanted <= {"a number", "a boolean"}:
+            continue
+        if given in wanted:
+            yield from _items(arguments, name, argument, field)
+            # JSON is text, too; an empty one is none.
+            if "a mapping" in wanted and name.endswith("_kwargs") and field.text().is_(""):
+                yield arguments.warned(field, f"{name} must be a mapping, not an empty text", help="remove it")
+            continue
+        as_text = given in ("a number", "a boolean") and "text" in wanted and "a mapping" not in wanted
+        if (as_text and name not in LOOKED_UP) or (given == "text" and "a list" not in wanted):
+            continue
+        stage = arguments.raises_on_kind(name) if _is_something(field) else None
+        say = arguments.warned if stage is None else arguments.refused
+        told = {"a mapping"} if "a mapping" in wanted else wanted - {"a boolean"}
+        message = f"{name} must be {' or '.join(sorted(told))}, not {given}"
+        fix = mending.listed(field) if given == "text" and wanted == {"a list"} and field.written else None
+        at_key = field.is_mapping or field.is_sequence
+        yield say(field, message, help=_HELP[min(wanted)], at_key=at_key, stage=stage, fix=fix)
+
+
+def _may_be_null(argument: Spec) -> bool:
+    return "None" in argument.types or argument.default is None
+
+
+def _items(arguments: Arguments, name: str, argument: Spec, field: Field) -> Iterator[Finding]:
+    """The items of a list that are not what its type says; a number may stand for a text."""
+    kinds = [kind for kind in argument.types if kind.startswith("list[")]
+    wanted = _FORMS.get(kinds[0][len("list[") : -1]) if len(kinds) == 1 else None
+    if wanted not in ("text", "a number"):
+        return
+    for item in field.items():
+        given = "null" if item.is_null else _form(item)
+        as_text = wanted == "text" and given in ("a number", "a boolean")
+        if given is not None and given != wanted and not as_text:
+            message = f"{name} must be a list of {'texts' if wanted == 'text' else 'numbers'}: an item is {given}"
+            at_key = item.is_mapping or item.is_sequence
+            yield arguments.warned(item, message, help=_HELP[wanted], at_key=at_key)
+            return
+
+
+_HELP = {
+    "text": "write one text",
+    "a list": "write a list",
+    "a mapping": "write its settings below it",
+    "a number": "write a number",
+    "a boolean": "write true or false",
+}
+
+
+def _forms(name: str, argument: Spec) -> set[str]:
+    """What an argument may be in YAML; empty where its type does not tell."""
+    kinds = [kind.partition("[")[0] for kind in argument.types if kind != "None"]
+    if not all(kind in _FORMS for kind in kinds):
+        return set()
+    return {_FORMS[kind] for kind in kinds} | {_ALSO[name] for name in [name] if name in _ALSO}
+
+
+def _form(field: Field) -> str | None:
+    """What a value is in YAML; None for null and for what is not known."""
+    if field.is_absent or field.is_unknown:
+        return None
+    if field.is_mapping or field.is_sequence:
+        return "a mapping" if field.is_mapping else "a list"
+    plain = field.plain
+    if isinstance(plain, bool):
+        return "a boolean"
+    return "text" if isinstance(plain, str) else "a number" if isinstance(plain, (int, float)) else None
+
+
+def _is_something(field: Field) -> bool:
+    """The value is true in Python: what is false is often not looked at."""
+    return bool(field.plain) or any(field.entries()) or bool(field.items())
 
 
 @rule("FS206", "steps-out-of-range", stage=Stage.LOAD)

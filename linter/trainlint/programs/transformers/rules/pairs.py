@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
 from trainlint.programs.transformers.arguments import Arguments
 from trainlint.programs.transformers.facts import ACCUMULATION_SETTINGS
+from trainlint.programs.transformers.rules.words import shown
 from trainlint.reading import mending
 from trainlint.reading.values import Field, Value
 from trainlint.releases import minor
@@ -27,10 +28,11 @@ def two_precisions(arguments: Arguments) -> Iterator[Finding]:
     """
     for first, second in (("bf16", "fp16"), ("bf16_full_eval", "fp16_full_eval")):
         if arguments.switch(first).is_(True) and arguments.switch(second).is_(True):
-            yield arguments.refused(arguments.get(second), f"{second} and {first} are both on", help="keep one of them")
+            message, other = f"{second} and {first} are both on", arguments.get(first).as_other_half
+            yield arguments.refused(arguments.get(second), message, help="keep one of them", related=other)
 
 
-@rule("FS208", "best-model-strategies", stage=Stage.LOAD, follows=("FS508",))
+@rule("FS208", "best-model-strategies", stage=Stage.LOAD, follows=("FS201", "FS508"))
 def best_model_strategies(arguments: Arguments) -> Iterator[Finding]:
     """load_best_model_at_end needs a checkpoint at each evaluation.
 
@@ -50,7 +52,9 @@ def best_model_strategies(arguments: Arguments) -> Iterator[Finding]:
         return
     if save.known != evaluation.known:
         message = f"load_best_model_at_end needs save_strategy and eval_strategy alike, not {save} and {evaluation}"
-        yield arguments.refused(best, message, help="set eval_strategy and save_strategy to the same word")
+        help = "set eval_strategy and save_strategy to the same word"
+        related = save.field.as_other_half + evaluation.field.as_other_half
+        yield arguments.refused(best, message, help=help, related=related)
     elif save.is_("steps"):
         yield from _multiple(arguments, best)
 
@@ -65,7 +69,8 @@ def _multiple(arguments: Arguments, best: Value[bool]) -> Iterator[Finding]:
         return
     at = saving.field if arguments.has("save_steps") else best.field
     message = f"load_best_model_at_end: save_steps {save:g} is not a multiple of eval_steps {evaluation:g}"
-    yield arguments.refused(at, message, help=f"write for example save_steps: {2 * evaluation:g}")
+    help, related = f"write for example save_steps: {2 * evaluation:g}", evaluating.field.as_other_half
+    yield arguments.refused(at, message, help=help, related=related)
 
 
 @rule("FS209", "needs-evaluation-or-metric", stage=Stage.START)
@@ -110,7 +115,7 @@ def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
             at_key=True,
         )
     context = arguments.own("dataloader_multiprocessing_context")
-    if none and context.text().known:
+    if none and not context.is_absent and not context.is_unknown and not context.text().is_(""):
         yield arguments.refused(
             context,
             "dataloader_multiprocessing_context needs worker processes",
@@ -153,7 +158,7 @@ def output_dir_missing(arguments: Arguments) -> Iterator[Finding]:
 def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
     """An argument needs an object that YAML cannot give, or a mapping has an unknown key.
 
-    `parallelism_config` (since 4.56) must be accelerate's ParallelismConfig; parsers pass a mapping on and
+    `parallelism_config` (since 4.56) must be accelerate's ParallelismConfig; parsers pass any value on and
     Accelerator() raises AttributeError. Parallelism in a file belongs in the accelerate config. `accelerator_config` is
     built from a mapping or a JSON file, a list raises TypeError, and so does an unknown key; since 4.40 its `num_steps`
     raises ValueError where `gradient_accumulation_steps` is above 1, and `use_configured_state: true` (since 4.42)
@@ -174,12 +179,15 @@ def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
     twice = steps.known_and(lambda number: number > 1) and not (counted.node is None or counted.is_unknown)
     if twice and arguments.facts.accumulation_excludes_steps:
         message = "num_steps and gradient_accumulation_steps exclude each other"
-        yield arguments.refused(counted, message, help="keep gradient_accumulation_steps", at_key=True)
+        help, other = "keep gradient_accumulation_steps", steps.field.as_other_half
+        yield arguments.refused(counted, message, help=help, related=other, at_key=True)
     parallel = arguments.get("parallelism_config")
-    if "parallelism_config" in arguments.facts.fields and parallel.is_mapping:
-        message = "parallelism_config cannot be a mapping: the Trainer needs an object"
+    if "parallelism_config" in arguments.facts.fields and not parallel.is_absent and not parallel.is_unknown:
+        kind = parallel.written or shown(parallel)
+        message = f"parallelism_config cannot be {kind}: the Trainer needs an object"
         help = "write it in the accelerate config"
-        yield arguments.refused(parallel, message, help=help, at_key=True, stage=arguments.facts.trainer_stage)
+        at_key = parallel.is_mapping or parallel.is_sequence
+        yield arguments.refused(parallel, message, help=help, at_key=at_key, stage=arguments.facts.trainer_stage)
     if accelerator.is_sequence or accelerator.number().known is not None or accelerator.boolean().known is not None:
         message = "accelerator_config must be a mapping"
         yield arguments.refused(accelerator, message, help="write its settings below it as keys", at_key=True)
@@ -251,4 +259,5 @@ def sharded_ddp(arguments: Arguments) -> Iterator[Finding]:
     }
     for name, given in beside.items():
         if on and given:
-            yield arguments.refused(sharded, f"sharded_ddp does not work with {name}", help="use fsdp instead")
+            message, other = f"sharded_ddp does not work with {name}", arguments.get(name).as_other_half
+            yield arguments.refused(sharded, message, help="use fsdp instead", related=other)

@@ -255,10 +255,12 @@ def _size(arguments: Arguments, on: bool) -> Iterator[Finding]:
             yield arguments.refused(size, message, help="write the digits out, such as 100000000", fix=fix)
     sizes = [*([config.min_num_params] if config else []), arguments.own("fsdp_min_num_params")]
     given = next((size for size in sizes if size.number().known_and(lambda number: number > 0)), None)
-    classes = (config and config.has_classes) or not arguments.own("fsdp_transformer_layer_cls_to_wrap").is_absent
-    if on and given and classes:
+    own_classes = arguments.own("fsdp_transformer_layer_cls_to_wrap")
+    if on and given and ((config and config.has_classes) or not own_classes.is_absent):
         message = f"{given.name} and transformer_layer_cls_to_wrap exclude each other"
-        yield arguments.refused(given, message, help="keep one of them", at_key=True)
+        classes = [*([config.read("transformer_layer_cls_to_wrap")] if config else []), own_classes]
+        related = tuple(place for field in classes for place in field.as_other_half)
+        yield arguments.refused(given, message, help="keep one of them", related=related, at_key=True)
 
 
 def _switches(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:

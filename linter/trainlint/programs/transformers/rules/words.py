@@ -70,8 +70,8 @@ def unknown_log_or_report_word(arguments: Arguments) -> Iterator[Finding]:
 
     The Trainer looks up `log_level` in its table of levels (KeyError) and each name of `report_to` in its table of
     integrations (ValueError). `all` and `none` must stand alone, several names are a YAML list, and the boolean that
-    YAML makes of an unquoted `no` or `off` is not a name; since 5.0 a null in `report_to` is not one either. `debug` is
-    split at spaces into members of an enumeration.
+    YAML makes of an unquoted `no` or `off` is not a name, nor is a null in the list; since 5.0 a null `report_to` is
+    not one either. `debug` is split at spaces into members of an enumeration; TrlParser makes one member of the whole.
 
     Source: transformers 4.31 to 5.24, Trainer.__init__ and get_reporting_integration_callbacks.
     """
@@ -82,11 +82,21 @@ def unknown_log_or_report_word(arguments: Arguments) -> Iterator[Finding]:
             hint = did_you_mean(field.written, levels) or f"write {one_of(sorted(levels))}"
             fix = mending.respelled(field, levels)
             yield arguments.refused(field, f"{name} cannot be {shown(field)}", help=hint, fix=fix)
-    debug = arguments.get("debug").text()
-    for word in (debug.known or "").split():
-        if word not in _DEBUG_WORDS:
-            yield arguments.refused(debug, f'unknown word "{word}" in debug', help=f"write {one_of(_DEBUG_WORDS)}")
+    yield from _debug(arguments)
     yield from _reporters(arguments)
+
+
+def _debug(arguments: Arguments) -> Iterator[Finding]:
+    field = arguments.own("debug")
+    text = field.text()
+    # A parser that converts texts makes one member of the whole.
+    words = [text.known] if arguments.facts.converts and text.known is not None else (text.known or "").split()
+    for word in words:
+        if word not in _DEBUG_WORDS:
+            yield arguments.refused(text, f'unknown word "{word}" in debug', help=f"write {one_of(_DEBUG_WORDS)}")
+    if text.wrong_type and not field.is_sequence and not field.is_mapping:
+        message = f"debug cannot be {field.written}"
+        yield arguments.refused(field, message, help=f"write {one_of(_DEBUG_WORDS)}", stage=Stage.TRAIN)
 
 
 def _reporters(arguments: Arguments) -> Iterator[Finding]:
@@ -96,7 +106,11 @@ def _reporters(arguments: Arguments) -> Iterator[Finding]:
     if field.is_null and arguments.has("report_to") and arguments.facts.null_report_to_refused:
         yield arguments.refused(field, "report_to cannot be null", help="write none, all or names of integrations")
     for item in items:
-        if item.boolean().known is not None:
+        if field.is_sequence and (item.is_null or item.is_sequence or item.is_mapping):
+            message = f"report_to cannot list {'null' if item.is_null else shown(item)}"
+            help = "write none, all or names of integrations"
+            yield arguments.refused(item, message, help=help, at_key=not item.is_null)
+        elif item.boolean().known is not None:
             message = f"report_to cannot be {item.written}: YAML reads it as a boolean"
             fix = mending.worded(item, "none") if item.plain is False else None
             yield arguments.refused(item, message, help='write "none" to report to nothing', fix=fix)
