@@ -149,8 +149,8 @@ def _others(rule: Rule, shown: Case) -> Iterator[str]:
             head = _HEADER.match(block)
             if head is not None and head[2] == rule.code:
                 message = block.splitlines()[0].partition(f"{rule.name}: ")[2]
-                help = re.search(r"(?m)^ *= (help: .*)$", block)
-                told.setdefault(f"{head[1]}: {message}", f"  {help[1]}" if help else "")
+                advice = re.search(r"(?m)^ *= (help: .*)$", block)
+                told.setdefault(f"{head[1]}: {message}", f"  {advice[1]}" if advice else "")
         if snapshot == shown.snapshot:
             known = set(told)
     new = [(message, help) for message, help in told.items() if message not in known]
