@@ -144,7 +144,7 @@ def optimizer_settings(arguments: Arguments) -> Iterator[Finding]:
     rate = arguments.number("learning_rate")
     if optimizer.startswith(_CHECKED_RATE) and rate.field.is_null and arguments.has("learning_rate"):
         yield arguments.refused(rate, "learning_rate cannot be null", help="remove it, or write a number")
-    if optimizer.startswith(_CHECKED_RATE) and rate.known_and(lambda number: number < 0):
+    if optimizer.startswith(_CHECKED_RATE) and rate.known_and(lambda number: not number >= 0):
         yield arguments.refused(rate, "learning_rate must not be negative", help="write for example 2.0e-5")
     for name in ("adam_beta1", "adam_beta2") if optimizer.startswith("adamw_torch") else ():
         beta = arguments.number(name)

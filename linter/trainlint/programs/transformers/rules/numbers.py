@@ -251,7 +251,6 @@ _FORMS: Mapping[str, str] = {
 }
 """What YAML has for a type; other types say nothing."""
 _ALSO: Mapping[str, str] = {
-    "fsdp": "a list",
     "resume_from_checkpoint": "a boolean",
     "attn_implementation": "a mapping",
     "lora_target_modules": "text",
@@ -289,7 +288,8 @@ def another_kind_of_value(arguments: Arguments) -> Iterator[Finding]:
 
     Source: transformers 4.31 to 5.24, HfArgumentParser; TRL 0.8 to 1.16, TrlParser.
     """
-    for name, argument, field in arguments.given:
+    # The rules on sharding look at fsdp themselves.
+    for name, argument, field in (one for one in arguments.given if one[0] != "fsdp"):
         wanted = _forms(name, argument)
         given = _form(field)
         if not arguments.parsed or not wanted or name in arguments.facts.lenient:
@@ -304,7 +304,8 @@ def another_kind_of_value(arguments: Arguments) -> Iterator[Finding]:
             if "a mapping" in wanted and name.endswith("_kwargs") and field.text().is_(""):
                 yield arguments.warned(field, f"{name} must be a mapping, not an empty text", help="remove it")
             continue
-        as_text = given in ("a number", "a boolean") and "text" in wanted and "a mapping" not in wanted
+        scalar = "text" in wanted and "a mapping" not in wanted and ("a list" not in wanted or not _is_something(field))
+        as_text = given in ("a number", "a boolean") and scalar
         if (as_text and name not in LOOKED_UP) or (given == "text" and "a list" not in wanted):
             continue
         stage = arguments.raises_on_kind(name) if _is_something(field) else None
