@@ -156,11 +156,12 @@ PLACES: Sequence[tuple[str, Sequence[Json]]] = (
 )
 READS = "--config config.yaml"
 FILES = (
-    "size mismatch for", "No file with name", "No such file or directory", "recipe_checkpoint file must be provided",
+    "Error(s) in loading state_dict", "should be smaller than max_seq_len", "can't allocate memory",
+    "No file with name", "No such file or directory", "recipe_checkpoint file must be provided",
     "on the Hub", "Unable to find", "An error occurred while generating the dataset",
     "join() argument must be str, bytes, or os.PathLike object, not 'NoneType'",
 )  # fmt: skip
-"""What is said of files that are not there, or hold something else; the last of a folder without an earlier run."""
+"""What is said of files that are not there or hold something else, of samples, and of a folder without a run."""
 ABSENT = ("wandb", "tensorboard", "comet", "torchvision", "bitsandbytes", "fbgemm")
 
 

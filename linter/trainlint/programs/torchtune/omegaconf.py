@@ -473,6 +473,12 @@ def _spelled(part: ConfigNode | Plain) -> str:
     return "{…}" if isinstance(part, ConfigNode) else str(part)
 
 
+def is_dotted_path(text: str) -> bool:
+    """A text has the form of `package.module.name`; a number such as 0.5 has not."""
+    parts = text.split(".")
+    return len(parts) > 1 and all(parts) and not all(part.isdecimal() for part in parts)
+
+
 def split_key(dotted: str) -> list[str]:
     """The steps of an override's key: `checkpointer.checkpoint_files[0]`."""
     return _KEYS.findall(dotted)

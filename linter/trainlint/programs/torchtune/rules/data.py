@@ -24,7 +24,7 @@ from trainlint.programs.torchtune.facts import (
     TorchtuneFacts,
     family_of,
 )
-from trainlint.programs.torchtune.omegaconf import ConfigNode
+from trainlint.programs.torchtune.omegaconf import ConfigNode, is_dotted_path
 from trainlint.programs.torchtune.program import RecipeSettings
 from trainlint.rule import rule
 
@@ -398,7 +398,7 @@ def prompt_template(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator
     help = "write the dotted path of a template, such as torchtune.data.ChatMLTemplate"
     if path is None and (template.value.known is not None or template.elements):
         yield settings.refusal(template, message="prompt_template must be a path or a mapping", help=help)
-    elif path is not None and "." not in path:
+    elif path is not None and not is_dotted_path(path):
         full = f"torchtune.data.{path}"
         fix = mended.worded(template, full) if facts.component(full).exists else None
         yield settings.refusal(template, message=f"prompt_template {path} is no dotted path", help=help, fix=fix)

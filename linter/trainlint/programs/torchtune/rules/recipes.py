@@ -22,7 +22,7 @@ from trainlint.programs.torchtune.facts import (
     TorchtuneFacts,
     unreleased_component,
 )
-from trainlint.programs.torchtune.omegaconf import ConfigNode, Problem
+from trainlint.programs.torchtune.omegaconf import ConfigNode, Problem, is_dotted_path
 from trainlint.programs.torchtune.program import ConfigFile, RecipeSettings
 from trainlint.programs.torchtune.rules.models import has_unloadable_adapters
 from trainlint.reading import mending
@@ -139,7 +139,7 @@ def unknown_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
                 severity=severity,
                 stage=stage,
             )
-        elif "." not in text or not all(text.split(".")):
+        elif not is_dotted_path(text):
             message = f'{component.name} must be a dotted path, not "{text}"'
             yield component.field.finding(
                 message if text else f"{component.name} must not be empty",
