@@ -159,6 +159,7 @@ BOMBS: dict[str, tuple[int, Made]] = {
     "launches of a config that is not there": (15, lambda n: {"f.yaml": ACCELERATE, "run.sh": each(n, FAR)}),
     "launches of many configs": (8, folders(f__yaml=ACCELERATE, run__sh=LAUNCH.format("f.yaml"))),
     "starts of torchtune": (15, lambda n: {"f.yaml": RECIPE, "w.yaml": f"run: |\n{TUNE * n}"}),
+    "starts that differ": (8, lambda n: {"f.yaml": RECIPE, "run.sh": each(n, f"{TUNE.strip()} b=#\n")}),
     "one script by many aliases": (8, config(f"s: &s '{'tune run x a=1; ' * 20}'\n", "j#: {run: *s}\n")),
     "definitions of one runtime": (
         8,
