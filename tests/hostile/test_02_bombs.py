@@ -168,6 +168,14 @@ BOMBS: dict[str, tuple[int, Made]] = {
     "patches": (15, lambda n: {"kustomization.yaml": "patches:\n" + each(20 * n, "- path: p#\n"), "j.yaml": CLEAN}),
     "folders with settings": (6, folders(a__yaml=ACCELERATE, trainlint__toml="")),
     "folders with requirements": (6, folders(a__yaml=ACCELERATE, requirements__txt="accelerate==1.0\n")),
+    "constraints": (
+        20,
+        lambda n: {
+            "f.yaml": ACCELERATE,
+            "requirements.txt": each(n, "accelerate>=1.#\n"),
+            "constraints.txt": each(n, "accelerate<2.#\n"),
+        },
+    ),
     "requirements": (50, companion("requirements.txt", "accelerate==1.0.#\n")),
     "blanks in requirements": (300, companion("requirements.txt", " ", "accelerate")),
     "project": (50, companion("pyproject.toml", "'accelerate>=1.#',", "[project]\ndependencies = [", "]\n")),
