@@ -159,6 +159,7 @@ BOMBS: dict[str, tuple[int, Made]] = {
     "launches of a config that is not there": (15, lambda n: {"f.yaml": ACCELERATE, "run.sh": each(n, FAR)}),
     "launches of many configs": (8, folders(f__yaml=ACCELERATE, run__sh=LAUNCH.format("f.yaml"))),
     "starts of torchtune": (15, lambda n: {"f.yaml": RECIPE, "w.yaml": f"run: |\n{TUNE * n}"}),
+    "starts that differ": (8, lambda n: {"f.yaml": RECIPE, "run.sh": each(n, f"{TUNE.strip()} b=#\n")}),
     "one script by many aliases": (8, config(f"s: &s '{'tune run x a=1; ' * 20}'\n", "j#: {run: *s}\n")),
     "definitions of one runtime": (
         8,
@@ -167,6 +168,14 @@ BOMBS: dict[str, tuple[int, Made]] = {
     "patches": (15, lambda n: {"kustomization.yaml": "patches:\n" + each(20 * n, "- path: p#\n"), "j.yaml": CLEAN}),
     "folders with settings": (6, folders(a__yaml=ACCELERATE, trainlint__toml="")),
     "folders with requirements": (6, folders(a__yaml=ACCELERATE, requirements__txt="accelerate==1.0\n")),
+    "constraints": (
+        20,
+        lambda n: {
+            "f.yaml": ACCELERATE,
+            "requirements.txt": each(n, "accelerate>=1.#\n"),
+            "constraints.txt": each(n, "accelerate<2.#\n"),
+        },
+    ),
     "requirements": (50, companion("requirements.txt", "accelerate==1.0.#\n")),
     "blanks in requirements": (300, companion("requirements.txt", " ", "accelerate")),
     "project": (50, companion("pyproject.toml", "'accelerate>=1.#',", "[project]\ndependencies = [", "]\n")),

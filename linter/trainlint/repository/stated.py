@@ -89,6 +89,9 @@ _CLUSTER = (
 )  # fmt: skip
 """Files that say what a cluster runs; a cluster is the whole repository's, wherever they lie."""
 
+_MOST_CONSTRAINTS = 20
+"""Constraints on one package that narrow what is required of it; where there are more, none does."""
+
 TRAINER = "kubeflow-trainer"
 SERVER = "kubernetes"
 """The cluster's API server."""
@@ -632,7 +635,7 @@ def _without_constraints(found: Sequence[Statement]) -> list[Statement]:
     """Statements in which a constraint narrows what is required beside it; one that stands alone is kept."""
     constraints = [s for s in found if s.form is Form.CONSTRAINTS and s.kind is Kind.RANGE]
     required = [s for s in found if s.form is not Form.CONSTRAINTS and s.kind is Kind.RANGE]
-    if not constraints or not required:
+    if not constraints or not required or len(constraints) > _MOST_CONSTRAINTS:
         return list(found)
     bounds = ",".join(s.specifier for s in constraints)
     kept = [s for s in found if s not in constraints and s not in required]

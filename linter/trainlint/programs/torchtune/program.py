@@ -290,7 +290,7 @@ def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> l
     releases as the script, so that each is reported once.
     """
     path = _path(subject)
-    every: Views = [ConfigFile(subject.field)]
+    every: list[object] = [ConfigFile(subject.field)]
     if _is_too_large(subject.field):
         return [every]
     root = ConfigNode.of_field(subject.field)
@@ -298,13 +298,19 @@ def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> l
     if _is_fork(surroundings, path):
         return [[*every, RecipeSettings(root, None, stated=stated, fork=True)]]
     uses = []
+    is_certain = False
     for command in _commands(surroundings, release):
         uses_this = command.config == Path(path).absolute()
         nameless = command.in_script and command.config is None
         if (uses_this and command.in_script) or (nameless and _first_beside(command.path, surroundings) is subject):
-            every = [*every, *command.views]
+            every += command.views
         if uses_this:
-            uses += [view for view in command.views if isinstance(view, RecipeSettings)]
+            found = [view for view in command.views if isinstance(view, RecipeSettings)]
+            uses += found
+            is_certain = is_certain or (command.in_script and bool(found))
+    if is_certain:
+        # What a command in a script does is in every alternative already.
+        return [every]
     recipes, near = _candidates(path, root, facts_of(release))
     if _is_documented_for_another(path, surroundings, release):
         recipes = []
