@@ -44,7 +44,7 @@ def test_a_config_is_its_programs(program: str) -> None:
 
 def test_events_are_written() -> None:
     chance = random.Random(3)
-    written = "".join(Writer(chance).text([Grammar(chance).document()]) for _ in range(60))
+    written = "".join(Writer(chance).text([Grammar(chance).document()]) for _ in range(200))
     for form in ("&a", "*a", "<<: ", "!!", '"', "'", "|", ">"):
         assert form in written
 
