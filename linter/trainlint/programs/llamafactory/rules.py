@@ -184,14 +184,20 @@ def _compared(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[
 
 
 def _pixels(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
-    """Numbers of pixels that cannot be compared: a text or nothing on one side."""
+    """Numbers of pixels that cannot be compared: a text, a list or nothing on one side."""
     for kind in facts.pixels_compared:
         sides = [config.field.get(f"{kind}_{end}_pixels") for end in ("max", "min")]
         texts = [side for side in sides if side.text().known is not None]
-        for side in texts if len(texts) == 1 else [side for side in sides if side.is_null or side.is_mapping]:
-            written = f'"{side.written}"' if texts else "a mapping" if side.is_mapping else "empty"
+        lists = [side for side in sides if side.is_sequence]
+        others = lists if len(lists) == 1 else [side for side in sides if side.is_null or side.is_mapping]
+        for side in texts if len(texts) == 1 else others:
+            written = (
+                f'"{side.written}"' if texts else "a mapping" if side.is_mapping else "a list" if lists else "empty"
+            )
             yield side.finding(
-                f"{side.name} must be a number, not {written}", help="write a number such as 589824", fix=_product(side)
+                f"{side.name} must be a number, not {written or 'empty'}",
+                help="write a number such as 589824",
+                fix=_product(side),
             )
             break
 
