@@ -139,10 +139,24 @@ def test_a_development_version_bounds_nothing_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "project", [{"trl/setup.py": "setup(install_requires=['accelerate'])\n"}, {"trl/pyproject.toml": ""}]
+)
+def test_a_sibling_bounds_no_project(tmp_path: Path, project: dict[str, str]) -> None:
+    """Also where the file's own project names no release, or nothing at all."""
+    known = known_releases("accelerate")
+    meant(tmp_path, {"LLaMA-Factory/src/llamafactory/extras/env.py": 'VERSION = "0.9.2"\n', **project}, known)
+    repository = Repository(tmp_path, Excluder((), tmp_path), lambda _: ())
+    inside = target(repository, str(tmp_path / "trl" / "examples" / "x.yaml"), known)
+    assert (inside.versions, inside.how) == (known.recent, How.NOT_STATED)
+
+
+@pytest.mark.parametrize(
     ("files", "versions", "maybe_another"),
     [
         ({"a.sh": "docker run axolotlai/axolotl:main-20250520-py3.11\n"}, ("0.9.2", "0.10.0"), True),
-        ({"a.sh": "docker run winglian/axolotl:main-20241202\n"}, (), False),
+        ({"a.sh": "docker run winglian/axolotl:main-20241202\n"}, ("0.5.2", "0.6.0"), True),
+        ({"a.sh": "docker run winglian/axolotl:main-20250301\n"}, ("0.7.0", "0.8.0"), True),
+        ({"a.sh": "docker run winglian/axolotl:main-20241001\n"}, (), False),
         (
             {"README.md": "```\npip install git+https://github.com/axolotl-ai-cloud/axolotl@0a1b2c3d\n```\n"},
             known_releases("axolotl").names,
@@ -180,7 +194,7 @@ def test_older_than_all(tmp_path: Path, files: dict[str, str], versions: tuple[s
 @pytest.mark.parametrize(
     ("files", "places"),
     [
-        ({"a.sh": "docker run winglian/axolotl:main-20241202\n"}, ["a.sh:1"]),
+        ({"a.sh": "docker run winglian/axolotl:main-20241001\n"}, ["a.sh:1"]),
         (
             {
                 "README.md": "```\npip install git+https://github.com/axolotl-ai-cloud/axolotl@0a1b2c3d\n"
@@ -194,6 +208,42 @@ def test_what_shows_that_a_program_is_older(tmp_path: Path, files: dict[str, str
     """What states nothing leaves no gap in the list."""
     origin = meant(tmp_path, files, known_releases("axolotl")).origin
     assert [Path(place).name for place in origin.split(", ")] == places
+
+
+CLONE = "git clone https://github.com/axolotl-ai-cloud/axolotl\npip install -e axolotl\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "is_bounded"),
+    [
+        ({"setup.sh": f"conda install pytorch==2.3.1\n{CLONE}"}, False),
+        ({"setup.sh": f"{CLONE}pip install torch==2.3.1\n"}, True),
+        ({"README.md": f"```\n{CLONE}```\n", "requirements.txt": "torch==2.3.1\n"}, False),
+        ({"requirements.txt": "axolotl @ git+https://github.com/axolotl-ai-cloud/axolotl\ntorch==2.3.1\n"}, True),
+        ({"requirements.txt": "transformers==4.57.6\naccelerate==1.12.0\n"}, False),
+        ({"requirements.txt": "axolotl\ntransformers==4.57.6\naccelerate==1.12.0\n"}, True),
+    ],
+)
+def test_companions_that_are_installed_together(tmp_path: Path, files: dict[str, str], is_bounded: bool) -> None:
+    """What is installed for itself brings its own; what only another program's requirements name says nothing."""
+    known = known_releases("axolotl")
+    found = meant(tmp_path, files, known)
+    assert (found.versions not in (known.names, known.recent)) == is_bounded
+
+
+def test_releases_that_were_only_read_beside_an_old_companion(tmp_path: Path) -> None:
+    """Axolotl 0.6.0 goes with transformers 4.47.0, which no known release does."""
+    found = meant(tmp_path, {"requirements.txt": "axolotl\naccelerate==1.2.0\n"}, known_releases("axolotl"))
+    assert (found.versions, found.how) == (("0.6.0",), How.RANGE)
+
+
+def test_a_fork_that_tells_its_version(tmp_path: Path) -> None:
+    """Its version counts, what it refuses is a warning, and what it needs is not known."""
+    lock = '[[package]]\nname = "trl"\nversion = "0.18.0.dev0"\nsource = { git = "https://github.com/me/trl#0" }\n'
+    found = meant(tmp_path, {"uv.lock": lock}, known_releases("trl"))
+    assert (found.versions, found.how, found.maybe_another) == (("0.18.0.dev0",), How.STATED, True)
+    known = known_releases("accelerate")
+    assert meant(tmp_path, {}, known).versions == known.recent
 
 
 def test_what_replaces_is_not_bounded(tmp_path: Path) -> None:
@@ -210,7 +260,8 @@ def test_what_replaces_is_not_bounded(tmp_path: Path) -> None:
     ("comment", "versions"),
     [
         ("# for the image `axolotlai/axolotl:0.12.2-py3.11`", ("0.12.2",)),
-        ("# winglian/axolotl:main-20241202", ()),
+        ("# winglian/axolotl:main-20241202", ("0.5.2", "0.6.0")),
+        ("# winglian/axolotl:main-20241001", ()),
         ("base: 1  # pip install axolotl==0.12.2", None),
         ("# pip install axolotl==0.9.2", ("0.9.2",)),
         ("# axolotl 0.9.2", None),

@@ -655,6 +655,8 @@ class Run:
                 common = common_to_all([judge(release, None) for release in in_force.releases])
                 verdicts.append((in_force.label, common))
             found = list(chosen(verdicts) if target.how is How.CHOSEN else differing(verdicts))
+            if target.maybe_another:
+                found = [weakened(finding) for finding in found]
         else:
             self._told.judged += bool(target.versions)
             ordinary = frozenset(rule.code for rule in rules if rule.ordinary_elsewhere)

@@ -122,6 +122,11 @@ class Stated(NamedTuple):
         return How.STATED if kinds == {Kind.EXACT} else How.RANGE
 
     @property
+    def of_fork(self) -> bool:
+        """What is said is said of somebody's copy of the source, which may differ from the release of that name."""
+        return any(statement.meaning.fork for statement in self.statements)
+
+    @property
     def versions(self) -> tuple[str, ...]:
         """The releases that are named, in the order of the statements."""
         return tuple(dict.fromkeys(s.specifier for s in self.statements if s.kind is Kind.EXACT))
@@ -224,13 +229,15 @@ class Statements:
         """What was found of a package speaks for the environment in which a file's program gets another package.
 
         A copy of a source below a folder further up belongs to a project of its own where the file's project has
-        statements of the other package itself.
+        statements of the other package itself, also one that names no release, or is a project by its files.
         """
         folder = self._folder_of(near)
         homes = [s.home for s in found.statements if s.form in (Form.VENDORED, Form.SUBMODULE)]
         if all(folder == home or _is_below(folder, home) for home in homes):
             return True
-        own = [posixpath.dirname(self._relative(s.span.path)) for s in self.stated(near, package).statements]
+        said = self.stated(near, package)
+        own = {posixpath.dirname(self._relative(s.span.path)) for s in (*said.statements, *said.others)}
+        own |= self._listed(_PROJECTS).keys() & set(_levels(folder))
         above = {level for level in _levels(folder) for home in homes if home == level or _is_below(home, level)}
         return not any(home != level and _is_below(home, level) for home in own for level in above)
 
@@ -460,13 +467,18 @@ class Statements:
             if not statement.meaning.local:
                 kept.append(statement)
                 continue
-            home = _normal(posixpath.join(posixpath.dirname(self._relative(statement.span.path)), statement.specifier))
-            copies = self._copied(home, statement.package)
+            copies = self._copies_at(statement)
             if copies:
                 kept += [copy._replace(form=statement.form, extra=statement.extra) for copy in copies]
             elif not (statement.form is Form.VENDORED and statement.home in exact):
                 kept.append(statement)
         return list(dict.fromkeys(kept))
+
+    def _copies_at(self, statement: Statement) -> list[Statement]:
+        """The versions of the copy at a path from the file's folder, or from one above it, where a run may start."""
+        folder = posixpath.dirname(self._relative(statement.span.path))
+        homes = (_normal(posixpath.join(above, statement.specifier)) for above in _levels(folder))
+        return next((copies for home in homes if (copies := self._copied(home, statement.package))), [])
 
     def _copied(self, home: str, package: str) -> list[Statement]:
         """The version of the copy of a package in a folder, also of a submodule or a clone that git does not list."""

@@ -11,7 +11,7 @@ from trainlint.lazy import regex
 from trainlint.records import NamedTuple
 from trainlint.releases import version_tuple
 from trainlint.repository.stated import Stated, Statements, allows, statements_in
-from trainlint.repository.statements import Form, Kind
+from trainlint.repository.statements import Form, Kind, Statement
 from trainlint.targets import How, Target
 from trainlint.training.declarations import DISTRIBUTIONS, declarations
 
@@ -30,19 +30,24 @@ Source: axolotl 0.8 to 0.13, parse_requirements of setup.py, which refuses to be
 """
 
 
+_APPLICATIONS = frozenset(("axolotl", "llamafactory"))
+"""Programs that no other package requires: where they are installed, something names them."""
+
 _DAY = regex(r"\bmain-(20\d\d)([01]\d)([0-3]\d)\b")
 """The tag of an image that is built each night."""
 
 
 class KnownReleases(NamedTuple):
-    """The known releases of a package, oldest first, with their dates and the packages they require."""
+    """The known releases of a package, oldest first, with their dates and the packages they require.
+
+    `older` are releases before these, of which only the tables were read; `dates` has those too.
+    """
 
     package: str
     names: Sequence[str]
     dates: Mapping[str, str]
     bounds: Callable[[str], Mapping[str, str]]
     older: Sequence[str] = ()
-    """Releases before these, of which only the tables were read."""
 
     @property
     def recent(self) -> tuple[str, ...]:
@@ -61,7 +66,8 @@ def known_releases(program: str) -> KnownReleases:
     def bounds(release: str) -> Mapping[str, str]:
         return {**further, **found.bounds(release)}
 
-    return KnownReleases(DISTRIBUTIONS[program], found.names, found.dates, bounds, found.only_read)
+    dates = {**found.older.dates, **found.dates} if found.only_read else found.dates
+    return KnownReleases(DISTRIBUTIONS[program], found.names, dates, bounds, found.only_read)
 
 
 def target(repository: Repository, near: str, known: KnownReleases) -> Target:
@@ -76,7 +82,7 @@ def _target(repository: Repository, near: str, known: KnownReleases) -> Target:
         found = statements.in_comments(near, known.package)._replace(others=found.others)
     origin = ", ".join(dict.fromkeys(statement.origin for statement in found.statements))
     if found.how is How.STATED:
-        return Target(found.versions, origin, How.STATED)
+        return Target(found.versions, origin, How.STATED, maybe_another=found.of_fork)
     allowed = known.names
     if found.how is How.RANGE:
         allowed = [name for name in known.names if found.allows(name)]
@@ -85,13 +91,16 @@ def _target(repository: Repository, near: str, known: KnownReleases) -> Target:
             if older:
                 return Target(older, origin, How.RANGE)
             return Target((_represented(found, known.names),), origin, How.STATED)
+    dated = _of_that_day(found, known)
+    if dated is not None:
+        return Target(dated, origin, How.UNKNOWN, maybe_another=bool(dated))
     # An image, and what is installed behind the project, bring their own companions.
     alone = any(statement.replaces or statement.form is Form.IMAGE for statement in found.statements)
-    names, bound = (allowed, "") if alone else _bounded(statements, near, known, allowed)
+    if known.package in _APPLICATIONS and not found.statements and not found.others:
+        alone = True  # What is installed here is not what it runs with: it would be named.
+    names, bound = (allowed, "") if alone else _bounded(statements, near, known, allowed, found)
     if not names and found.how is How.NOT_STATED and not found.others:
         names, bound = allowed, ""  # Nothing shows that the program is installed beside the old package.
-    if found.how is How.UNKNOWN and names:
-        names = _of_that_day(found, known, names)
     if not names:
         return Target((), ", ".join(part for part in (origin, bound) if part), How.UNKNOWN)
     if found.how is How.NOT_STATED and not bound:
@@ -99,8 +108,9 @@ def _target(repository: Repository, near: str, known: KnownReleases) -> Target:
     how = How.RANGE if found.how is How.NOT_STATED else found.how
     if how is How.UNKNOWN and bound:
         # A commit may be newer than the last release that fits; then the next release contains it.
-        names = [*names, *known.names[known.names.index(names[-1]) + 1 :][:1]]
-    another = how is How.UNKNOWN and (not bound or any(statement.meaning.fork for statement in found.statements))
+        all_names = [*known.older, *known.names]
+        names = [*names, *all_names[all_names.index(names[-1]) + 1 :][:1]]
+    another = how is How.UNKNOWN and (not bound or found.of_fork)
     return Target(tuple(names), ", ".join(part for part in (origin, bound) if part), how, maybe_another=another)
 
 
@@ -143,40 +153,52 @@ def _inherited(program: str) -> frozenset[str]:
     )
 
 
-def _of_that_day(found: Stated, known: KnownReleases, names: Sequence[str]) -> Sequence[str]:
-    """The releases around the day of an image that is built from the main branch; none if it is older than all."""
+def _of_that_day(found: Stated, known: KnownReleases) -> tuple[str, ...] | None:
+    """The releases around the day of an image that is built from the main branch; none if it is older than all.
+
+    None where no such image is what is stated.
+    """
     match = _DAY.search(found.statements[0].specifier) if len(found.statements) == 1 else None
-    if match is None:
-        return names
+    if match is None or found.how is not How.UNKNOWN:
+        return None
     day = "-".join(match.groups())
-    before = [name for name in known.names if known.dates[name] <= day]
-    after = [name for name in known.names if known.dates[name] > day]
-    return [*before[-1:], *after[:1]] if before else []
+    dated = [*known.older, *known.names]
+    before = [name for name in dated if known.dates[name] <= day]
+    after = [name for name in dated if known.dates[name] > day]
+    return (*before[-1:], *after[:1]) if before else ()
 
 
 def _bounded(
-    statements: Statements, near: str, known: KnownReleases, names: Sequence[str]
+    statements: Statements, near: str, known: KnownReleases, names: Sequence[str], found: Stated
 ) -> tuple[Sequence[str], str]:
     """The releases that fit the stated releases of related packages, and where those are stated.
 
-    None if a package is stated that is older than what any release requires: then the program is older as well.
+    `found` is what is stated of the program itself.
+    If a package is stated that is older than what any release requires, the program is older as well: it may be one of
+    those that were only read, or older than these.
     """
     places: list[str] = []
     left = list(names)
-    for bounds, place in _bounds_from_dependants(statements, near, known.package):
+    for bounds, place in _bounds_from_dependants(statements, near, known.package, found):
         kept = [name for name in left if any(bound.contains(name, prereleases=True) for bound in bounds)]
         if kept and len(kept) < len(left):
             left = kept
             places.append(place)
     versions = {}
     for package in dict.fromkeys(package for name in left for package in known.bounds(name)):
-        found = statements.stated(near, package)
-        if found.how is How.STATED and len(found.versions) == 1:
-            versions[package] = found.statements[0]
+        companion = statements.stated(near, package)
+        if (
+            companion.how is How.STATED
+            and len(companion.versions) == 1
+            and _go_together(companion, found)
+            and statements.is_together(companion, near, known.package)
+        ):
+            versions[package] = companion.statements[0]
     for package, statement in versions.items():
         if all(is_below(known.bounds(name).get(package, ""), statement.specifier) for name in names):
-            return [], statement.origin
-    kept = [name for name in left if all(_goes_with(known.bounds(name), p, s.specifier) for p, s in versions.items())]
+            older = [name for name in known.older if found.allows(name) and _goes_with_all(known, name, versions)]
+            return older, statement.origin
+    kept = [name for name in left if _goes_with_all(known, name, versions)]
     if kept and len(kept) < len(left):
         left = kept
         places.extend(statement.origin for statement in versions.values())
@@ -184,7 +206,7 @@ def _bounded(
 
 
 def _bounds_from_dependants(
-    statements: Statements, near: str, package: str
+    statements: Statements, near: str, package: str, of_package: Stated
 ) -> Iterator[tuple[Sequence[SpecifierSet], str]]:
     """The versions of this package that programs with a stated release require: for each, those of any such release."""
     from packaging.specifiers import SpecifierSet
@@ -193,12 +215,36 @@ def _bounds_from_dependants(
         if distribution == package:
             continue
         found = statements.stated(near, distribution)
-        if found.how is How.STATED and statements.is_together(found, near, package):
+        if found.how is How.STATED and _go_together(found, of_package) and statements.is_together(found, near, package):
             speaking = [name for version in found.versions for name in declarations(program).in_force(version).releases]
             bounds = [known_releases(program).bounds(name).get(package) for name in dict.fromkeys(speaking)]
             required = [SpecifierSet(bound) for bound in bounds if bound]
             if required and len(required) == len(bounds):
                 yield required, found.origin
+
+
+def _go_together(companion: Stated, found: Stated) -> bool:
+    """The stated release of a companion holds where the program runs.
+
+    A clone, a commit or a fork that is installed for itself brings the companions that it needs: only what is installed
+    in the same go or later in the same script limits it. Of a fork nobody knows what it needs.
+    """
+    if companion.of_fork:
+        return False
+    unknown = [statement for statement in found.statements if statement.kind is Kind.UNKNOWN]
+    return all(_holds_beside(one, other) for one in companion.statements for other in unknown)
+
+
+def _holds_beside(companion: Statement, unknown: Statement) -> bool:
+    if companion.form <= Form.ENVIRONMENT and unknown.form <= Form.ENVIRONMENT:
+        return companion.home == unknown.home
+    same_file = companion.span.path == unknown.span.path
+    return same_file and (companion.span.line, companion.span.column) > (unknown.span.line, unknown.span.column)
+
+
+def _goes_with_all(known: KnownReleases, name: str, versions: Mapping[str, Statement]) -> bool:
+    bounds = known.bounds(name)
+    return all(_goes_with(bounds, package, stated.specifier) for package, stated in versions.items())
 
 
 def _goes_with(bounds: Mapping[str, str], package: str, version: str) -> bool:

@@ -12,7 +12,7 @@ from functools import cache, cached_property
 
 from trainlint.findings import Severity
 from trainlint.records import dataclass
-from trainlint.releases import ReleaseSpan, behaviour, during, within
+from trainlint.releases import ReleaseSpan, behaviour, during, minor, within
 from trainlint.training.declarations import Declarations, declarations
 from trainlint.training.fsdp import PREFETCHES, STATE_DICT_TYPES, STRATEGIES, WRAP_POLICIES, FsdpFacts, Words
 
@@ -276,7 +276,8 @@ def _key_advice(known: Declarations, release: str) -> Mapping[str, str]:
 
 
 def read_by(span: ReleaseSpan) -> str:
-    """Help for a key that only other releases read."""
+    """Help for a key that only other releases read, by their first two numbers: one patch of each is known."""
     if not span.until:
-        return f"remove it, or use accelerate {span.since} or newer"
-    return f"remove it: only accelerate {f'{span.since} to' if span.since else 'up to'} {span.until} reads it"
+        return f"remove it, or use accelerate {minor(span.since)} or newer"
+    first = f"{minor(span.since)} to" if span.since else "up to"
+    return f"remove it: only accelerate {first} {minor(span.until)} reads it"

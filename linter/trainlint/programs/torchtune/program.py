@@ -421,7 +421,7 @@ def _is_fork(surroundings: Surroundings, path: str) -> bool:
     if surroundings.named_target("torchtune", path) is not None:
         return False
     meanings = [statement.meaning for statement in stated(repository, path, "torchtune").statements]
-    return any(meaning.kind is Kind.UNKNOWN and (meaning.fork or meaning.local) for meaning in meanings)
+    return any(meaning.fork or (meaning.kind is Kind.UNKNOWN and meaning.local) for meaning in meanings)
 
 
 # commands

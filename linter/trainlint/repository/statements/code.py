@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from trainlint.lazy import regex
 from trainlint.repository.shell import ShellText, Word
 from trainlint.repository.statements import trees
-from trainlint.repository.statements.commands import INSTALLS, Script, shell_text
+from trainlint.repository.statements.commands import Script, shell_text
 from trainlint.repository.statements.model import OWN_HEADER, Form, Include, Kind, Meaning, Statement
 from trainlint.repository.statements.origins import images_in, tag_of
 from trainlint.repository.statements.page import Page
@@ -46,10 +46,20 @@ def read(page: Page) -> Iterator[Statement | Include]:
     script = code.script
     for cell in _CELL.finditer(page.content):
         script.read(shell_text(page, cell["command"], range(*cell.span("command"))))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            yield from code.call(node)
-    yield from script.found
+    stated = [statement for node in _calls(tree) for statement in code.call(node)]
+    found = [*stated, *script.found]
+    named = {s.package for s in found if isinstance(s, Statement) and s.kind is Kind.EXACT}
+    for statement in found:
+        # What is built on an image that tells no release replaces what it holds.
+        if isinstance(statement, Statement) and statement.is_open_image and statement.package in named:
+            continue
+        yield statement
+
+
+def _calls(tree: ast.Module) -> list[ast.Call]:
+    """The calls of a module in the order in which they are made: of a chain, the first call first."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return sorted(calls, key=lambda call: (call.end_lineno or 0, call.end_col_offset or 0))
 
 
 def _script_header(page: Page, header: re.Match[str]) -> Iterator[Statement]:
@@ -131,7 +141,7 @@ class _Code:
                 self.script.command(words)
             return
         text = self.text(value)
-        if text and INSTALLS.search(text):
+        if text and self.script.concerns(text):
             self.script.read(self.shell(text, value))
 
     def shell(self, text: str, node: ast.expr) -> ShellText:

@@ -64,6 +64,7 @@ INSTALLS = regex(
     r"|kindest/node|rancher/k3s|--kubernetes-version"
 )
 """A cheap test of text that may hold such a command."""
+_CHECKOUT = regex(r"\bgit\b[^\n]{0,300}\b(?:checkout|switch|reset)\b")
 
 
 @dataclass
@@ -95,6 +96,8 @@ class Script:
         """The project, or a file of its requirements, was installed before."""
         self._nightly = False
         """The command that is read installs from an index of nightly builds."""
+        self._stages = 0
+        """The stages of a Dockerfile that have begun."""
         self._gone: set[str] = set()
         """Packages that were uninstalled before."""
         self._found: list[Statement | Include] = []
@@ -104,18 +107,29 @@ class Script:
         """All of it; a clone that is installed from its own folder says more than that folder does."""
         stated = {s.package for s in self._found if isinstance(s, Statement) and s.kind is Kind.EXACT}
         cloned = {clone.package for clone in self.clones}
+        clones = [self._of_clone(clone) for clone in self.clones if clone.package]
+        installed = stated | {clone.package for clone in clones if clone.kind is Kind.EXACT}
         for statement in self._found:
-            local = isinstance(statement, Statement) and statement.meaning.local
-            if not (local and isinstance(statement, Statement) and statement.package in cloned):
-                yield statement
-        for clone in (clone for clone in self.clones if clone.package):
-            meaning = of_ref(clone.ref) if clone.own else Meaning(Kind.UNKNOWN, clone.ref or "a fork", fork=True)
-            if clone.package == kubeflow.NAME:
-                meaning = kubeflow.of_tag(clone.ref) or Meaning(Kind.UNKNOWN)
-            if meaning.kind is not Kind.UNKNOWN or clone.package not in stated:
-                yield self.page.statement(clone.package, meaning, clone.place, self.form, replaces=clone.replaces)
+            if isinstance(statement, Statement):
+                if statement.meaning.local and statement.package in cloned:
+                    continue
+                # What is built on an image that tells no release replaces what it holds.
+                if self._stages == 1 and statement.is_open_image and statement.package in installed:
+                    continue
+            yield statement
+        yield from (clone for clone in clones if clone.kind is not Kind.UNKNOWN or clone.package not in stated)
+
+    def _of_clone(self, clone: _Clone) -> Statement:
+        meaning = of_ref(clone.ref) if clone.own else Meaning(Kind.UNKNOWN, clone.ref or "a fork", fork=True)
+        if clone.package == kubeflow.NAME:
+            meaning = kubeflow.of_tag(clone.ref) or Meaning(Kind.UNKNOWN)
+        return self.page.statement(clone.package, meaning, clone.place, self.form, replaces=clone.replaces)
 
     # going through
+
+    def concerns(self, text: str) -> bool:
+        """Text may hold such a command, or a checkout in what an earlier part of the script cloned."""
+        return bool(INSTALLS.search(text) or (self.clones and _CHECKOUT.search(text)))
 
     def read(self, text: ShellText, *, each_line_alone: bool = False, depth: int = 0) -> None:
         """The commands of shell text."""
@@ -147,6 +161,7 @@ class Script:
             return
         head = name_of(words[0]).lower()
         if head == "from" and self.docker:
+            self._stages += 1
             self._start_anew()
         if head in _FOLDERS:
             self._enter(self.expanded(words[1]) if len(words) > 1 else OPEN)

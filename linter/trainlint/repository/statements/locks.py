@@ -69,8 +69,7 @@ def _entry(page: Page, entry: Table, homes: list[str]) -> Iterator[Statement]:
         source = entry.text("source", "url")
     own = repository_of(source) if source else None
     if source and not (own and page.packages.repository(own[0]) == (package, True)):
-        # A fork's version is a fork's.
-        meaning = Meaning(Kind.UNKNOWN, source)
+        meaning = _of_fork(meaning, source)
     local = entry.text("source", "editable") or entry.text("source", "virtual") or entry.text("source", "directory")
     if version is None and (local or entry.text("path")):
         meaning = Meaning(Kind.UNKNOWN, local or entry.text("path"), local=True)
@@ -86,6 +85,11 @@ def _entry(page: Page, entry: Table, homes: list[str]) -> Iterator[Statement]:
             yield page.statement(
                 package, meaning, place, Form.LOCK, extra=extra, marker=markers[0], home="" if where == "." else where
             )
+
+
+def _of_fork(meaning: Meaning, source: str) -> Meaning:
+    """The version that somebody's copy of a source calls itself; it may differ from the release of that name."""
+    return meaning._replace(fork=True) if meaning.kind is Kind.EXACT else Meaning(Kind.UNKNOWN, source, fork=True)
 
 
 def _dialect(marker: str) -> str:
@@ -153,7 +157,7 @@ def read_conda(page: Page) -> Iterator[Statement]:
             if package and url is not None and "git+" in url.value:
                 own = repository_of(url.value.removeprefix("git+"))
                 if not (own and page.packages.repository(own[0]) == (package, True)):
-                    meaning = Meaning(Kind.UNKNOWN, url.value)
+                    meaning = _of_fork(meaning, url.value)
         if package is None:
             continue
         category = item.get("category")

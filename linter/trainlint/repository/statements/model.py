@@ -94,6 +94,11 @@ class Statement(NamedTuple):
         return self.kind is Kind.RANGE and not self.specifier
 
     @property
+    def is_open_image(self) -> bool:
+        """An image whose tag or digest tells no release."""
+        return self.form is Form.IMAGE and self.kind is Kind.UNKNOWN
+
+    @property
     def origin(self) -> str:
         """File and line: `requirements.txt:3`."""
         return f"{self.span.path}:{self.span.line}"

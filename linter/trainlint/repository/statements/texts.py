@@ -48,7 +48,7 @@ def read_markdown(page: Page) -> Iterator[Statement | Include]:
             for line, first in lines_of(text):
                 yield from of_line(page, line, start + first, Form.README)
             continue
-        if not INSTALLS.search(text):
+        if not (script.concerns(text) or docker.concerns(text)):
             continue
         places = range(start, end)
         if language in ("dockerfile", "docker"):
@@ -146,7 +146,7 @@ def read_notebook(page: Page) -> Iterator[Statement | Include]:
                 text += part
                 places += where
         script.variables.update(texts_of(text))
-        if INSTALLS.search(text):
+        if script.concerns(text):
             shell = magics(text)
             if "{" in shell:
                 # `{name}` is Python's to fill in, which shell text spells `$name`.

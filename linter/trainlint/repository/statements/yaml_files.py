@@ -12,7 +12,7 @@ from trainlint.reading.values import Field
 from trainlint.records import NamedTuple
 from trainlint.repository.shell import ShellText, exec_word
 from trainlint.repository.statements import kubeflow, kubernetes
-from trainlint.repository.statements.commands import INSTALLS, Script
+from trainlint.repository.statements.commands import Script
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
 from trainlint.repository.statements.origins import images_in, of_image
 from trainlint.repository.statements.page import Broken, Page
@@ -94,7 +94,7 @@ class _Reader:
         text = node.value
         if place.key in _FILES and text.endswith(".txt") and not place.is_item:
             yield self.page.include(text, (node.start, node.end), Form.REQUIREMENTS)
-        if place.key in _PROSE or len(text) > _MAX_SCALAR or not INSTALLS.search(text):
+        if place.key in _PROSE or len(text) > _MAX_SCALAR or not self.script.concerns(text):
             return
         if re.search(r"\s", text.strip()):
             shell = ShellText.of(Field(self.document, Dialect.PYYAML, node))
