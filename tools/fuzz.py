@@ -222,7 +222,8 @@ def _fixes(report: Report) -> None:
         after = _values(Path(path))
         if values is None or after == values:
             continue
-        values = [value for value in values if not _is_removed(value, edits[path])]
+        values = _without(values, [(e.start, e.end) for e in edits[path] if not e.replacement.strip()])
+        after = after and _without(after, list(_added(edits[path])))
         if after is None or len(after) != len(values):
             raise Failure(f"a fix changes the shape of {path}")
         for (depth, kind, value, start, end), now in zip(values, after, strict=True):
@@ -231,10 +232,18 @@ def _fixes(report: Report) -> None:
                 raise Failure(f"a fix changes what it does not name in {path}: {value!r} to {now[2]!r}")
 
 
-def _is_removed(value: Value, edits: Sequence[Edit]) -> bool:
-    """A fix removes it, with all that stands around it."""
-    *_, start, end = value
-    return any(edit.start <= start and end <= edit.end and not edit.replacement.strip() for edit in edits)
+def _without(values: Sequence[Value], stretches: Sequence[tuple[int, int]]) -> list[Value]:
+    """The values that do not lie in stretches of the file, which a fix removes or adds."""
+    return [value for value in values if not any(start <= value[3] and value[4] <= end for start, end in stretches)]
+
+
+def _added(edits: Sequence[Edit]) -> Iterator[tuple[int, int]]:
+    """Where text stands, after all edits, that takes the place of none."""
+    shift = 0
+    for edit in sorted(edits, key=lambda one: one.start):
+        if edit.start == edit.end:
+            yield edit.start + shift, edit.start + shift + len(edit.replacement)
+        shift += len(edit.replacement) - (edit.end - edit.start)
 
 
 Value: TypeAlias = "tuple[int, str, str, int, int]"
