@@ -9,7 +9,9 @@ import pytest
 
 from external import DEMO
 from github_runner import file_command, log_of
-from trainlint import action, engine
+from trainlint import action, baseline, engine
+from trainlint.engine import lint
+from trainlint.settings import Overrides
 
 BAD = str(DEMO / "jobs" / "qwen-two-nodes.yaml")
 GOOD = str(DEMO / "jobs" / "llama-1b.yaml")
@@ -49,6 +51,17 @@ def test_findings(step: Step) -> None:
     told = log_of(log).inert
     assert told.endswith("Found 2 errors in 1 of 1 file.\n")
     assert summary == "### trainlint\n\n" + "".join(f"    {line}\n" for line in told.splitlines()) + "\n"
+
+
+def test_the_baseline_of_the_settings(step: Step) -> None:
+    """What it holds does not count; without the file the step is wrongly used, as the command is."""
+    Path("job.yaml").write_bytes(Path(BAD).read_bytes())
+    Path("trainlint.toml").write_text('baseline = "known.json"\n', encoding="utf-8")
+    code, log, _, _ = step()
+    assert (code, "known.json" in log) == (2, True)
+    baseline.write(Path("known.json"), baseline.rows_of(lint(["job.yaml"], Overrides(isolated=True))))
+    code, _, outputs, _ = step()
+    assert (code, outputs["findings"]) == (0, "0")
 
 
 @pytest.mark.parametrize("form", ["text", "concise", "json", "sarif", "gitlab", "junit"])

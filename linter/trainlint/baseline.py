@@ -139,6 +139,16 @@ def apply(report: Report, known: Baseline, exists: Callable[[str], bool]) -> App
     return Applied(replace(report, findings=findings, notices=notices), tuple(held.values()), tuple(left.elements()))
 
 
+def marked(report: Report, files: Iterable[Path], places: Places) -> Report:
+    """A report with what these baselines know marked.
+
+    Raises SettingsError for a baseline that cannot be read.
+    """
+    for file in files:
+        report = apply(report, read(file), places.exists).report
+    return report
+
+
 def rows_of(report: Report) -> Iterator[Row]:
     """The rows of the findings that no comment suppresses."""
     return (_row(f) for f in report.findings if f.suppressed is None and f.rule != FAULT)

@@ -200,9 +200,7 @@ def _marked(report: Report, run: Run, options: Options, named: Sequence[Path]) -
     """The report with the known findings marked: they are not fixed either."""
     from trainlint import baseline
 
-    for file in _baselines(run, options):
-        report = baseline.apply(report, baseline.read(file), baseline.Places(run.homes, named).exists).report
-    return report
+    return baseline.marked(report, _baselines(run, options), baseline.Places(run.homes, named))
 
 
 def _with_baseline(report: Report, run: Run, named: Sequence[Path], file: Path, *, update: bool) -> Report:

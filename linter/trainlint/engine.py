@@ -84,11 +84,12 @@ def lint(
     named = [Path(path) for path in ([paths] if isinstance(paths, str) else paths)]
     run = Run(settings or Overrides())
     report = run.lint(named, None if stdin is None else (Path(stdin[0]), stdin[1]))
-    for file in run.baselines:
-        from trainlint import baseline
+    files = run.baselines
+    if not files:
+        return report
+    from trainlint import baseline
 
-        report = baseline.apply(report, baseline.read(file), baseline.Places(run.homes, named).exists).report
-    return report
+    return baseline.marked(report, files, baseline.Places(run.homes, named))
 
 
 class Workspace:
