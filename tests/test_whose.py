@@ -436,3 +436,118 @@ def test_a_file_whose_comment_names_the_command(tmp_path: Path) -> None:
     text = "model_name_or_path: org/model\ndataset_name: org/data\nlearning_rate: 0.0001\nlr_scheduler_type: cosine\n"
     write(tmp_path, {"a.yaml": text, "b.yaml": f"# use it like that: `trl sft --config config.yaml`\n{text}"})
     assert (owners(tmp_path, "a.yaml"), owners(tmp_path, "b.yaml")) == ([], ["trl"])
+
+
+PLAIN = """model: org/model
+output_dir: out
+max_steps: 30
+per_device_train_batch_size: 1
+learning_rate: 2e-5
+warmup_steps: 5
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "owner"),
+    [
+        ({}, ["transformers"]),
+        ({"README.md": "```shell\nCUDA_VISIBLE_DEVICES=1 tuner sft ./conf/a.yaml\n```\n"}, []),
+        ({"run.sh": "uv run tuner grpo-train --verbose --config conf/a.yaml\n"}, []),
+        ({"run.sh": "cd conf\ntuner pre-train --config=a.yaml\n"}, []),
+        ({".github/workflows/a.yml": "jobs:\n  a:\n    steps:\n      - run: tuner train conf/a.yaml\n"}, []),
+        ({"run.sh": "tuner train conf/b.yaml\n", "conf/b.yaml": PLAIN}, ["transformers"]),
+        ({"run.sh": "tuner show conf/a.yaml\n"}, ["transformers"]),
+        ({"run.sh": "torchrun train.py conf/a.yaml\ntuner train conf/a.yaml\n"}, ["transformers"]),
+        ({"run.sh": "tuner train conf/a.yaml\n", "a.py": "read('conf/a.yaml')\n"}, ["transformers"]),
+        ({"run.sh": "tuner train conf/a.yaml\n", "tuner/cli.py": "\n"}, ["transformers"]),
+        (
+            {"run.sh": "tuner train conf/a.yaml\n", "pyproject.toml": '[project.scripts]\ntuner = "mine:run"\n'},
+            ["transformers"],
+        ),
+        ({"run.sh": "git train conf/a.yaml\n"}, ["transformers"]),
+    ],
+)
+def test_a_command_of_an_unknown_program(tmp_path: Path, files: dict[str, str], owner: list[str]) -> None:
+    """Names of training arguments do not tell whose a file is that a command hands to a program of its own."""
+    write(tmp_path, {"conf/a.yaml": PLAIN, **files})
+    (tmp_path / ".git").mkdir()
+    assert owners(tmp_path, "conf/a.yaml") == owner
+
+
+def test_a_command_of_an_unknown_program_with_a_model_and_a_dataset(tmp_path: Path) -> None:
+    """Also where a model and a dataset are named as TRL names them, but not where a command of TRL reads the file."""
+    write(tmp_path, {"a.yaml": f"{ARGUMENTS}dataset_name: org/data\n", "run.sh": "tuner sft a.yaml\n"})
+    assert owners(tmp_path, "a.yaml") == []
+    write(tmp_path, {"run.sh": "tuner sft a.yaml\ntrl sft --config a.yaml\n"})
+    assert owners(tmp_path, "a.yaml") == ["trl"]
+
+
+@pytest.mark.parametrize(
+    ("files", "owner"),
+    [
+        ({}, []),
+        ({"requirements.txt": "transformers\n"}, ["transformers"]),
+        ({"train.py": "from trl import SFTTrainer\n"}, ["transformers"]),
+        ({"run.sh": "torchrun train.py\n"}, ["transformers"]),
+        ({"train.py": "import torch\n"}, []),
+    ],
+)
+def test_keys_of_no_reader(tmp_path: Path, files: dict[str, str], owner: list[str]) -> None:
+    """Many keys that no release knows, in a repository that uses nothing of Transformers."""
+    foreign = "sequence_len: 4096\nsample_packing: true\nrecipe: bf16\nlora: true\nlora_rank: 16\n"
+    write(tmp_path, {"a.yaml": PLAIN + foreign, **files})
+    (tmp_path / ".git").mkdir()
+    assert owners(tmp_path, "a.yaml") == owner
+
+
+OWN_CONFIG = """from dataclasses import dataclass
+@dataclass
+class Mine(BASE):
+    FIELD
+    def __post_init__(self):
+        BODY
+parser = HfArgumentParser((ModelArguments, Mine))
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "field", "body", "line", "said"),
+    [
+        ("Other", "weight_decay: str = '0'", "pass", "weight_decay: 1e-2", []),
+        ("Other", "weight_decay: Optional[Union[float, str]] = 0", "pass", "weight_decay: 1e-2", []),
+        ("Other", "weight_decay: float | None = 0", "pass", "weight_decay: 1e-2", ["FS203"]),
+        ("Other", "weight_decay: 'float' = 0", "pass", "weight_decay: 1e-2", ["FS203"]),
+        ("Other", "optim: str = 'mine'", "pass", "optim: mine", []),
+        ("TrainingArguments", "optim: str = 'adamw_torch'", "pass", "optim: mine", ["FS201"]),
+        ("Other", "x: int = 0", "pass", "dataloader_num_workers: null", ["FS227"]),
+        ("TrainingArguments", "x: int = 0", "pass", "dataloader_num_workers: null", []),
+        (
+            "Other",
+            "x: int = 0",
+            "if self.dataloader_num_workers is None: self.dataloader_num_workers = 8",
+            "dataloader_num_workers: null",
+            [],
+        ),
+        (
+            "TrainingArguments",
+            "x: int = 0",
+            "self.report_to = self.report_to or []",
+            "report_to: null\noptim: null",
+            ["FS201"],
+        ),
+        (
+            "TrainingArguments",
+            "x: int = 0",
+            "self.optim = 'adamw_torch' if not self.optim else self.optim",
+            "optim: null",
+            [],
+        ),
+    ],
+)
+def test_fields_of_own_classes(tmp_path: Path, base: str, field: str, body: str, line: str, said: list[str]) -> None:
+    """A field that a class of the repository annotates is of that type; a null that its code fills in is meant."""
+    code = OWN_CONFIG.replace("BASE", base).replace("FIELD", field).replace("BODY", body)
+    arguments = "".join(line for line in ARGUMENTS.splitlines(keepends=True) if "max_seq" not in line)
+    pins = "transformers==4.57.0\n"
+    write(tmp_path, {"a.yaml": f"{arguments}{line}\n", "train.py": code, "requirements.txt": pins})
+    assert [f.rule for f in lint([tmp_path / "a.yaml"]).active] == said

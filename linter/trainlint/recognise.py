@@ -34,6 +34,10 @@ NONE = "none"
 
 OWN_KEYS = 4
 """A file with so many keys that only one program knows is its file, with a key of another program among them."""
+FOREIGN_KEYS = 4
+"""A file with so many keys that no reader of training arguments knows is not one, if nothing in the repository is."""
+READERS = ("transformers", "trl")
+"""The programs that read training arguments; their names are those of their packages."""
 OWN_WORDS = 4
 """A claim of at least this strength is never dropped: the document has words that only this program has."""
 
@@ -162,7 +166,8 @@ class Recogniser:
                 for subject in module.adopt(document):
                     yield Claim(rival, subject, evidence)
                 return
-        yield claim._replace(lost=claim.program.load().against(claim.subject, self.repository))
+        lost = claim.program.load().against(claim.subject, self.repository)
+        yield claim._replace(lost=lost or _of_stranger(claim, document, self.repository))
 
     def _as_named(self, claims: list[Claim], named: list[Claim]) -> list[Claim]:
         """The claims with those of commands, which win over the claim of a program that shares its files."""
@@ -289,6 +294,33 @@ def _against(program: Program, subject: Subject) -> str:
     if root.get("defaults").is_sequence:
         return "defaults is a list, as in files for Hydra"
     return ""
+
+
+def _of_stranger(claim: Claim, document: Document, repository: Repository) -> str:
+    """The reason why the names of settings, which nothing else bears out, are those of an unknown program."""
+    from trainlint.repository import strangers
+
+    program = claim.program
+    if (
+        not program.several_readers
+        or claim.evidence != program.known_by
+        or claim.subject.field.node is not document.root
+    ):
+        return ""
+    command = strangers.handed_to_stranger(repository, document.path)
+    if command or program.strength:
+        return command
+    foreign = [entry.name for entry in claim.subject.field.entries() if not _is_name_of(READERS, entry.name)]
+    if len(foreign) < FOREIGN_KEYS or strangers.is_mentioned(repository, READERS):
+        return ""
+    return f"{', '.join(foreign[:FOREIGN_KEYS])}: nothing here uses {program.title}, which does not know them"
+
+
+def _is_name_of(programs: Iterable[str], key: str) -> bool:
+    """Some release of one of these programs knows the key."""
+    from trainlint.training.declarations import declarations
+
+    return any(declarations(name).first_with(key) for name in programs)
 
 
 def _is_plainly(program: Program, other: Program, keys: Collection[str]) -> bool:

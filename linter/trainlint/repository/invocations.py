@@ -232,18 +232,23 @@ def _repository_invocations(repository: Repository, wanted: Command) -> Iterator
             yield from found
 
 
-def documented_invocations(repository: Repository, wanted: Command) -> list[Invocation]:
-    """Every start of a program in the fenced blocks of a README, from a folder that is not known.
+def documented_invocations(
+    repository: Repository, wanted: Command, files: Sequence[str] | None = None
+) -> list[Invocation]:
+    """Every start of a program in the fenced blocks of a README, or of these files, from a folder that is not known.
 
     What a README shows need not be what runs; it tells what a file is for where nothing else does.
     """
-    return repository.once(("documented", wanted.name), lambda: list(_documented(repository, wanted)))
+    if files is not None:
+        return list(_documented(repository, wanted, files))
+    every = repository.with_commands(fences.SUFFIXES)
+    return repository.once(("documented", wanted.name), lambda: list(_documented(repository, wanted, every)))
 
 
-def _documented(repository: Repository, wanted: Command) -> Iterator[Invocation]:
+def _documented(repository: Repository, wanted: Command, files: Sequence[str]) -> Iterator[Invocation]:
     from trainlint.reading.text import Undecodable
 
-    for file in repository.with_commands(fences.SUFFIXES):
+    for file in files:
         try:
             document = repository.script(file)
         except (OSError, Undecodable):

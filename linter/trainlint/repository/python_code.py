@@ -18,7 +18,7 @@ from trainlint.repository.files import display_path
 
 if TYPE_CHECKING:
     from trainlint.repository.files import Repository
-    from trainlint.repository.python_module import Module
+    from trainlint.repository.python_module import Class, Module
 
 T = TypeVar("T")
 
@@ -31,6 +31,7 @@ _PARSERS = regex(rb"(?:Argument|Arguments|Arg|Trl|H4|Hf\w{0,40})Parser\(|\b(?:cl
 """A cheap test for what `_is_parser` finds."""
 _WHOLE_PARSERS = regex(rb"(?:\w(?:Argument|Arguments|Arg)|Trl|H4|Hf\w{0,40})Parser\(")
 _HANDED_ON = regex(rb"\bHfArgumentParser\b|\bparse_dict\b|(?:Arguments|Config)\(\*\*")
+_FILLED = regex(rb"\b([A-Z]\w{0,60}(?:Arguments|Args|Config))\(\*\*")
 _TRAINER = regex(rb"^[ \t]*class\s+\w+\s*\([^)]{0,200}Trainer\b", re.MULTILINE)
 _LOADS = regex(rb"\byaml\.\w*load\w*\b|\bsafe_load\b|\bYAML\(|\bOmegaConf\.load\b|\bjson\.load\b|\btoml")
 
@@ -202,6 +203,44 @@ class PythonCode:
         made |= {"parse_dict" for _, data in nearest if b"parse_dict" in data}
         return self._with_bases(made) if nearest else None
 
+    def types_of(self, name: str) -> Sequence[frozenset[str]]:
+        """The types that the classes which take settings give a field of this name."""
+        return self._taken.get(name, ())
+
+    @cached_property
+    def _taken(self) -> dict[str, list[frozenset[str]]]:
+        """The fields of the repository's classes that parsers fill in, or code from a mapping, with their types."""
+        found: dict[str, list[frozenset[str]]] = {}
+        for taking in self._taking:
+            for name, types in taking.fields.items():
+                found.setdefault(name, []).append(types)
+        return found
+
+    @cached_property
+    def _taking(self) -> list[Class]:
+        names = {name.decode() for _, data in self._texts for name in _FILLED.findall(data)}
+        return list(self._classes(self._read_by_parsers | self._with_bases(names)))
+
+    def owns(self, name: str, is_config: Callable[[str], bool]) -> bool:
+        """A class of the repository that takes settings, and is no config of a trainer, has a field of this name."""
+        having = (taking.name for taking in self._taking if name in taking.fields)
+        return any(not any(map(is_config, self._with_bases([one]))) for one in having)
+
+    def takes_with(self, is_config: Callable[[str], bool]) -> bool:
+        """A class of the repository that takes settings is, or is derived from, a config of a trainer."""
+        return any(is_config(name) for taking in self._taking for name in (taking.name, *taking.bases))
+
+    def fills_null(self, name: str) -> bool:
+        """A file with a class that takes settings, or with a parser, sets this attribute where it is None."""
+        return name in self._nulls_filled
+
+    @cached_property
+    def _nulls_filled(self) -> frozenset[str]:
+        files = {file for taking in self._taking for file, _ in self._holding(b"class " + _utf8(taking.name))}
+        files |= {file for file, data in self._holding(b"Parser(") if _PARSERS.search(data)}
+        modules = [module for file in files if (module := self._module(file)) is not None]
+        return frozenset().union(*(module.nulls_filled for module in modules))
+
     @cached_property
     def _read_by_parsers(self) -> frozenset[str]:
         """The classes that argument parsers fill in, with their bases in the repository."""
@@ -219,10 +258,15 @@ class PythonCode:
             name = waiting.pop()
             if name not in reached:
                 reached.add(name)
-                modules = (self._module(file) for file, _ in self._holding(b"class " + _utf8(name)))
-                classes = (found for module in modules if module is not None for found in module.classes)
-                waiting.extend(base for found in classes if found.name == name for base in found.bases)
+                waiting.extend(base for found in self._classes([name]) for base in found.bases)
         return frozenset(reached)
+
+    def _classes(self, names: Iterable[str]) -> Iterator[Class]:
+        """The repository's classes of these names."""
+        for name in names:
+            modules = (self._module(file) for file, _ in self._holding(b"class " + _utf8(name)))
+            classes = (found for module in modules if module is not None for found in module.classes)
+            yield from (found for found in classes if found.name == name)
 
     def _module(self, file: Path) -> Module | None:
         if file not in self._modules:
@@ -284,6 +328,22 @@ class OwnReader:
     def replaces(self, name: str) -> bool:
         """The repository has a class of its own in the place of one of this name, not derived from it."""
         return self._code is not None and self._code.replaces(name)
+
+    def types_of(self, name: str) -> Sequence[frozenset[str]]:
+        """The types that the repository's classes which take settings give a field of this name."""
+        return self._code.types_of(name) if self._code is not None else ()
+
+    def owns(self, name: str, is_config: Callable[[str], bool]) -> bool:
+        """A class of the repository that takes settings, and is no config of a trainer, has a field of this name."""
+        return self._code is not None and self._code.owns(name, is_config)
+
+    def takes_with(self, is_config: Callable[[str], bool]) -> bool:
+        """A class of the repository that takes settings is, or is derived from, a config of a trainer."""
+        return self._code is not None and self._code.takes_with(is_config)
+
+    def fills_null(self, name: str) -> bool:
+        """The repository's code sets this argument where the file has null."""
+        return self._code is not None and self._code.fills_null(name)
 
     @property
     def computes_losses(self) -> bool:

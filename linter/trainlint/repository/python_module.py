@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from trainlint.lazy import regex
 from trainlint.records import dataclass
@@ -14,11 +14,11 @@ _OPTION_CALLS = frozenset({"add_argument", "option", "Option", "DEFINE_string", 
 
 @dataclass(frozen=True)
 class Class:
-    """A class of the repository: the names of its bases and of its annotated or assigned fields."""
+    """A class of the repository: the names of its bases, and its annotated fields with the parts of their types."""
 
     name: str
     bases: tuple[str, ...]
-    fields: frozenset[str]
+    fields: Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class Module:
     """The texts that code compares something with: `value in ("auto", None)`."""
     given: frozenset[str]
     """Keys that are passed to a function behind a mapping: `set_where_auto(config, "beta", 1)`."""
+    nulls_filled: frozenset[str]
+    """Attributes that code sets where they are None: `if self.beta is None: self.beta = 1`."""
 
 
 def parse(data: bytes) -> Module | None:
@@ -68,6 +70,7 @@ def parse(data: bytes) -> Module | None:
     lists: set[tuple[str, frozenset[str] | None]] = set()
     compared: set[str] = set()
     given: set[str] = set()
+    nulls_filled: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             classes.append(Class(node.name, tuple(_last(base) for base in node.bases), _fields(node)))
@@ -90,6 +93,8 @@ def parse(data: bytes) -> Module | None:
                 stored.update(keyword.arg for keyword in node.keywords if keyword.arg)
                 stored.update(_texts_of(node.args))
                 stored.update(key for arg in node.args if isinstance(arg, ast.Dict) for key in _texts_of(arg.keys))
+        elif isinstance(node, ast.If):
+            nulls_filled.update(_asked_for_null(node.test) & {key for part in node.body for key in _set_in(part)})
         elif isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
             compared.update(_texts_of([*sides, *(item for side in sides for item in getattr(side, "elts", ()))]))
@@ -100,7 +105,12 @@ def parse(data: bytes) -> Module | None:
         elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             lists.update((target.id, _listed(node.value)) for target in targets if isinstance(target, ast.Name))
-            stored.update(key for target in targets for key in _stored(target))
+            keys_set = {key for target in targets for key in _stored(target)}
+            stored.update(keys_set)
+            if isinstance(node.value, ast.IfExp):
+                nulls_filled.update(keys_set & _asked_for_null(node.value.test))
+            elif isinstance(node.value, ast.BoolOp) and isinstance(node.value.op, ast.Or):
+                nulls_filled.update(keys_set & {_last(node.value.values[0])})
     return Module(
         classes=tuple(classes),
         calls=frozenset(calls),
@@ -114,6 +124,7 @@ def parse(data: bytes) -> Module | None:
         lists=frozenset(lists),
         compared=frozenset(compared),
         given=frozenset(given),
+        nulls_filled=frozenset(nulls_filled),
     )
 
 
@@ -125,11 +136,50 @@ def _is_parser(name: str) -> bool:
     )
 
 
-def _fields(node: ast.ClassDef) -> frozenset[str]:
-    return frozenset(
-        statement.target.id
+def _fields(node: ast.ClassDef) -> dict[str, frozenset[str]]:
+    return {
+        statement.target.id: frozenset(_alternatives(statement.annotation))
         for statement in node.body
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
+    }
+
+
+def _alternatives(annotation: ast.expr) -> Iterator[str]:
+    """The outer parts of a type: `int`, `list[str]` and `None` of `Optional[Union[int, List[str]]]`."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            annotation = ast.parse(annotation.value, mode="eval").body
+        except (SyntaxError, ValueError, RecursionError):
+            return
+    if isinstance(annotation, ast.BinOp):
+        yield from _alternatives(annotation.left)
+        yield from _alternatives(annotation.right)
+    elif isinstance(annotation, ast.Subscript) and _last(annotation.value) in ("Optional", "Union", "Annotated"):
+        kind, inner = _last(annotation.value), annotation.slice
+        parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+        for part in parts[:1] if kind == "Annotated" else parts:
+            yield from _alternatives(part)
+        yield from ["None"] if kind == "Optional" else []
+    else:
+        text = ast.unparse(annotation).replace(" ", "").removeprefix("typing.")
+        yield text[:1].lower() + text[1:] if text.startswith(("List", "Dict")) else text
+
+
+def _asked_for_null(test: ast.expr) -> set[str]:
+    """The attributes that a condition asks for None: `self.beta is None`, `not args.beta`."""
+    found: set[str] = set()
+    for node in ast.walk(test):
+        if isinstance(node, ast.Compare) and isinstance(node.comparators[0], ast.Constant):
+            found |= {_last(node.left)} if node.comparators[0].value is None else set()
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            found.add(_last(node.operand))
+    return found - {""}
+
+
+def _set_in(statement: ast.stmt) -> Iterator[str]:
+    """The attributes that a statement sets, also in what is inside it."""
+    return (
+        node.attr for node in ast.walk(statement) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
     )
 
 

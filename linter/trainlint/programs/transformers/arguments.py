@@ -42,6 +42,18 @@ _SECTION_SHARE = 0.8
 _SHORTEST_NEAR_MISS = 8
 
 
+CONFIGS = frozenset(
+    f"{trainer}Config"
+    for trainer in "SFT DPO GRPO KTO ORPO CPO RLOO Reward GKD PPO PPOv2 OnlineDPO PRM XPO BCO".split()
+)
+"""TRL's classes of training arguments."""
+
+
+def is_config(name: str) -> bool:
+    """A class of this name holds training arguments."""
+    return name.endswith("TrainingArguments") or name in CONFIGS
+
+
 class ArgumentsFile:
     """A mapping of training arguments.
 
@@ -131,15 +143,45 @@ class Arguments:
     def given(self) -> list[tuple[str, Spec, Field]]:
         """The arguments of this release whose written value counts, each with what it must be."""
         fields = {name: spec for name, spec in self.facts.fields.items() if name not in self.overridden}
-        return [(entry.name, fields[entry.name], entry) for entry in self.field.entries() if entry.name in fields]
+        return [
+            (entry.name, fields[entry.name], entry)
+            for entry in self.field.entries()
+            if entry.name in fields and not self._is_of_own_kind(fields[entry.name], entry)
+        ]
+
+    def _is_of_own_kind(self, argument: Spec, entry: Field) -> bool:
+        """A class of the repository gives the argument another type than the release does, or fills in its null."""
+        if not self.may_have_own_classes:
+            return False
+        if entry.is_null and self.reader.fills_null(entry.name):
+            return True
+        apart = set() if entry.is_null else {"None"}
+        known = set(argument.types) - apart
+        return any(types - apart != known for types in self.reader.types_of(entry.name))
+
+    @property
+    def may_have_own_classes(self) -> bool:
+        """Classes of the repository may take the arguments: it is no script of a release that reads the file."""
+        return True
+
+    def is_own(self, name: str) -> bool:
+        """The argument is one of a class of the repository that has nothing of the trainer's config."""
+        return self.may_have_own_classes and self.reader.owns(name, is_config)
+
+    @cached_property
+    def has_own_config(self) -> bool:
+        """A class of the repository that is derived from a config of a trainer may take the arguments."""
+        return self.may_have_own_classes and self.reader.takes_with(is_config)
 
     def own(self, name: str) -> Field:
         """The field of an argument that only some releases have; absent where this one does not."""
         return self.get(name if name in self.facts.fields else "")
 
     def has(self, name: str) -> bool:
-        """The argument is written, even as null."""
-        return self.get(name).node is not None
+        """The argument is written, even as null, unless code of the repository fills in the null."""
+        field = self.get(name)
+        filled = field.is_null and self.may_have_own_classes and self.reader.fills_null(name)
+        return field.node is not None and not filled
 
     # what is known of the parser
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.programs import WheelProgram
-from trainlint.programs.transformers.arguments import Arguments, ArgumentsFile, arguments_in
+from trainlint.programs.transformers.arguments import Arguments, ArgumentsFile, arguments_in, is_config
 from trainlint.programs.transformers.facts import ArgumentFacts, transformers_facts
 from trainlint.programs.transformers.fsdp import FsdpConfig
 from trainlint.programs.transformers.json_settings import is_object_text, mapping_of, trouble_of
@@ -26,12 +26,6 @@ if TYPE_CHECKING:
     from trainlint.repository.files import Repository
 
 T = TypeVar("T")
-
-_CONFIGS = frozenset(("parse_dict",)).union(
-    f"{trainer}Config"
-    for trainer in "SFT DPO GRPO KTO ORPO CPO RLOO Reward GKD PPO PPOv2 OnlineDPO PRM XPO BCO".split()
-)
-"""What makes training arguments of a mapping: TRL's classes, and a method of HfArgumentParser."""
 
 
 def views(arguments: Arguments, trained: Training, launched: Iterable[tuple[FsdpSetup, set[str]]]) -> Iterator[object]:
@@ -185,7 +179,7 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
             return ""
         section = str(subject.field.path[-1])
         made = own_reader(repository, subject.field.document.path).made_of(section)
-        if made is None or any(name.endswith("TrainingArguments") or name in _CONFIGS for name in made):
+        if made is None or any(is_config(name) or name == "parse_dict" for name in made):
             return ""
         return f"code of the repository reads `{section}` itself"
 

@@ -134,6 +134,11 @@ class TrlArguments(Arguments):
         """A parser reads the file, and it is that of the trainer, which is TRL's own."""
         return self.parsed and self.shown and not self._has_own_trainer
 
+    @property
+    def may_have_own_classes(self) -> bool:
+        """As in transformers; TRL's own scripts read TRL's own classes."""
+        return not (self.start is not None and self.start.scripted)
+
     @cached_property
     def _has_own_trainer(self) -> bool:
         """The repository has a trainer or a config of the same name: no command of TRL starts TRL's."""

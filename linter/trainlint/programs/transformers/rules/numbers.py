@@ -282,7 +282,8 @@ def another_kind_of_value(arguments: Arguments) -> Iterator[Finding]:
 
     The parsers take what YAML gives, whatever the type of the argument says; text alone is converted, by TrlParser. A
     list for a text, a mapping for a list, a number for a mapping, a null for a number then fail where they are first
-    used, in the trainer or long after. A text for a list of names is worse: it is a list of its letters.
+    used, in the trainer or long after. A text for a list of names is worse: it is a list of its letters. Nothing is
+    said where a class of the repository, derived from the trainer's config, takes the arguments.
 
     Write what the help says.
 
@@ -292,7 +293,7 @@ def another_kind_of_value(arguments: Arguments) -> Iterator[Finding]:
     for name, argument, field in (one for one in arguments.given if one[0] != "fsdp"):
         wanted = _forms(name, argument)
         given = _form(field)
-        if not arguments.parsed or not wanted or name in arguments.facts.lenient:
+        if not arguments.parsed or arguments.has_own_config or not wanted or name in arguments.facts.lenient:
             continue
         if field.is_null and not _may_be_null(argument) and wanted == {"a number"}:
             yield arguments.warned(field, f"{name} must be a number, not null", help="remove it, or write a number")

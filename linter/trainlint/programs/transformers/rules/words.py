@@ -33,7 +33,7 @@ def unknown_argument_word(arguments: Arguments) -> Iterator[Finding]:
     """
     for name in ENUMERATIONS:
         argument = arguments.facts.fields.get(name)
-        if argument is None or not arguments.has(name) or _is_overridden(arguments, name):
+        if argument is None or not arguments.has(name) or _is_overridden(arguments, name) or arguments.is_own(name):
             continue
         field = arguments.get(name)
         words = [str(choice) for choice in argument.choices]
