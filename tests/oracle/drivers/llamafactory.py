@@ -154,7 +154,7 @@ class Asked(Driver):
         for processes, other_stage in worlds:
             try:
                 self._parse(folder, processes, other_stage)
-            except ImportError:
+            except (CannotTell, ImportError):
                 raise
             except (Exception, SystemExit) as refusal:
                 refusals.append(refusal)
@@ -169,6 +169,8 @@ class Asked(Driver):
         sys.argv = ["llamafactory-cli", "train.yaml"]
         settings = self._parser.read_args(None) if hasattr(self._parser, "read_args") else self._read(folder)
         named = settings.get("deepspeed") if isinstance(settings, dict) else None
+        if named and not isinstance(named, (str, dict)):
+            raise CannotTell("transformers reads deepspeed only where that package is")
         zero3 = self._is_zero3(folder, named, other_stage)
         self._parser.is_deepspeed_zero3_enabled = lambda: zero3
         self._quantization.is_deepspeed_zero3_enabled = lambda: zero3
