@@ -171,6 +171,7 @@ def deepspeed_value(config: DeepSpeedConfig) -> Iterator[Finding]:
                 # FS134 looks at what is offloaded; the names of leaf modules may also stand alone.
                 elsewhere = place.name in ("offload_param", "offload_optimizer") and refusal.wanted == "a mapping"
                 alone = place.parent is not None and place.parent.name == "leaf_module" and isinstance(place.plain, str)
+                alone = alone or (place.name == "leaf_module" and place.is_null)
                 if not (refusal.missing or elsewhere or alone or place.plain == AUTO):
                     yield _wrong(place, refusal.wanted, refusal.choices)
     stage = config.at("zero_optimization.stage")
@@ -801,6 +802,8 @@ def deepspeed_scheduler(config: DeepSpeedConfig) -> Iterator[Finding]:
         at_key = steps.is_mapping or steps.is_sequence
         yield steps.finding("warmup_num_steps must be a positive integer", help="write 1 or more", at_key=at_key)
     warmup = params.get("warmup_type")
+    if warmup.is_mapping or warmup.is_sequence:
+        yield warmup.finding("warmup_type must be a word", help="write linear or log", at_key=True)
     if isinstance(warmup.plain, str) and warmup.plain not in ("log", "linear", AUTO) and not warmup.is_unknown:
         yield warmup.finding(
             f'DeepSpeed does not know the warm-up "{warmup.plain}", and takes log',

@@ -239,6 +239,11 @@ class Arguments:
 
     # values, as the parser passes them on
 
+    def is_none_text(self, argument: Spec, text: str) -> bool:
+        """The parser makes null of this text."""
+        optional = "None" in argument.types and "str" not in argument.types
+        return self.facts.none_is_null and optional and text.lower() in ("none", "null")
+
     def number(self, name: str) -> Value[float]:
         """A number; text counts where the parser converts it."""
         field = self.get(name)

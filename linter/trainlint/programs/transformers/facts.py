@@ -212,6 +212,8 @@ class ArgumentFacts:
     """The arguments of all dataclasses of this release."""
     converts: bool = False
     """The parser converts text to the type of its argument (TrlParser); HfArgumentParser leaves it unchanged."""
+    none_is_null: bool = False
+    """The parser makes null of the texts none and null, where the argument may be null and is no text (TrlParser)."""
     defaults: Mapping[str, Json] = field(default_factory=dict)
     """The program's own defaults, which replace those of TrainingArguments; None where its dataclasses differ."""
     quant_storage: bool = False

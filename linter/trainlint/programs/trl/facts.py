@@ -311,6 +311,7 @@ def trl_facts(
         release=transformers,
         fields=fields,
         converts=within(release, "0.9.6.."),
+        none_is_null=within(release, "1.6.0.."),
         defaults=_defaults(own, len(trainers)),
         quant_storage="bnb_4bit_quant_storage" in known.keys("ModelConfig", release),
         tables={"trl": trainer_tables(trainer), "transformers": TABLES},

@@ -112,7 +112,8 @@ def trainer_without_data(arguments: TrlArguments) -> Iterator[Finding]:
         elif within(release, "0.22.2.."):
             yield arguments.refused(arguments.field, message, help="add dataset_name, or datasets")
     model = arguments.own("model_name_or_path")
-    named = model.text().known or model.is_unknown or isinstance(arguments.data(model.name), str)
+    usual = arguments.data(model.name)
+    named = model.text().known or model.is_unknown or (isinstance(usual, str) and usual)
     scripted = start is not None and start.scripted and model.name not in start.given and arguments.whole
     if start and scripted and "model_name_or_path" in arguments.facts.fields and not named:
         at = model if model.node is not None else arguments.field
@@ -147,6 +148,8 @@ def text_for_mapping(arguments: TrlArguments) -> Iterator[Finding]:
     for name, argument in arguments.facts.fields.items():
         text = arguments.get(name).text().known
         if text is None or not arguments.facts.converts or not arguments.parsed:
+            continue
+        if arguments.is_none_text(argument, text):
             continue
         kinds = [kind for kind in argument.types if kind != "None"]
         used = arguments.is_sure and arguments.trainer in _MAPPINGS.get(name, ()) and not text.startswith("{")

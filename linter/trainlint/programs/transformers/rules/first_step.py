@@ -188,6 +188,9 @@ def step_numbers(arguments: Arguments) -> Iterator[Finding]:
     evaluates = arguments.eval_strategy.known_and_not_in(("no",))
     if evaluates and evaluation.known_and(lambda number: number < 1 and number % 1 == 0):
         yield arguments.refused(evaluation, "per_device_eval_batch_size must be 1 or more", help="write 1 or more")
+    if evaluates and arguments.number("eval_accumulation_steps").is_(0):
+        at = arguments.get("eval_accumulation_steps")
+        yield arguments.refused(at, "eval_accumulation_steps: 0 divides by zero", help="remove it, or write 1 or more")
     if arguments.number("gradient_accumulation_steps").is_(0):
         at = arguments.get("gradient_accumulation_steps")
         yield arguments.refused(at, "gradient_accumulation_steps must be 1 or more", help="write 1 or more")

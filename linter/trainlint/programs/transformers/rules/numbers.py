@@ -40,7 +40,7 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
     `1.0e5` are text, and so is everything in quotes. HfArgumentParser converts nothing: the text gets into
     TrainingArguments and raises TypeError where it is first compared, `learning_rate` in the optimizer, `warmup_steps`,
     `eval_steps` and the like at once, batch sizes, epochs and `weight_decay` in train(). TrlParser converts text and
-    stops with an error where it cannot (`max_steps: 1e3` must be an integer).
+    stops with an error where it cannot (`max_steps: 1e3` must be an integer); since 1.6 `none` is null.
 
     Write `2.0e-5`, without quotes.
 
@@ -56,6 +56,8 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
                 yield arguments.refused(field, message, help="write for example 8", stage=Stage.LOAD)
             continue
         if kind not in ("int", "float") or text is None or not arguments.parsed or arguments.reader.uses_omegaconf:
+            continue
+        if arguments.is_none_text(argument, text):
             continue
         number = _converted(text, "float")
         if converts:
@@ -162,6 +164,7 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
     stage=Stage.START,
     severity=Severity.WARNING,
     varies="error where torch surely gets the value",
+    follows=("FS255",),
 )
 def wrong_number(arguments: Arguments) -> Iterator[Finding]:
     """An argument is a float, boolean, list or mapping where an integer or a number is needed.
