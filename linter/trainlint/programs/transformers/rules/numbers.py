@@ -353,9 +353,10 @@ _HELP = {
 def _forms(name: str, argument: Spec) -> set[str]:
     """What an argument may be in YAML; empty where its type does not tell."""
     kinds = [kind.partition("[")[0] for kind in argument.types if kind != "None"]
-    if not all(kind in _FORMS for kind in kinds):
+    if not kinds or not all(kind in _FORMS for kind in kinds):
         return set()
-    return {_FORMS[kind] for kind in kinds} | {_ALSO[name] for name in [name] if name in _ALSO}
+    also = {_ALSO[name]} if name in _ALSO else set()
+    return {_FORMS[kind] for kind in kinds} | also
 
 
 def _form(field: Field) -> str | None:
