@@ -291,6 +291,19 @@ def test_a_long_script_is_cut(tmp_path: Path) -> None:
     assert said.endswith(f"run.sh: commands are read in its first {BUDGET.script:,} characters only")
 
 
+@pytest.mark.parametrize("link", ["| a", "[0]", ".a"])
+def test_a_long_annotation_is_no_fault(link: str, tmp_path: Path) -> None:
+    """Code that is nested too deeply tells nothing; the file that it may read is checked."""
+    code = (
+        f"class Own(TrainingArguments):\n    alpha: a{link * 1_800} = 1\n"
+        "HfArgumentParser((Own,)).parse_yaml_file('a.yaml')\n"
+    )
+    build(tmp_path, {"a.yaml": f"{ARGUMENTS}max_steps: x\n", "train.py": code})
+    report = lint([tmp_path], Overrides(targets=parse_target("transformers=5.24.0")))
+    assert not report.crashed
+    assert codes(report) == {"a.yaml": {"FS203"}}
+
+
 def test_honest_large_files_are_whole() -> None:
     jobs = each(1000, f"---\n{CLEAN}")
     config = AXOLOTL + "plugins:\n" + "- a.b.Plugin\n" * 15_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from trainlint.lazy import regex
 from trainlint.records import dataclass
@@ -53,11 +54,17 @@ class Module:
 
 
 def parse(data: bytes) -> Module | None:
-    """What a Python file tells; None if it cannot be parsed."""
+    """What a Python file tells; None if it cannot be parsed, or is nested too deeply to be read."""
     try:
         tree = ast.parse(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+    with suppress(RecursionError):
+        return _read(tree)
+    return None
+
+
+def _read(tree: ast.Module) -> Module:
     classes: list[Class] = []
     parsed: set[str] = set()
     options: set[str] = set()
@@ -94,7 +101,9 @@ def parse(data: bytes) -> Module | None:
                 stored.update(_texts_of(node.args))
                 stored.update(key for arg in node.args if isinstance(arg, ast.Dict) for key in _texts_of(arg.keys))
         elif isinstance(node, ast.If):
-            nulls_filled.update(_asked_for_null(node.test) & {key for part in node.body for key in _set_in(part)})
+            asked = _asked_for_null(node.test)
+            if asked:
+                nulls_filled.update(asked & {key for part in node.body for key in _set_in(part)})
         elif isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
             compared.update(_texts_of([*sides, *(item for side in sides for item in getattr(side, "elts", ()))]))
@@ -149,7 +158,7 @@ def _alternatives(annotation: ast.expr) -> Iterator[str]:
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         try:
             annotation = ast.parse(annotation.value, mode="eval").body
-        except (SyntaxError, ValueError, RecursionError):
+        except (SyntaxError, ValueError):
             return
     if isinstance(annotation, ast.BinOp):
         yield from _alternatives(annotation.left)
