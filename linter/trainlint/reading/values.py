@@ -159,6 +159,7 @@ class Field:
     __slots__ = (
         "_children",
         "_items",
+        "_open",
         "_path",
         "_plain",
         "_step",
@@ -200,6 +201,7 @@ class Field:
         self._items: list[Field] | None = None
         self._plain: Plain | Unread = Unread.UNREAD
         self._unknown: bool | None = None
+        self._open = False
 
     @classmethod
     def root(cls, document: Document, dialect: Dialect) -> Field:
@@ -220,6 +222,20 @@ class Field:
             origin=len(self.path),
             use=self.use,
         )
+
+    def left_open(self) -> Field:
+        """This mapping, where a key that is not written may be given elsewhere: its value is not known."""
+        copy = Field(
+            self.document, self.dialect, self.node, self.path, entry=self.entry, parent=self.parent, origin=self.origin
+        )
+        copy.use, copy._open = self.use, True
+        return copy
+
+    def given_elsewhere(self) -> Field:
+        """This place with nothing written, and a value all the same, which is not known."""
+        given = Field(self.document, self.dialect, None, self.path, parent=self.parent, origin=self.origin)
+        given._unknown = True
+        return given
 
     # what is here
 
@@ -254,7 +270,7 @@ class Field:
     @property
     def is_absent(self) -> bool:
         """Nothing is written here, or a null."""
-        return self.node is None or self.is_null
+        return not self._unknown if self.node is None else self.is_null
 
     @property
     def is_mapping(self) -> bool:
@@ -268,7 +284,7 @@ class Field:
 
     @property
     def is_unknown(self) -> bool:
-        """A template is here: its value is not in the file."""
+        """A template is here, or the value is given elsewhere: it is not in the file."""
         if self._unknown is None:
             self._unknown = _is_template_node(self.target)
         return self._unknown
@@ -291,6 +307,8 @@ class Field:
             target = self.target
             entry = entries_of(target, self.dialect).get(key) if isinstance(target, Mapping) else None
             child = children[key] = self._child(key, entry)
+            if self._open and entry is None:
+                child._unknown = True
         return child
 
     def at(self, *keys: str) -> Field:
@@ -380,7 +398,7 @@ class Field:
     def _read(self, convert: Callable[[Plain], T | None]) -> Value[T]:
         target = self.target
         if target is None:
-            return Absent(self)
+            return Unknown(self) if self._unknown else Absent(self)
         plain = self.plain
         if plain is None and isinstance(target, Scalar):
             return Absent(self)

@@ -32,6 +32,7 @@ _PARSERS = regex(rb"(?:Argument|Arguments|Arg|Trl|H4|Hf\w{0,40})Parser\(|\b(?:cl
 _WHOLE_PARSERS = regex(rb"(?:\w(?:Argument|Arguments|Arg)|Trl|H4|Hf\w{0,40})Parser\(")
 _HANDED_ON = regex(rb"\bHfArgumentParser\b|\bparse_dict\b|(?:Arguments|Config)\(\*\*")
 _FILLED = regex(rb"\b([A-Z]\w{0,60}(?:Arguments|Args|Config))\(\*\*")
+_MADE = regex(rb"\b([A-Z]\w{0,60}(?:Arguments|Config))\(")
 _TRAINER = regex(rb"^[ \t]*class\s+\w+\s*\([^)]{0,200}Trainer\b", re.MULTILINE)
 _LOADS = regex(rb"\byaml\.\w*load\w*\b|\bsafe_load\b|\bYAML\(|\bOmegaConf\.load\b|\bjson\.load\b|\btoml")
 
@@ -43,6 +44,7 @@ class PythonCode:
         self._repository = repository
         self._modules: dict[Path, Module | None] = {}
         self._defined: dict[str, bool] = {}
+        self._beside: dict[Callable[[str], bool], frozenset[str]] = {}
         self._replaced: dict[tuple[str, str], bool] = {}
 
     @cached_property
@@ -207,6 +209,33 @@ class PythonCode:
         """The types that the classes which take settings give a field of this name."""
         return self._taken.get(name, ())
 
+    def gives(self, name: str, default: object, is_config: Callable[[str], bool]) -> bool:
+        """A class that takes settings has another default for this name, or code that makes a config of a mapping.
+
+        Such code gives the argument itself, or stores the key in a mapping before.
+        """
+        other = any(own != default for own in self._defaults.get(name, ()))
+        if is_config not in self._beside:
+            self._beside[is_config] = frozenset(self._given_beside(is_config))
+        return other or name in self._beside[is_config]
+
+    def _given_beside(self, is_config: Callable[[str], bool]) -> Iterator[str]:
+        """The keys that code which makes a config of a mapping gives besides, or stores in mappings."""
+        for file, data in self._holding(b"**"):
+            makes = any(is_config(name.decode()) for name in set(_MADE.findall(data)))
+            module = self._module(file) if makes else None
+            if module is not None and any(map(is_config, module.filled)):
+                yield from module.stored
+                yield from (key for name, key in module.beside if is_config(name))
+
+    @cached_property
+    def _defaults(self) -> dict[str, list[object]]:
+        found: dict[str, list[object]] = {}
+        for taking in self._taking:
+            for name, default in taking.defaults.items():
+                found.setdefault(name, []).append(default)
+        return found
+
     @cached_property
     def _taken(self) -> dict[str, list[frozenset[str]]]:
         """The fields of the repository's classes that parsers fill in, or code from a mapping, with their types."""
@@ -332,6 +361,10 @@ class OwnReader:
     def types_of(self, name: str) -> Sequence[frozenset[str]]:
         """The types that the repository's classes which take settings give a field of this name."""
         return self._code.types_of(name) if self._code is not None else ()
+
+    def gives(self, name: str, default: object, is_config: Callable[[str], bool]) -> bool:
+        """The repository's code gives an argument that the file leaves out another value than the default."""
+        return self._code is not None and self._code.gives(name, default, is_config)
 
     def owns(self, name: str, is_config: Callable[[str], bool]) -> bool:
         """A class of the repository that takes settings, and is no config of a trainer, has a field of this name."""

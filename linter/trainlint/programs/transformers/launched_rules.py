@@ -51,7 +51,7 @@ def launched_deepspeed_mismatch(run: LaunchedArguments) -> Iterator[Finding]:
             continue
         default = run.arguments.facts.default(name)
         mine = run.arguments.number(name)
-        if not run.arguments.has(name) and isinstance(default, (int, float)):
+        if run.arguments.is_left_out(name) and isinstance(default, (int, float)):
             mine = mine.or_when_absent(float(default))
         off = path == "gradient_clipping" and run.launch.deepspeed is None and theirs.number().is_(0)
         if mine.known is not None and theirs.number().known_and_not_in([mine.known]) and not off:
@@ -74,7 +74,7 @@ def _precision(run: LaunchedArguments) -> Iterator[Finding]:
         return
 
     def is_off(name: str) -> bool:
-        by_default = not arguments.has(name) and arguments.facts.default(name) is False
+        by_default = arguments.is_left_out(name) and arguments.facts.default(name) is False
         return (arguments.switch(name).is_(False) or by_default) and not arguments.is_on(f"{name}_full_eval")
 
     for name in names:

@@ -106,7 +106,7 @@ def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
     Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__ and _validate_args; torch, DataLoader.
     """
     factor, workers = arguments.get("dataloader_prefetch_factor"), arguments.number("dataloader_num_workers")
-    none = workers.is_(0) or not arguments.has("dataloader_num_workers")
+    none = workers.is_(0) or arguments.is_left_out("dataloader_num_workers")
     if none and not factor.is_absent and not factor.is_unknown:
         yield arguments.refused(
             factor,
@@ -145,7 +145,7 @@ def output_dir_missing(arguments: Arguments) -> Iterator[Finding]:
     given = arguments.get("output_dir")
     if argument and argument.required and arguments.parsed and arguments.has("output_dir") and given.is_null:
         yield arguments.refused(given, "output_dir cannot be null", help="write the name of a folder")
-    elif argument and argument.required and arguments.parsed and not arguments.has("output_dir"):
+    elif argument and argument.required and arguments.parsed and arguments.is_left_out("output_dir"):
         say = arguments.refused if arguments.is_certain else arguments.warned
         yield say(
             given,
