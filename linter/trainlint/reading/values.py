@@ -37,11 +37,20 @@ class UnknownContent(enum.Enum):
 UNKNOWN = UnknownContent.UNKNOWN
 
 _TEMPLATE = regex(r"\$\{|\{\{|\{%|<<[^<>]+>>|<[A-Za-z][A-Za-z0-9_ .-]*>")
+_PLACEHOLDER = regex(
+    r"\$[A-Za-z_]\w*|__[A-Z][A-Z0-9_]*__|@@?[A-Z][A-Z0-9_]*@@?|%\(\w+\)s|\{[A-Za-z_]\w*\}|\(\([\w./-]+\)\)"
+)
+_FIRST_OF_PLACEHOLDERS = frozenset("$_@%{(")
 _PLAIN_KEY = regex(r"[A-Za-z_$][\w$-]*")
 
 
 def is_template(text: str) -> bool:
-    """The text is a template: it has `${…}`, `{{…}}`, `{%…%}`, `<<…>>` or a `<PLACEHOLDER>`."""
+    """The text is a template: it has `${…}`, `{{…}}`, `{%…%}`, `<<…>>` or a `<PLACEHOLDER>`, or is one as a whole.
+
+    As a whole: envsubst's `$NAME`, Python's `{name}` and `%(name)s`, Concourse's `((name))`, `__NAME__` and `@NAME@`.
+    """
+    if text[:1] in _FIRST_OF_PLACEHOLDERS and _PLACEHOLDER.fullmatch(text):
+        return True
     return ("{" in text or "<" in text) and _TEMPLATE.search(text) is not None
 
 
@@ -524,8 +533,12 @@ def _is_template_node(node: Node | None) -> bool:
     if isinstance(node, Scalar):
         return is_template(node.value)
     if isinstance(node, Mapping) and node.flow and len(node.pairs) == 1:
-        inner = target_of(node.pairs[0][0])
-        return isinstance(inner, Mapping) and inner.flow
+        inner, value = map(target_of, node.pairs[0])
+        # `{{name}}` and, of Python, `{name}`: no value is written.
+        named = isinstance(inner, Scalar) and is_template(f"{{{inner.value}}}")
+        return (isinstance(inner, Mapping) and inner.flow) or (
+            named and isinstance(value, Scalar) and value.implicit_null
+        )
     return False
 
 
