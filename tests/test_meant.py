@@ -41,9 +41,9 @@ def meant(folder: Path, files: dict[str, str], known: KnownReleases = KNOWN) -> 
         ("accelerate>=0.30,<1.1", ("0.34.2", "1.0.1"), How.RANGE),
         ("accelerate~=1.0", ("1.0.1", "1.6.0", "1.15.0"), How.RANGE),
         ("accelerate~=1.6.0", ("1.6.0",), How.RANGE),
-        ("accelerate<0.27", ("0.26",), How.RANGE),
-        ("accelerate<=0.20.3", ("0.20.3",), How.RANGE),
-        ("accelerate>2", ("2.1",), How.RANGE),
+        ("accelerate<0.27", ("0.26",), How.STATED),
+        ("accelerate<=0.20.3", ("0.20.3",), How.STATED),
+        ("accelerate>2", ("2.1",), How.STATED),
         ("accelerate @ git+https://github.com/huggingface/accelerate", KNOWN.names, How.UNKNOWN),
     ],
 )

@@ -34,6 +34,7 @@ _HANDED_ON = regex(rb"\bHfArgumentParser\b|\bparse_dict\b|(?:Arguments|Config)\(
 _FILLED = regex(rb"\b([A-Z]\w{0,60}(?:Arguments|Args|Config))\(\*\*")
 _MADE = regex(rb"\b([A-Z]\w{0,60}(?:Arguments|Config))\(")
 _TRAINER = regex(rb"^[ \t]*class\s+\w+\s*\([^)]{0,200}Trainer\b", re.MULTILINE)
+_NAMES_TRAINER = regex(rb"\b\w*Trainer\b|\bTrainingArguments\b")
 _LOADS = regex(rb"\byaml\.\w*load\w*\b|\bsafe_load\b|\bYAML\(|\bOmegaConf\.load\b|\bjson\.load\b|\btoml")
 
 
@@ -44,7 +45,7 @@ class PythonCode:
         self._repository = repository
         self._modules: dict[Path, Module | None] = {}
         self._defined: dict[str, bool] = {}
-        self._beside: dict[Callable[[str], bool], frozenset[str]] = {}
+        self._given: dict[Callable[[str], bool], tuple[frozenset[tuple[str, object]], frozenset[str]]] = {}
         self._replaced: dict[tuple[str, str], bool] = {}
 
     @cached_property
@@ -151,6 +152,11 @@ class PythonCode:
         return any(_TRAINER.search(data) for _, data in self._holding(b"loss_type", b"Trainer"))
 
     @cached_property
+    def has_trainer(self) -> bool:
+        """A Python file names a Trainer or its arguments."""
+        return any(_NAMES_TRAINER.search(data) for _, data in self._texts)
+
+    @cached_property
     def loads_alone(self) -> bool:
         """Some Python file loads files of settings, and none passes all keys of one to a parser or a dataclass."""
         loads = any(_LOADS.search(data) for _, data in self._texts)
@@ -210,14 +216,16 @@ class PythonCode:
         return self._taken.get(name, ())
 
     def gives(self, name: str, default: object, is_config: Callable[[str], bool]) -> bool:
-        """A class that takes settings has another default for this name, or code that makes a config of a mapping.
+        """A config of the repository has another default for this name, or code makes a config of a mapping and it.
 
         Such code gives the argument itself, or stores the key in a mapping before.
         """
-        other = any(own != default for own in self._defaults.get(name, ()))
-        if is_config not in self._beside:
-            self._beside[is_config] = frozenset(self._given_beside(is_config))
-        return other or name in self._beside[is_config]
+        if is_config not in self._given:
+            configs = [one for one in self._taking if any(map(is_config, self._with_bases([one.name])))]
+            defaults = frozenset(pair for one in configs for pair in one.defaults.items())
+            self._given[is_config] = defaults, frozenset(self._given_beside(is_config))
+        defaults, beside = self._given[is_config]
+        return name in beside or any(known == name and own != default for known, own in defaults)
 
     def _given_beside(self, is_config: Callable[[str], bool]) -> Iterator[str]:
         """The keys that code which makes a config of a mapping gives besides, or stores in mappings."""
@@ -227,14 +235,6 @@ class PythonCode:
             if module is not None and any(map(is_config, module.filled)):
                 yield from module.stored
                 yield from (key for name, key in module.beside if is_config(name))
-
-    @cached_property
-    def _defaults(self) -> dict[str, list[object]]:
-        found: dict[str, list[object]] = {}
-        for taking in self._taking:
-            for name, default in taking.defaults.items():
-                found.setdefault(name, []).append(default)
-        return found
 
     @cached_property
     def _taken(self) -> dict[str, list[frozenset[str]]]:

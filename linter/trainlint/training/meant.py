@@ -90,7 +90,7 @@ def _target(repository: Repository, near: str, known: KnownReleases) -> Target:
             older = tuple(name for name in known.older if found.allows(name))
             if older:
                 return Target(older, origin, How.RANGE)
-            return Target((_represented(found, known.names),), origin, How.RANGE)
+            return Target((_represented(found, known.names),), origin, How.STATED)
     dated = _of_that_day(found, known)
     if dated is not None:
         return Target(dated, origin, How.UNKNOWN, maybe_another=bool(dated))

@@ -301,6 +301,8 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
 
     def alternatives(self, subject: LlamaFactoryFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The configuration, its training arguments and its sharding; one alternative for each transformers release."""
+        if not facts_of(release).loads_with_omegaconf:
+            subject = LlamaFactoryFile(Field.root(subject.field.document, Dialect.PYYAML))
         keys = frozenset(entry.name for entry in subject.field.entries())
         readings = list(_readings(subject, surroundings))
         misplaced = [reading for reading in readings if reading.command != "train" and "do_train" in keys]

@@ -129,7 +129,8 @@ def deepspeed_twice(run: LaunchedArguments) -> Iterator[Finding]:
 
     Source: transformers, TrainingArguments.__post_init__; accelerate, DeepSpeedPlugin._deepspeed_config_checks.
     """
-    if run.launch.config.launcher != "deepspeed" or not run.has_own_deepspeed or "deepspeed" in run.given:
+    named = run.has_own_deepspeed and run.arguments.has("deepspeed")
+    if run.launch.config.launcher != "deepspeed" or not named or "deepspeed" in run.given:
         return
     section = run.launch.config.field.get("deepspeed_config")
     given = [section.get(name) for name in FILE_SETTINGS if section.get(name).node is not None]
