@@ -625,3 +625,31 @@ def test_a_part_of_a_recipe_alone_lacks_a_parameter(tmp_path: Path) -> None:
     """The counterpart of the open command line: nothing gives what the tokenizer requires."""
     write(tmp_path, {"a.yaml": PARTS["torchtune"], "requirements.txt": "torchtune==0.6.1\n"})
     assert [f.rule for f in lint([tmp_path / "a.yaml"]).active] == ["TT305"]
+
+
+INTO_OPTIONS = """import argparse, yaml
+from transformers import Trainer
+parser = argparse.ArgumentParser()
+parser.add_argument("--output_dir")
+parser.add_argument("--learning_rate")
+parser.add_argument("--per_device_train_batch_size")
+parser.add_argument("--num_train_epochs")
+settings = yaml.safe_load(open(path))
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "owner"),
+    [
+        (f"{INTO_OPTIONS}parser.set_defaults(**settings)\n", []),
+        (f"{INTO_OPTIONS}args = argparse.Namespace(**settings)\n", []),
+        (f"{INTO_OPTIONS}vars(args).update(settings)\n", []),
+        (f"{INTO_OPTIONS}for key, value in settings.items():\n    setattr(args, key, value)\n", []),
+        (INTO_OPTIONS, ["transformers"]),
+        ("parser.set_defaults(**yaml.safe_load(path))\nparser.add_argument('--output_dir')\n", ["transformers"]),
+    ],
+)
+def test_options_of_an_own_parser(tmp_path: Path, code: str, owner: list[str]) -> None:
+    """A script that reads files into the options of its own parser, most of which a file gives, is its reader."""
+    write(tmp_path, {"a.yaml": ARGUMENTS, "train.py": code})
+    assert owners(tmp_path, "a.yaml") == owner

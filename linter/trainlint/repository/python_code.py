@@ -34,6 +34,9 @@ _HANDED_ON = regex(rb"\bHfArgumentParser\b|\bparse_dict\b|(?:Arguments|Config)\(
 _FILLED = regex(rb"\b([A-Z]\w{0,60}(?:Arguments|Args|Config))\(\*\*")
 _MADE = regex(rb"\b([A-Z]\w{0,60}(?:Arguments|Config))\(")
 _TRAINER = regex(rb"^[ \t]*class\s+\w+\s*\([^)]{0,200}Trainer\b", re.MULTILINE)
+_INTO_OPTIONS = regex(
+    rb"\bset_defaults\(\s*\*\*|\bNamespace\(\s*\*\*|\bvars\(\w+\)\.update\(|\b__dict__\.update\(|\bsetattr\(\s*\w*args\b"
+)
 _NAMES_TRAINER = regex(rb"\b\w*Trainer\b|\bTrainingArguments\b")
 _LOADS = regex(rb"\byaml\.\w*load\w*\b|\bsafe_load\b|\bYAML\(|\bOmegaConf\.load\b|\bjson\.load\b|\btoml")
 
@@ -175,6 +178,15 @@ class PythonCode:
         """A Python file with this file's name loads YAML itself, and passes no whole file to an argument parser."""
         found = [data for _, data in self._holding(os.fsencode(PurePosixPath(path).name)) if _LOADS.search(data)]
         return bool(found) and not any(_WHOLE_FILE.search(data) for data in found)
+
+    def reads_into_options(self, keys: Collection[str]) -> Path | None:
+        """A Python file that loads settings into the options of its own parser, which are most of these keys."""
+        for file, data in self._texts:
+            if _INTO_OPTIONS.search(data) and _LOADS.search(data):
+                module = self._module(file)
+                if module is not None and 2 * len(module.options.intersection(keys)) > len(keys):
+                    return file
+        return None
 
     def reads_with_omegaconf(self, path: str) -> bool:
         """A Python file that uses OmegaConf contains the name of this file or of its folder."""

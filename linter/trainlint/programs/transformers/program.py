@@ -16,7 +16,8 @@ from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Value
 from trainlint.records import dataclass, replace
-from trainlint.repository.python_code import own_reader
+from trainlint.repository.files import display_path
+from trainlint.repository.python_code import own_reader, python_code
 from trainlint.targets import How
 from trainlint.training.command_lines import GivenBeside, flag_names, given_in
 from trainlint.training.declarations import declarations
@@ -85,6 +86,13 @@ def launched_arguments(arguments: Arguments, surroundings: Surroundings) -> Iter
     """The arguments with each launch in the repository that passes their file to its script."""
     for launch in launches_of_file(arguments.field.document, surroundings) if arguments.whole else ():
         yield LaunchedArguments(arguments, launch, frozenset(flag_names(launch.words)))
+
+
+def read_into_options(subject: ArgumentsFile, repository: Repository) -> str:
+    """The reason why a file is none of arguments: a script reads it into options of its own."""
+    keys = frozenset(entry.name for entry in subject.field.entries())
+    file = None if subject.handed else python_code(repository).reads_into_options(keys)
+    return f"{display_path(file)} reads it into its own options" if file is not None else ""
 
 
 def given_by_all(subject: ArgumentsFile, surroundings: Surroundings) -> GivenBeside:
@@ -172,9 +180,9 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
         return arguments_in(document)
 
     def against(self, subject: ArgumentsFile, repository: Repository) -> str:
-        """Of a section of a larger file: the nearest code that reads it does not make training arguments of it."""
+        """The nearest code that reads a section of a larger file makes no training arguments of it, or of the whole."""
         if subject.whole:
-            return ""
+            return read_into_options(subject, repository)
         section = str(subject.field.path[-1])
         made = own_reader(repository, subject.field.document.path).made_of(section)
         if made is None or any(is_config(name) or name == "parse_dict" for name in made):

@@ -21,6 +21,7 @@ from trainlint.programs.transformers.program import (
     given_by_all,
     launched_arguments,
     launches,
+    read_into_options,
     release_below,
     views,
 )
@@ -389,6 +390,10 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
     def recognise(self, document: Document) -> Sequence[ArgumentsFile]:
         """Training arguments that name a model and a dataset as TRL does, or have two arguments that only TRL has."""
         return [file for file in arguments_in(document) if file.whole and _is_trl(file)]
+
+    def against(self, subject: ArgumentsFile, repository: Repository) -> str:
+        """A script of the repository reads the file into options of its own."""
+        return read_into_options(subject, repository)
 
     def alternatives(self, subject: ArgumentsFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The arguments, how they shard the model, and both together; one alternative for each transformers release."""
