@@ -67,11 +67,11 @@ FEW = 200
 
 
 def lint(
-    paths: Iterable[str | os.PathLike[str]],
+    paths: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
     settings: Overrides | None = None,
     stdin: tuple[str | os.PathLike[str], bytes] | None = None,
 ) -> Report:
-    """Lint files and folders, as `trainlint check` does; nothing is printed or written.
+    """Lint files and folders, one or several, as `trainlint check` does; nothing is printed or written.
 
     `settings` are what the options of the command line are: they win over the settings files that count for the paths.
     What their baseline knows is marked.
@@ -81,8 +81,13 @@ def lint(
     Raises PathError for a path that is not there or leads out, SettingsError for settings that cannot be used; both are
     ValueErrors whose text is one line for the user.
     """
-    named = [Path(path) for path in ([paths] if isinstance(paths, str) else paths)]
-    run = Run(settings or Overrides())
+    options = Overrides()
+    if settings is not None:
+        from trainlint.settings.given import checked
+
+        options = checked(settings, VOCABULARY)
+    named = [Path(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+    run = Run(options)
     report = run.lint(named, None if stdin is None else (Path(stdin[0]), stdin[1]))
     files = run.baselines
     if not files:
@@ -738,15 +743,19 @@ class Run:
 
     @property
     def baselines(self) -> list[Path]:
-        """The baselines that the settings of the run's files name."""
+        """The baselines whose findings do not count: those that the settings of the run's files name, or the option."""
+        if self.overrides.baseline is not None:
+            return [self.overrides.baseline]
         named = {workspace.settings.baseline for workspace in self._workspaces.values()}
         return sorted(Path(display_path(file)) for file in named if file is not None)
 
-    def looks_for(self, file: Path, code: str) -> bool:
-        """The run would report findings of a rule in a file, if there were some."""
-        if self.overrides.stages:
+    def looks_for(self, file: Path, code: str, *, as_set: bool = True) -> bool:
+        """The run would report findings of a rule in a file, if there were some; or its options alone let it."""
+        workspace = workspace_of(file.parent, self.home_of(file.parent))
+        settings = self.settings_of(workspace) if as_set else self.overrides.over(Settings(), workspace)
+        excluded = Excluder(self.overrides.exclude, settings.base or workspace).excludes(file)
+        if self.overrides.stages or excluded:
             return False
-        settings = self.settings_of(workspace_of(file.parent, self.home_of(file.parent)))
         name = rule_names().get(code)
         return name is None or settings.selection_of(str(file)).uses(code, name)
 
