@@ -70,7 +70,7 @@ def test_help_shows_the_parameters() -> None:
     assert list(options.parameters) == [one.name for one in fields(trainlint.Overrides)]
     assert str(options.parameters["extend_ignore"]) == "extend_ignore: 'tuple[str, ...]' = ()"
     assert options.parameters["targets"].default == {}
-    assert "fail_on: 'Severity | None' = None" in pydoc.render_doc(trainlint.Overrides, renderer=pydoc.plaintext)
+    assert "fail_on: 'Severity | None' = None" in pydoc.plain(pydoc.render_doc(trainlint.Overrides))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,10 @@ def test_help_shows_the_parameters() -> None:
         ({"targets": {"axolotll": trainlint.Target(("1",))}}, 'targets: unknown program .*did you mean "axolotl"'),
         ({"targets": {"axolotl": trainlint.Target(("new",))}}, "targets: 'new' is not a version of axolotl"),
         ({"targets": {"axolotl": "0.12.2"}}, r"targets: 'axolotl' needs a Target: write Target\(\('0.12.2',\)\)$"),
-        ({"targets": {"axolotl": trainlint.Target("0.12.2")}}, "targets: '0.12.2' is no tuple of texts"),
+        (
+            {"targets": {"axolotl": trainlint.Target("0.12.2")}},  # type: ignore[arg-type]
+            "targets: '0.12.2' is no tuple of texts",
+        ),
         ({"fail_on": "warning"}, "fail_on: 'warning' is no Severity: write Severity.WARNING"),
         ({"stages": ("load",)}, "stages: 'load' is no Stage: write Stage.LOAD"),
         ({"format": "sarff"}, 'format: .* is none of text, .*, did you mean "sarif"'),

@@ -62,7 +62,8 @@ class _DefaultsToCheck(click.Group):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """What the first word may be: a command, or an option or path of `check`."""
         command = self.commands["check"]
-        return [*super().shell_complete(ctx, incomplete), *command_words(command, ctx, incomplete)]
+        # What lets bash complete a path makes it forget what was before.
+        return [*command_words(command, ctx, incomplete), *super().shell_complete(ctx, incomplete)]
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Read the options of the group."""
