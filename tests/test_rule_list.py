@@ -238,6 +238,17 @@ def test_explain_is_paged_on_a_terminal_that_is_too_small(monkeypatch: pytest.Mo
     assert "\x1b[1mTT102 single-node-model\x1b[0m" in screen.getvalue()
 
 
+def test_explain_as_data() -> None:
+    """One rule or those of a prefix: as in the list, with the page; as Markdown the page itself."""
+    (row,) = json.loads(said("explain", "TT102", "--format", "json"))
+    (listed,) = (one for one in json.loads(said("rules", "--format", "json")) if one["code"] == "TT102")
+    page = (ROOT / "docs/rules/TT102.md").read_text(encoding="utf-8")
+    assert row == {**listed, "explanation": page}
+    assert said("explain", "single-node-model", "--format", "markdown") == page
+    assert [one["code"] for one in json.loads(said("explain", "TT10", "--format", "json"))] == rules("TT10")
+    assert said("explain", "TT10", "--format", "markdown").startswith("| code | name |")
+
+
 # completion
 
 

@@ -135,8 +135,8 @@ def run_check(options: Options) -> None:
             _say(f"{fault.path}: {fault.message}")
         _write_baseline(report, run, named, options.overrides.baseline or Path(display_path(settings.baseline or "")))
         sys.exit(2 if report.crashed or failed else 0)
-    _write(told, settings, options, run, named)
-    if report.crashed or failed:
+    written = _write(told, settings, options, run, named)
+    if report.crashed or failed or not written:
         sys.exit(2)
     if report.fails(settings.fail_on) and not options.exit_zero:
         sys.exit(1)
@@ -167,6 +167,10 @@ def _show_instead(run: Run, paths: list[Path], options: Options) -> None:
     except (PathError, SettingsError) as error:
         stop(str(error))
     show(told)
+    for refusal in run.refused.values():
+        _say(f"{refusal}; nothing there is shown")
+    if run.refused:
+        sys.exit(2)
 
 
 def _write_baseline(report: Report, run: Run, named: Sequence[Path], file: Path) -> None:
@@ -333,7 +337,8 @@ def _told(run: Run, options: Options, paths: list[Path], stdin: tuple[Path, byte
     return report
 
 
-def _write(report: Report, settings: Settings, options: Options, run: Run, paths: list[Path]) -> None:
+def _write(report: Report, settings: Settings, options: Options, run: Run, paths: list[Path]) -> bool:
+    """Write the reports; whether all files could be written."""
     from trainlint.output import OutputError, Screen, write
     from trainlint.reports import STATISTICS, RenderOptions
     from trainlint.repository.discover import repository_root
@@ -356,9 +361,13 @@ def _write(report: Report, settings: Settings, options: Options, run: Run, paths
         jobs = by_document(found, show_values=options.show_values)
         rendering = rendering._replace(jobs=jobs)
     try:
-        show(write(report, options.outputs, chosen, rendering, Screen.of(options.color)))
+        written = write(report, options.outputs, chosen, rendering, Screen.of(options.color))
     except OutputError as error:
         stop(str(error))
+    show(written.shown)
+    for failure in written.failures:
+        _say(failure)
+    return not written.failures
 
 
 def show(text: str) -> None:

@@ -468,7 +468,10 @@ def list_rules(format_: str, programs: tuple[str, ...], stages: tuple[Stage, ...
 
 @main.command(short_help="Explain a rule, or list those of a prefix.")
 @click.argument("rule", shell_complete=_complete_rules)
-def explain(rule: str) -> None:
+@click.option(
+    "--format", "format_", type=click.Choice(["text", "json", "markdown"]), default="text", help="Output format."
+)
+def explain(rule: str, format_: str) -> None:
     """Explain a rule, by its code or name, or list those whose codes begin so."""
     from trainlint import rule_list
     from trainlint.catalogue import all_rules, find_rule, nearest_rule
@@ -479,6 +482,12 @@ def explain(rule: str) -> None:
     if found is None and not listed:
         near = nearest_rule(rule)
         stop(f"unknown rule {rule!r}" + (f', did you mean "{near}"?' if near else ""))
+    if format_ == "json":
+        show(rule_list.as_json([found] if found else listed, explained=True))
+        return
+    if format_ == "markdown":
+        show(rule_list.page_of(found) if found else rule_list.as_markdown(listed))
+        return
     screen = Screen.of("auto")
     told = (
         rule_list.as_text(listed)

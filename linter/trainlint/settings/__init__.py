@@ -121,6 +121,11 @@ class Settings:
         return bool(self.per_file_ignores or any(self.severities)) or any(one.on_rules for one in self.overrides)
 
     @cached_property
+    def gives_programs(self) -> bool:
+        """Some file is said to be a program's."""
+        return any(override.program for override in self.overrides)
+
+    @cached_property
     def selects_all(self) -> bool:
         """Every rule is used on every file."""
         return not self.differs_by_file and all(choice == Choice() for choice in (*self.choices, self.choice))
