@@ -160,8 +160,8 @@ SHARDED = "distributed_type: FSDP\nfsdp_config:\n  fsdp_auto_wrap_policy: TRANSF
         (ACCELERATE + SHARDED.replace("distributed_type", "distributed_typ"), [(3, "FS101")]),
         # What is missing all the same is told.
         (ACCELERATE + "distributed_type: FSDP\nnum_machine: 1\n", [(3, "FS024"), (4, "FS101")]),
-        # That data.train is missing is an error, and the misspelt key but a warning: both stay.
-        ("base: a/b\ntask: sft\ndata:\n  trainn: a.jsonl\n", [(3, "FS324"), (4, "FS321")]),
+        # That data.train is missing is an error, and the misspelt key but a warning: the error stays, at the key.
+        ("base: a/b\ntask: sft\ndata:\n  trainn: a.jsonl\n", [(4, "FS324")]),
     ],
 )
 def test_what_follows_from_a_misspelt_key_is_not_told(
