@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from trainlint.baseline import Places, marked
+from trainlint.baseline import Places, marked, read
 from trainlint.engine import Run
 from trainlint.faults import fault
 from trainlint.findings import Severity
@@ -83,7 +83,7 @@ def main(env: Mapping[str, str] = os.environ) -> int:
         run = Run(Overrides(fail_on=inputs.fail_on, config=inputs.config, force_exclude=base is not None, jobs=0))
         settings = run.settings_for(inputs.paths)
         paths = inputs.paths if base is None else _changed(inputs.paths, base)
-        report = marked(run.lint(paths), run.baselines, Places(run.homes, paths))
+        report = marked(run.lint(paths), map(read, run.baselines), Places(run.homes, paths))
         report = without_secrets(report)
         options = RenderOptions(root=repository_root(Path.cwd()), fail_on=settings.fail_on)
         notices = "".join(f"trainlint: {visible(notice)}\n" for notice in report.notices)

@@ -146,13 +146,10 @@ def apply(report: Report, known: Baseline, exists: Callable[[str], bool]) -> App
     return Applied(replace(report, findings=findings, notices=notices), tuple(held.values()), tuple(left.elements()))
 
 
-def marked(report: Report, files: Iterable[Path], places: Places) -> Report:
-    """A report with what these baselines know marked.
-
-    Raises SettingsError for a baseline that cannot be read.
-    """
-    for file in files:
-        report = apply(report, read(file), places.exists).report
+def marked(report: Report, known: Iterable[Baseline], places: Places) -> Report:
+    """A report with what these baselines know marked."""
+    for one in known:
+        report = apply(report, one, places.exists).report
     return report
 
 

@@ -16,7 +16,7 @@ from trainlint.settings import Overrides, SettingsError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from trainlint.baseline import Places, Row
+    from trainlint.baseline import Baseline, Places, Row
     from trainlint.engine import Run
     from trainlint.output import Output
     from trainlint.report import Report
@@ -112,8 +112,10 @@ def run_check(options: Options) -> None:
         if options.diff:
             sys.exit(_show_diff(report, run, options, named, stdin))
         failed: dict[str, str] = {}
-        for _ in range(_ROUNDS if options.fix or options.fix_only else 0):
-            if not _fix(_marked(report, run, options, named), failed, unsafe=options.unsafe_fixes):
+        fixes = options.fix or options.fix_only
+        known = _known(run, options) if fixes else []
+        for _ in range(_ROUNDS if fixes else 0):
+            if not _fix(_marked(report, run, known, named), failed, unsafe=options.unsafe_fixes):
                 break
             run = Run(options.overrides)
             report = run.lint(named)
@@ -215,11 +217,18 @@ def _baselines(run: Run, options: Options) -> Sequence[Path]:
     return () if options.overrides.no_baseline or options.write_baseline else run.baselines
 
 
-def _marked(report: Report, run: Run, options: Options, named: Sequence[Path]) -> Report:
+def _known(run: Run, options: Options) -> list[Baseline]:
+    """What these baselines hold, for all rounds of fixes."""
+    from trainlint import baseline
+
+    return [baseline.read(file) for file in _baselines(run, options)]
+
+
+def _marked(report: Report, run: Run, known: Sequence[Baseline], named: Sequence[Path]) -> Report:
     """The report with the known findings marked: they are not fixed either."""
     from trainlint import baseline
 
-    return baseline.marked(report, _baselines(run, options), baseline.Places(run.homes, named))
+    return baseline.marked(report, known, baseline.Places(run.homes, named))
 
 
 def _with_baseline(report: Report, run: Run, named: Sequence[Path], file: Path, *, update: bool) -> Report:
@@ -269,7 +278,8 @@ def _show_diff(report: Report, run: Run, options: Options, paths: list[Path], st
     rounds: dict[str, Rounds] = {}
     contents: dict[str, bytes] = {}
     count = 0
-    now = _marked(report, run, options, paths)
+    known = _known(run, options)
+    now = _marked(report, run, known, paths)
     for _ in range(_ROUNDS):
         changed = fixes.mended(now, unsafe=options.unsafe_fixes)
         if not changed:
@@ -281,7 +291,7 @@ def _show_diff(report: Report, run: Run, options: Options, paths: list[Path], st
             if stdin is not None and os.path.abspath(stdin[0]) == os.path.abspath(file.path):
                 stdin = stdin[0], file.data
         run = Run(options.overrides, contents)
-        now = _marked(run.lint(paths, stdin), run, options, paths)
+        now = _marked(run.lint(paths, stdin), run, known, paths)
     diffs = [one.diff(show_values=options.show_values) for _, one in sorted(rounds.items())]
     told = "".join(diff.text for diff in diffs)
     show(told)

@@ -95,7 +95,7 @@ def lint(
         return report
     from trainlint import baseline
 
-    return baseline.marked(report, files, baseline.Places(run.homes, named))
+    return baseline.marked(report, map(baseline.read, files), baseline.Places(run.homes, named))
 
 
 class Workspace:

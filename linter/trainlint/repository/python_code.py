@@ -114,12 +114,12 @@ class PythonCode:
 
     def holds_text(self, word: str) -> bool:
         """A Python file contains this word in quotes."""
-        return any(quote + _utf8(word) + quote in data for _, data in self._texts for quote in (b'"', b"'"))
+        return any(name in data for name in _quoted(word) for _, data in self._texts)
 
     def registers(self, function: str, word: str) -> bool:
         """A Python file that calls this function contains this word in quotes."""
-        quoted = [quote + _utf8(word) + quote for quote in (b'"', b"'")]
-        return any(any(name in data for name in quoted) for _, data in self._holding(_utf8(f"{function}(")))
+        calling = [data for _, data in self._holding(_utf8(f"{function}("))]
+        return any(name in data for name in _quoted(word) for data in calling)
 
     def may_list(self, name: str, word: str) -> bool:
         """The list of this name in a Python file has the word, or is computed, so that it may have it."""
@@ -191,7 +191,7 @@ class PythonCode:
 
         None if no code loads files, or makes a class of a mapping, and has the section's name in quotes.
         """
-        quoted = [quote + _utf8(section) + quote for quote in (b'"', b"'")]
+        quoted = _quoted(section)
         found = [
             (file, data)
             for file, data in self._texts
@@ -389,6 +389,11 @@ def _nearest(path: str, found: Sequence[T], file_of: Callable[[T], Path]) -> lis
 
     most = max(map(shared, found), default=0)
     return [one for one in found if shared(one) == most]
+
+
+def _quoted(word: str) -> tuple[bytes, ...]:
+    """A text in either kind of quotes."""
+    return tuple(quote + _utf8(word) + quote for quote in (b'"', b"'"))
 
 
 def _utf8(text: str) -> bytes:

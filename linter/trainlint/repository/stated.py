@@ -765,24 +765,14 @@ def statements_in(repository: Repository) -> Statements:
         root = Path(os.path.abspath(repository.root))
         top = repository_root(root) if repository.whole else root
         note, companion, run = repository.note, repository.companion, repository.run
+
+        def of(tree: Tree, index: Index | None, excluded: Callable[[str], bool]) -> Statements:
+            return Statements(top, tree, index, excluded, run.blank, run.bounds(top), note, companion)
+
         if top == root:
-            excluded = repository.exclude.excludes
-            return Statements(
-                top, repository.tree, repository.index, excluded, run.blank, run.bounds(top), note, companion
-            )
+            return of(repository.tree, repository.index, repository.exclude.excludes)
         # Workspaces within one git repository look at the same files.
-        return run.once(
-            ("statements", top),
-            lambda: Statements(
-                top,
-                run.tree(top),
-                run.index(str(top)),
-                blank=run.blank,
-                bounds=run.bounds(top),
-                note=note,
-                companion=companion,
-            ),
-        )
+        return run.once(("statements", top), lambda: of(run.tree(top), run.index(str(top)), lambda path: False))
 
     return repository.once("statements", made)
 

@@ -54,8 +54,7 @@ def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFact
             continue
         command = f"llamafactory-cli {config.command}" if config.command else f"LLaMA-Factory {facts.release}"
         help = _instead(entry.name, config, facts)
-        fix = None if help.startswith("remove it") else mending.advised(entry, help)
-        fix = None if fix is not None and fix.renames and fix.renames not in config.keys else fix
+        fix = None if help.startswith("remove it") else mending.advised(entry, help, among=config.keys)
         yield entry.finding(
             f"{entry.name} is not an argument of {command}",
             help=help,

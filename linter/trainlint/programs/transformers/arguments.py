@@ -153,7 +153,7 @@ class Arguments:
         """A class of the repository gives the argument another type than the release does, or fills in its null."""
         if not self.may_have_own_classes:
             return False
-        if entry.is_null and self.reader.fills_null(entry.name):
+        if self._is_filled_in(entry):
             return True
         apart = set() if entry.is_null else {"None"}
         known = set(argument.types) - apart
@@ -180,8 +180,11 @@ class Arguments:
     def has(self, name: str) -> bool:
         """The argument is written, even as null, unless code of the repository fills in the null."""
         field = self.get(name)
-        filled = field.is_null and self.may_have_own_classes and self.reader.fills_null(name)
-        return field.node is not None and not filled
+        return field.node is not None and not self._is_filled_in(field)
+
+    def _is_filled_in(self, field: Field) -> bool:
+        """The argument is null, and a class of the repository sets it then."""
+        return field.is_null and self.may_have_own_classes and self.reader.fills_null(field.name)
 
     # what is known of the parser
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
+from trainlint.findings import Finding, Severity, Stage, counted, did_you_mean, one_of
 from trainlint.programs.transformers.facts import SAME_DTYPES, TORCH_DTYPES
 from trainlint.programs.trl.facts import (
     ATTENTIONS,
@@ -316,14 +316,10 @@ def preference_limits(arguments: TrlArguments) -> Iterator[Finding]:
     number = len(weights) if isinstance(weights, Sequence) and not isinstance(weights, str) else None
     if arguments.trainer == "dpo" and found and number not in (None, len(found)):
         at = arguments.get("loss_weights")
-        message = f"loss_weights has {_numbers(number or 0)} for {len(found)} loss{'' if len(found) == 1 else 'es'}"
+        message = f"loss_weights has {counted(number or 0, 'number')} for {counted(len(found), 'loss', 'losses')}"
         yield arguments.told(at, message, help="write one number for each loss", at_key=True, stage=Stage.LOAD)
     if arguments.trainer == "cpo" and within(release, "0.17.0..0.27.2"):
         yield from _prompt_length(arguments)
-
-
-def _numbers(count: int) -> str:
-    return f"{count} number{'' if count == 1 else 's'}"
 
 
 def _prompt_length(arguments: TrlArguments) -> Iterator[Finding]:
@@ -490,8 +486,8 @@ def reward_functions(arguments: TrlArguments) -> Iterator[Finding]:
         what = "reward_model_name_or_path" if only_model else "reward_funcs"
         yield arguments.refused(arguments.field, f"{start.trainer} gets no reward", help=f"add {what}")
     elif weights.is_sequence and count and len(weights.items()) != count:
-        message = f"reward_weights has {_numbers(len(weights.items()))} for {count} reward function"
-        message += "" if count == 1 else "s"
+        given, needed = counted(len(weights.items()), "number"), counted(count, "reward function")
+        message = f"reward_weights has {given} for {needed}"
         yield arguments.refused(weights, message, help="write one number for each", at_key=True)
 
 
@@ -513,7 +509,7 @@ def loss_mask_dropped(arguments: TrlArguments) -> Iterator[Finding]:
             yield arguments.get(name).finding(
                 f"{cause} drops the mask of {name}: all tokens count",
                 help=f"remove {cause}, or train with TRL 0.22 or later",
-                related=arguments.get(cause).relate(f"{cause} is here"),
+                related=arguments.get(cause).as_other_half,
             )
             return
 

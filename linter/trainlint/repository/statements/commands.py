@@ -19,7 +19,7 @@ from trainlint.records import dataclass
 from trainlint.repository.shell import ShellText, Word, commands_of, name_of, script_of
 from trainlint.repository.statements import kubeflow, kubernetes
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
-from trainlint.repository.statements.origins import images_in, of_address, of_ref, repository_of, tag_of
+from trainlint.repository.statements.origins import images_in, of_address, of_ref, repository_of, with_named_tag
 from trainlint.repository.statements.page import Page
 from trainlint.repository.statements.requirement import requirement
 from trainlint.repository.statements.specifiers import ANY, exact, of_conda, of_poetry
@@ -508,8 +508,7 @@ class Script:
         for word, text in zip(words, texts, strict=True):
             for package, meaning, _, _ in images_in(text.replace(OPEN, "$"), self.page.packages, untagged=starts):
                 form = Form.IMAGE if self.form is Form.COMMAND else self.form
-                if meaning.text.startswith("sha256:"):
-                    meaning = Meaning(Kind.UNKNOWN, tag_of(self.page.content, meaning.text))
+                meaning = with_named_tag(meaning, self.page.content)
                 known = "$" not in meaning.text
                 self._state(package, meaning if known else self._open(word), word, form)
 
