@@ -198,3 +198,25 @@ def test_defaults_are_those_of_the_code(folder: Path) -> None:
     write("all.toml", "\n".join(lines))
     write("none.toml", "")
     assert read_settings(folder / "all.toml", VOCABULARY) == read_settings(folder / "none.toml", VOCABULARY)
+
+
+def test_options_are_shown_under_their_names() -> None:
+    lines = shown("--extend-ignore", "FS", "--baseline", "known.json")
+    assert lines["extend-ignore"] == '["FS"] # --extend-ignore'
+    assert lines["ignore"] == "[] # default"
+    assert lines["baseline"] == '"known.json" # --baseline'
+
+
+@pytest.mark.parametrize("form", ["concise", "grouped", "jsonl"])
+def test_formats_of_lines_are_those_of_their_kind(form: str) -> None:
+    """An alias or a task that has a format may ask for the settings and files, too."""
+    assert run("--format", form).stdout == run("--format", "json" if form == "jsonl" else "text").stdout
+
+
+def test_a_file_of_no_program() -> None:
+    """No count of rules is shown for it."""
+    write("trainlint.toml", '[[overrides]]\npaths = ["a.yaml"]\nprogram = "none"\n')
+    write("a.yaml", "base_model: x\n")
+    assert run("a.yaml").stdout.splitlines()[-1] == "# the file is not checked: it is no program's"
+    assert json.loads(run("a.yaml", "--format", "json").stdout)["files"][0]["leftAlone"] is True
+    assert run(".").stdout.splitlines()[-1].endswith(" rules are used")

@@ -131,6 +131,28 @@ def test_files_that_the_settings_give_to_no_program(tmp_path: Path) -> None:
     assert as_text([shown]).endswith("0 recognised, 0 almost, 1 not checked\n")
 
 
+def test_files_that_the_settings_give_to_a_program(tmp_path: Path) -> None:
+    """They are judged without a word of it; where nothing in one is that program's, a notice says so."""
+    programs = {"a.yaml": "axolotl", "k.yaml": "kubeflow-trainer", "plain.yaml": ""}
+    given = (f'[[overrides]]\npaths = ["{name}"]\nprogram = "{one}"\n' for name, one in programs.items() if one)
+    write(tmp_path, {**dict.fromkeys(programs, "lr: 1\n"), "trainlint.toml": "".join(given)})
+    report = lint([tmp_path])
+    assert {(Path(finding.path).name, finding.rule) for finding in report.findings} == {("a.yaml", "FS403")}
+    (notice,) = (notice for notice in report.notices if "k.yaml" in notice)
+    assert notice.endswith(
+        "k.yaml: nothing in it is of Kubeflow Trainer, whose the settings say it is "
+        '(program = "kubeflow-trainer"): its files have `apiVersion: trainer.kubeflow.org/…`'
+    )
+    assert report.near == ()
+
+
+@pytest.mark.parametrize(("program", "expected"), [("none", []), ("axolotl", ["TL001"])])
+def test_a_broken_file_is_whose_the_settings_say(tmp_path: Path, program: str, expected: list[str]) -> None:
+    override = f'[[overrides]]\npaths = ["a.yaml"]\nprogram = "{program}"\n'
+    write(tmp_path, {"a.yaml": "base_model: x\na: [\n", "trainlint.toml": override})
+    assert [finding.rule for finding in lint([tmp_path]).findings] == expected
+
+
 @pytest.mark.parametrize("pattern", ["a\\", "*" * 5_000, "/", "[", "!x"])
 def test_a_pattern_that_is_none_marks_nothing(tmp_path: Path, pattern: str) -> None:
     """A .gitattributes file of any content ends no run."""

@@ -127,15 +127,16 @@ def speaking_for(names: Iterable[str], version: str) -> InForce:
         if before:
             return InForce((known[max(before)], known[min(same)]), version)
         return InForce((), version, f"is older than {known[min(known)]}, {_OLDEST}")
+    first, last = min(known), max(known)
+    # Releases that are known by two numbers are also those with a third.
+    if asked[: len(last)] > last:
+        newest = known[last]
+        notice = f"is newer than {newest}, the newest release that is known: checked as that one"
+        return InForce((newest,), newest, notice)
+    if asked[: len(first)] < first:
+        return InForce((), version, f"is older than {known[first]}, {_OLDEST}")
     near = [name for name in known if name[:2] == asked[:2]]
     below = max((name for name in near or known if name < asked), default=None)
     above = min((name for name in near or known if name > asked), default=None)
-    if above is None and not near:
-        newest = known[max(known)]
-        notice = f"is newer than {newest}, the newest release that is known: checked as that one"
-        return InForce((newest,), newest, notice)
-    if below is None and not near:
-        notice = f"is older than {known[min(known)]}, {_OLDEST}"
-        return InForce((), version, notice)
     speaking = tuple(known[name] for name in (below, above) if name is not None)
     return InForce(speaking, speaking[0] if len(speaking) == 1 else version)

@@ -292,6 +292,11 @@ class Field:
         return isinstance(self.target, Sequence)
 
     @property
+    def is_quoted(self) -> bool:
+        """A text in quotes is here."""
+        return isinstance(self.target, Scalar) and self.target.style in ("'", '"')
+
+    @property
     def is_unknown(self) -> bool:
         """A template is here, or the value is given elsewhere: it is not in the file."""
         if self._unknown is None:

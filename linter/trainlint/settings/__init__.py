@@ -121,6 +121,11 @@ class Settings:
         return bool(self.per_file_ignores or any(self.severities)) or any(one.on_rules for one in self.overrides)
 
     @cached_property
+    def gives_programs(self) -> bool:
+        """Some file is said to be a program's."""
+        return any(override.program for override in self.overrides)
+
+    @cached_property
     def selects_all(self) -> bool:
         """Every rule is used on every file."""
         return not self.differs_by_file and all(choice == Choice() for choice in (*self.choices, self.choice))
@@ -169,6 +174,11 @@ class Overrides:
     """The processes among which many files are divided; 0 for as many as there are cores."""
     shard: tuple[int, int] | None = None
     """Which part of the files is checked, of how many parts; None for all."""
+    extend_ignore: tuple[str, ...] = ()
+    baseline: Path | None = None
+    """A file of known findings that is used in place of the one in the settings."""
+    no_baseline: bool = False
+    """What a baseline holds counts, too."""
 
     def over(self, settings: Settings, base: Path) -> Settings:
         """The settings overridden by these options, whose patterns are relative to a folder; `exclude` is added."""
@@ -176,7 +186,7 @@ class Overrides:
         added = (*self.per_file_ignores.items(), *self.extend_per_file_ignores.items())
         return replace(
             settings,
-            choice=Choice(self.select or None, self.ignore, self.extend_select),
+            choice=Choice(self.select or None, (*self.ignore, *self.extend_ignore), self.extend_select),
             per_file_ignores=(*known, *(PerFileIgnores.of(pattern, rules, base) for pattern, rules in added)),
             stages=self.stages,
             excluders=(*settings.excluders, *([Excluder(self.exclude, base)] if self.exclude else [])),
@@ -185,6 +195,7 @@ class Overrides:
             runtimes=self.runtimes or settings.runtimes,
             fail_on=self.fail_on or settings.fail_on,
             format=self.format or settings.format,
+            baseline=None if self.no_baseline else self.baseline or settings.baseline,
         )
 
 

@@ -52,9 +52,12 @@ class At:
         place = f"{display_path(self.file)}:{self.line((), word)}"
         return SettingsError(f"{place}: {shortened(problem, _LONGEST)}{f', {hint}' if hint else ''}")
 
-    def unknown(self, among: Collection[str], where: str = "") -> SettingsError:
-        """The last key is none of these."""
-        return self.error(f"unknown setting {self.key!r}{where}", did_you_mean(self.key.replace("_", "-"), among))
+    def unknown(self, among: Collection[str], where: str = "", hint: str = "") -> SettingsError:
+        """The last key is none of these; a hint says where it belongs."""
+        if not hint and self.key in (*self.known.targets, *self.known.verdict_only):
+            hint = "releases stand in [targets]"
+        hint = hint or did_you_mean(self.key.replace("_", "-"), among)
+        return self.error(f"unknown setting {self.key!r}{where}", hint)
 
 
 class Kind(ABC):
@@ -267,8 +270,8 @@ class Targets(Kind):
             if len(listed) > BUDGET.patterns:
                 raise place.error(f"more than {BUDGET.patterns:,} releases of {program}")
             try:
-                option = f"{program}={','.join(listed)}"
-                targets.update(parse_target(option, at.known.targets, at.known.verdict_only, at.file.name))
+                option, origin = f"{program}={','.join(listed)}", f"{display_path(at.file)}:{place.line()}"
+                targets.update(parse_target(option, at.known.targets, at.known.verdict_only, origin))
             except TargetError as error:
                 raise place.error(str(error)) from None
         return targets

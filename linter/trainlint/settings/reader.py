@@ -125,15 +125,22 @@ def _read(file: Path, known: Vocabulary, *, extended: bool) -> Written:
         raise at.error("'trainlint' must be a table")
     values: dict[str, Any] = {}
     for key, value in table.items():
-        name = key.replace("_", "-")
-        if name == "overrides":
+        if key == "overrides":
             continue
-        if name not in TOP:
-            raise at.below(key).unknown((*TOP, "overrides"))
-        values[name] = TOP[name].kind.read(at.below(key), value)
+        if key not in TOP:
+            raise at.below(key).unknown((*TOP, "overrides"), hint=_home_of(key))
+        values[key] = TOP[key].kind.read(at.below(key), value)
     overrides = _overrides(at.below("overrides"), table.get("overrides", []))
     _measure(at.below("overrides"), (values, *overrides))
     return Written(at, values, overrides)
+
+
+def _home_of(key: str) -> str:
+    """Where a key belongs that does not stand at the top; empty for any other."""
+    if key in IN_OVERRIDES:
+        return "which stands in [[overrides]], for the files of its paths"
+    is_table = key in ("tool", "trainlint")
+    return "in trainlint.toml the settings stand at the top, without [tool.trainlint]" if is_table else ""
 
 
 def _measure(at: At, tables: Iterable[Mapping[str, Any]]) -> None:
@@ -158,10 +165,10 @@ def _overrides(at: At, value: object) -> tuple[Mapping[str, Any], ...]:
 def _read_override(at: At, table: Mapping[str, object]) -> Mapping[str, Any]:
     values: dict[str, Any] = {}
     for key, value in table.items():
-        name = key.replace("_", "-")
-        if name not in IN_OVERRIDES:
-            raise at.below(key).unknown(IN_OVERRIDES, " of an override")
-        values[name] = IN_OVERRIDES[name].kind.read(at.below(key), value)
+        if key not in IN_OVERRIDES:
+            hint = "which stands at the top, for all files" if key in TOP else ""
+            raise at.below(key).unknown(IN_OVERRIDES, " of an override", hint)
+        values[key] = IN_OVERRIDES[key].kind.read(at.below(key), value)
     if not values.get("paths"):
         raise at.error("an override needs paths")
     return values

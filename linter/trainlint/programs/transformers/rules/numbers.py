@@ -146,18 +146,18 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
             continue
         folded = text.lower()
         meant = "true" if folded in TRUE_WORDS else "false" if folded in FALSE_WORDS else None
+        help = f"write {meant or 'true or false'}{', without quotes' if field.is_quoted else ''}"
         if arguments.facts.converts:
             if meant is None or folded in ("on", "off"):
                 message = f'{name} must be true or false, not the text "{text}"'
                 say = arguments.refused if arguments.is_certain else arguments.warned
                 fix = mending.written(field, meant) if meant else None
-                help = "write true or false, without quotes"
                 yield say(field, message, help=help, stage=Stage.LOAD, fix=fix)
         elif text and meant != "true":
             yield arguments.warned(
                 field,
                 f'{name} is the text "{text}", which counts as true',
-                help="write a YAML boolean, without quotes" if meant else "write true or false, without quotes",
+                help=help,
                 fix=mending.written(field, meant) if meant else None,
             )
 
