@@ -20,7 +20,7 @@ def two_precisions(arguments: Arguments) -> Iterator[Finding]:
     """fp16 and bf16 are both on.
 
     TrainingArguments raises ValueError, for training (`fp16`, `bf16`) and for evaluation (`fp16_full_eval`,
-    `bf16_full_eval`).
+    `bf16_full_eval`), and up to 4.57 for bf16 with apex as the backend.
 
     Keep bf16 where the GPUs support it.
 
@@ -30,6 +30,10 @@ def two_precisions(arguments: Arguments) -> Iterator[Finding]:
         if arguments.switch(first).is_(True) and arguments.switch(second).is_(True):
             message, other = f"{second} and {first} are both on", arguments.get(first).as_other_half
             yield arguments.refused(arguments.get(second), message, help="keep one of them", related=other)
+    for name in ("half_precision_backend", "fp16_backend"):
+        backend = arguments.own(name).text()
+        if backend.is_("apex") and arguments.is_on("bf16"):
+            yield arguments.refused(backend, f"{name} apex does not work with bf16", help="remove it, or use fp16")
 
 
 @rule("FS208", "best-model-strategies", stage=Stage.LOAD, follows=("FS201", "FS508"))
