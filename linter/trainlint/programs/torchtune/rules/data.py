@@ -356,10 +356,10 @@ def unloadable_dataset(settings: RecipeSettings) -> Iterator[Finding]:
                 if not (part_files.unknown or part_files.text().known or part_files.elements):
                     message = f"data_files names no file for {part_files.key}"
                     yield settings.refusal(part_files, message=message, help="write the path of the file")
-        word = None if split.value.known is None else str(split.value.known)
+        wanted = [item.value.known for item in split.elements or [split]]
         alone = files.text().known or (files.elements and not any(item.entries for item in files.elements))
-        if word is not None and split.own and alone and part.get("source").is_(*PACKAGED_SOURCES):
-            names = [part.partition("[")[0].strip() for part in word.split("+")]
+        if None not in wanted and split.own and alone and part.get("source").is_(*PACKAGED_SOURCES):
+            names = [name.partition("[")[0].strip() for word in wanted for name in str(word).split("+")]
             others = [name for name in names if name not in ("train", "all")]
             if others:
                 yield settings.refusal(

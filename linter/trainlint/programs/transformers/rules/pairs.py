@@ -20,7 +20,8 @@ def two_precisions(arguments: Arguments) -> Iterator[Finding]:
     """fp16 and bf16 are both on.
 
     TrainingArguments raises ValueError, for training (`fp16`, `bf16`) and for evaluation (`fp16_full_eval`,
-    `bf16_full_eval`), and up to 4.57 for bf16 with apex as the backend.
+    `bf16_full_eval`), and up to 4.57 for bf16 with apex as the backend, which `fp16_backend`
+    overrides.
 
     Keep bf16 where the GPUs support it.
 
@@ -30,10 +31,14 @@ def two_precisions(arguments: Arguments) -> Iterator[Finding]:
         if arguments.switch(first).is_(True) and arguments.switch(second).is_(True):
             message, other = f"{second} and {first} are both on", arguments.get(first).as_other_half
             yield arguments.refused(arguments.get(second), message, help="keep one of them", related=other)
-    for name in ("half_precision_backend", "fp16_backend"):
-        backend = arguments.own(name).text()
-        if backend.is_("apex") and arguments.is_on("bf16"):
-            yield arguments.refused(backend, f"{name} apex does not work with bf16", help="remove it, or use fp16")
+    backend, replacement = (arguments.own(name).text() for name in ("half_precision_backend", "fp16_backend"))
+    if not replacement.is_("auto"):
+        backend = replacement.or_when_absent(backend)
+    half = arguments.switch("fp16")
+    bf16 = arguments.switch("bf16").is_(True) or (arguments.is_on("bf16") and (half.absent or half.is_(False)))
+    if backend.is_("apex") and bf16:
+        message, other = f"{backend.field.name} apex does not work with bf16", arguments.get("bf16").as_other_half
+        yield arguments.refused(backend, message, help="remove it, or use fp16", related=other)
 
 
 @rule("FS208", "best-model-strategies", stage=Stage.LOAD, follows=("FS201", "FS508"))
