@@ -108,7 +108,8 @@ def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
     """A setting of the data loader needs worker processes.
 
     With `dataloader_num_workers: 0`, the default, TrainingArguments raises ValueError for a prefetch factor, and since
-    5.15 the loader itself for a `dataloader_multiprocessing_context`, when training begins.
+    5.15 the loader itself for a `dataloader_multiprocessing_context`, when training begins. That is fork, spawn or
+    forkserver.
 
     Set the number of workers, or remove the setting.
 
@@ -124,7 +125,7 @@ def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
             at_key=True,
         )
     context = arguments.own("dataloader_multiprocessing_context")
-    if none and not context.is_absent and not context.is_unknown and not context.text().is_(""):
+    if none and not context.is_absent and not context.is_unknown:
         yield arguments.refused(
             context,
             "dataloader_multiprocessing_context needs worker processes",
@@ -132,6 +133,13 @@ def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
             at_key=True,
             stage=Stage.TRAIN,
         )
+    elif context.text().known_and_not_in(_START_METHODS):
+        message = f'dataloader_multiprocessing_context cannot be "{context.written}"'
+        help, fix = f"write {one_of(_START_METHODS)}", mending.respelled(context, _START_METHODS)
+        yield arguments.refused(context, message, help=help, fix=fix, stage=Stage.TRAIN)
+
+
+_START_METHODS = ("fork", "spawn", "forkserver")
 
 
 @rule(
