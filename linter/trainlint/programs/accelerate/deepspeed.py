@@ -175,6 +175,8 @@ def _fills(config: AccelerateConfig, repository: Repository) -> dict[str, Plain]
     text = _script_text(config, repository) or ""
     own = _LOOP.search(text) and not _TRAINS.search(text)
     filled = {**dict.fromkeys(OWN_LOOP if own else TRAINER), **_PLUGIN}
+    if own:
+        filled["gradient_clipping"] = 1.0
     if own and "gradient_accumulation_steps" not in text:
         filled["gradient_accumulation_steps"] = 1
     return filled

@@ -170,7 +170,7 @@ def optimizer_settings(arguments: Arguments) -> Iterator[Finding]:
 # batches and workers
 
 
-@rule("FS221", "step-numbers", stage=Stage.TRAIN)
+@rule("FS221", "step-numbers", stage=Stage.TRAIN, follows=("FS205",))
 def step_numbers(arguments: Arguments) -> Iterator[Finding]:
     """A number of batches, steps or workers, or the seed, is too small for the first step.
 

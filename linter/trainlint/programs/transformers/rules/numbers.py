@@ -182,7 +182,8 @@ def wrong_number(arguments: Arguments) -> Iterator[Finding]:
     Source: transformers 4.31 to 5.24, HfArgumentParser; TRL 0.8 to 1.16, TrlParser.
     """
     for name, argument, field in arguments.given:
-        kind = _kind(argument)
+        # What is no word for pad_to_multiple_of is a number of tokens.
+        kind = "int" if name == "pad_to_multiple_of" and isinstance(field.plain, float) else _kind(argument)
         if kind is None or field.is_absent or field.is_unknown:
             continue
         stage = arguments.raises_on_kind(name)
