@@ -44,6 +44,8 @@ _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
 }
+_ODD_NAME = regex(r"\0/|//|[\0/](?:\.{1,2}|\.git)(?=[\0/])", re.IGNORECASE)
+"""In names between NULs: a path that is absolute, has an empty part, `.` or `..`, or leads into `.git`."""
 _DIGEST = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _KEPT = regex(r"GIT_CONFIG_(?:GLOBAL|SYSTEM|COUNT|KEY_\d+|VALUE_\d+|PARAMETERS)|GIT_TEST_ASSUME_DIFFERENT_OWNER")
 """Variables for git that users set; the others are set by hooks, for one repository and its index."""
@@ -166,7 +168,25 @@ def changed(folder: Path, base: str) -> list[Path]:
     code, out, error = _answer(git, root, ["diff-tree", *options, start, "HEAD"], trusted)
     if code:
         raise PathError(f"{root}: git cannot compare the commits of the pull request: {error.strip()}")
-    return [root / os.fsdecode(name) for name in sorted(out.split(b"\0")) if name]
+    return [root / name for name in sorted(_names(out))]
+
+
+def _names(out: bytes) -> list[str]:
+    """The names in an output, without those that git itself refuses to check out.
+
+    Git lists what an index or a tree holds, and either can be made with `../x.yaml` in it.
+    """
+    text = os.fsdecode(out)
+    names = text.split("\0")[:-1]
+    # Nearly no output has one, and a search costs less than a look at each name.
+    if os.sep == "/" and not _ODD_NAME.search(f"\0{text}"):
+        return names
+    return [name for name in names if not _is_odd(name)]
+
+
+def _is_odd(name: str) -> bool:
+    # Windows takes further characters as signs between parts, and of a drive.
+    return bool(_ODD_NAME.search(f"\0{name}\0")) or (os.name == "nt" and ("\\" in name or ":" in name))
 
 
 def top(folder: Path) -> Path | None:
@@ -184,7 +204,7 @@ def _listing(git: str, root: Path, below: str) -> list[str] | None:
         trusted = [f"safe.directory={folder}" for folder in _trusted(git)]
         code, out, error = _answer(git, root, arguments, trusted) if trusted else (code, out, error)
     if code == 0:
-        return sorted(dict.fromkeys(os.fsdecode(out).split("\0")[:-1]), key=by_parts)
+        return sorted(dict.fromkeys(_names(out)), key=by_parts)
     if "not a git repository" in error:
         return None
     if code < 0:
