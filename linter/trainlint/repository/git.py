@@ -57,6 +57,8 @@ LIMIT = 120
 """Seconds after which git is stopped."""
 _WORK = 60
 """Seconds of computing after which git ends by itself, even if nobody waits for it any more."""
+_MEMORY = 2_000_000_000
+"""Bytes that git may ask for besides the files that it maps; the index of a million files needs a tenth."""
 
 
 class Answers:
@@ -261,12 +263,16 @@ def _answer(
 
 
 def _bound(process: int) -> None:
-    """A run that is killed cannot stop git, which may have a pattern of ignored files that would take it days."""
+    """A run that is killed cannot stop git, which may have a pattern of ignored files that would take it days.
+
+    Some of its files it reads to their end, which `/dev/zero` behind a link has not.
+    """
     if sys.platform == "linux":
         import resource
 
-        with suppress(OSError):
-            resource.prlimit(process, resource.RLIMIT_CPU, (_WORK, _WORK))
+        for kind, most in ((resource.RLIMIT_CPU, _WORK), (resource.RLIMIT_DATA, _MEMORY)):
+            with suppress(OSError, ValueError):
+                resource.prlimit(process, kind, (most, most))
 
 
 def _wait(process: subprocess.Popen[bytes], root: Path) -> tuple[bytes, bytes]:
@@ -275,7 +281,7 @@ def _wait(process: subprocess.Popen[bytes], root: Path) -> tuple[bytes, bytes]:
     try:
         return process.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
-        reason = next(_reasons_to_wait(root), None)
+        reason = next(_reasons_to_wait(root, waits=_waits(process)), None)
         if reason is not None:
             raise PathError(reason) from None
     try:
@@ -284,13 +290,30 @@ def _wait(process: subprocess.Popen[bytes], root: Path) -> tuple[bytes, bytes]:
         raise PathError(f"{root}: git has not listed the files within {LIMIT} seconds") from None
 
 
-def _reasons_to_wait(root: Path) -> Iterator[str]:
-    """Files that git reads and that are pipes or devices, and patterns of ignored files that take it very long."""
+def _waits(process: subprocess.Popen[bytes]) -> bool:
+    """Every thread of git sleeps, and not because nobody has read what it wrote."""
+    if sys.platform != "linux":
+        return False
+    import select
+
+    try:
+        threads = [(task / "stat").read_text() for task in Path(f"/proc/{process.pid}/task").iterdir()]
+    except OSError:
+        return False
+    asleep = all(thread.rpartition(")")[2].split()[:1] == ["S"] for thread in threads)
+    return asleep and not select.select([process.stdout], [], [], 0)[0]
+
+
+def _reasons_to_wait(root: Path, *, waits: bool) -> Iterator[str]:
+    """Files that git reads and that are pipes or devices, and patterns of ignored files that take it very long.
+
+    While it `waits`, any pipe may be one that it reads: settings and links in its own folder can name it.
+    """
     for folder, _, names in walk(root):
         own = Path(folder).is_relative_to(root / ".git")
         for name in sorted(names):
             file = Path(folder, name)
-            if name not in (".gitignore", "exclude") and not (own and file.is_fifo()):
+            if name not in (".gitignore", "exclude") and not ((own or waits) and file.is_fifo()):
                 continue
             if not os.path.islink(file) and not os.path.isfile(file):
                 yield f"{file} is not a regular file, and git waits for its content"
