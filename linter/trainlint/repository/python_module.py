@@ -191,7 +191,7 @@ def _alternatives(annotation: ast.expr) -> Iterator[str]:
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         try:
             annotation = ast.parse(annotation.value, mode="eval").body
-        except (SyntaxError, ValueError):
+        except (SyntaxError, ValueError, MemoryError):
             return
     if isinstance(annotation, ast.BinOp):
         yield from _alternatives(annotation.left)
