@@ -26,6 +26,7 @@ class _Judgement:
 
     def __init__(self, subject: Subject, alternatives: Iterable[Views]) -> None:
         self.subject = subject
+        self.judged: set[str] = set()
         self.found: dict[str, Sequence[Finding]] = {}
         self._gathered: list[Views] = []
         self._left = iter(alternatives)
@@ -73,15 +74,15 @@ class Judge:
         """The findings of rules in one known release that hold in every alternative of the subject."""
         judgement = self._judgement(program, subject, release)
         found = judgement.found
-        new = [rule for rule in rules if rule.code not in found]
+        new = [rule for rule in rules if rule.code not in judgement.judged] if judgement.judged else rules
         if new:
             try:
-                common = self._common(program, subject, release, new, judgement.alternatives)
-                found.update((rule.code, common.get(rule.code, ())) for rule in new)
+                found.update(self._common(program, subject, release, new, judgement.alternatives))
+                judgement.judged.update([rule.code for rule in new])
             except Exception:
                 del self._recent[id(subject), release]
                 raise
-        return [finding for rule in rules for finding in found[rule.code]]
+        return [finding for rule in rules for finding in found.get(rule.code, ())] if found else []
 
     def admits(self, program: Program, subject: Subject, release: str) -> bool:
         """The subject's own program admits it: no rule on that finds an error, whatever the settings select."""
@@ -133,12 +134,13 @@ class Judge:
             if not ours:
                 continue
             try:
-                for finding in _found(rule, ours, program, release, facts):
+                for finding in rule.run(ours, facts):
+                    stamped = _stamped(finding, rule, program, release)
                     so_far = found.setdefault(rule.code, [])
                     if len(so_far) == BUDGET.findings:
-                        so_far.extend(self.own(_further(finding)))
+                        so_far.extend(self.own(_further(stamped)))
                         break
-                    so_far.append(finding)
+                    so_far.append(stamped)
             except Exception as error:
                 self._blame(document, rule.code, error)
         return found
@@ -147,20 +149,19 @@ class Judge:
 def run_rules(rules: Iterable[Rule], views: Views, program: str) -> Iterator[Finding]:
     """The findings of rules on the views that they look at, completed with rule and program."""
     for rule in rules:
-        yield from _found(rule, [view for view in views if isinstance(view, rule.subject)], program, None, None)
+        for finding in rule.run([view for view in views if isinstance(view, rule.subject)], None):
+            yield _stamped(finding, rule, program, None)
 
 
-def _found(rule: Rule, views: Iterable[object], program: str, release: str | None, facts: object) -> Iterator[Finding]:
-    for view in views:
-        for finding in rule.run(view, facts):
-            yield finding.stamped(
-                rule=rule.code,
-                name=rule.name,
-                severity=rule.severity,
-                stage=rule.stage,
-                program=rule.program or program,
-                version=release,
-            )
+def _stamped(finding: Finding, rule: Rule, program: str, release: str | None) -> Finding:
+    return finding.stamped(
+        rule=rule.code,
+        name=rule.name,
+        severity=rule.severity,
+        stage=rule.stage,
+        program=rule.program or program,
+        version=release,
+    )
 
 
 def _further(finding: Finding) -> Excess:
