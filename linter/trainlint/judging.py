@@ -24,8 +24,9 @@ RECENT = 64
 class _Judgement:
     """What is known of one subject in one release: its views, as far as they were gathered, and findings by rule."""
 
-    def __init__(self, subject: Subject, alternatives: Iterable[Views]) -> None:
+    def __init__(self, subject: Subject, in_all: Views, alternatives: Iterable[Views]) -> None:
         self.subject = subject
+        self.in_all = in_all
         self.judged: set[str] = set()
         self.found: dict[str, Sequence[Finding]] = {}
         self._gathered: list[Views] = []
@@ -43,14 +44,14 @@ class _Judgement:
 class Judge:
     """The rules that may be used, and what they find.
 
-    `gather` gives the alternatives of a subject in a release; `blame` keeps an exception in a rule, by document and
-    code.
+    `gather` gives the views of a subject in a release that all its alternatives have, and those of each; `blame` keeps
+    an exception in a rule, by document and code.
     """
 
     def __init__(
         self,
         may_use: Callable[[Rule], bool],
-        gather: Callable[[Program, Subject, str], Iterable[Views]],
+        gather: Callable[[Program, Subject, str], tuple[Views, Iterable[Views]]],
         blame: Callable[[Document, str, Exception], None],
     ) -> None:
         self._may_use = may_use
@@ -77,7 +78,7 @@ class Judge:
         new = [rule for rule in rules if rule.code not in judgement.judged] if judgement.judged else rules
         if new:
             try:
-                found.update(self._common(program, subject, release, new, judgement.alternatives))
+                found.update(self._common(program, subject, release, new, judgement))
                 judgement.judged.update([rule.code for rule in new])
             except Exception:
                 del self._recent[id(subject), release]
@@ -100,22 +101,27 @@ class Judge:
         if key not in self._recent:
             while len(self._recent) >= RECENT:
                 del self._recent[next(iter(self._recent))]
-            self._recent[key] = _Judgement(subject, self._gather(program, subject, release))
+            self._recent[key] = _Judgement(subject, *self._gather(program, subject, release))
         return self._recent[key]
 
     def _common(
-        self, program: Program, subject: Subject, release: str, rules: Sequence[Rule], alternatives: Iterable[Views]
+        self, program: Program, subject: Subject, release: str, rules: Sequence[Rule], judgement: _Judgement
     ) -> dict[str, list[Finding]]:
         """By rule, its findings in the first alternative that all others have at the same place too."""
         facts, document = program.load().facts(release), subject.field.document
         common: dict[str, list[Finding]] = {}
-        for number, views in enumerate(alternatives):
-            found = self._by_rule(rules, views, program.name, release, facts, document)
+        left = rules
+        for number, views in enumerate(judgement.alternatives):
+            found = self._by_rule(left, views, program.name, release, facts, document)
             common = {c: common_to_all([common[c], found[c]]) for c in common if c in found} if number else found
             # The next alternative can only confirm what is left.
-            rules = [rule for rule in rules if common.get(rule.code)]
-            if not rules:
+            left = [rule for rule in left if common.get(rule.code)]
+            if not left:
                 break
+        for code, found_in_all in self._by_rule(
+            rules, judgement.in_all, program.name, release, facts, document
+        ).items():
+            common.setdefault(code, []).extend(found_in_all)
         return common
 
     def _by_rule(
