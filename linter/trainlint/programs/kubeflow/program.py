@@ -249,6 +249,10 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
         CRDs of the time between two releases say more than a range. A field that exists in one release alone says that
         the object is for that one, and what is used with it, too.
         """
+        field = subject.field
+        return field.document.once(("target", field.path), lambda: self._target(subject, surroundings))
+
+    def _target(self, subject: TrainerObject, surroundings: Surroundings) -> Target:
         from trainlint.programs.kubeflow.installed import installed
 
         repository, path = surroundings.repository, subject.field.document.path

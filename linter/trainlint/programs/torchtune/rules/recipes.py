@@ -94,8 +94,8 @@ def unresolved_interpolation(settings: RecipeSettings) -> Iterator[Finding]:
     foreign = settings.recipe is None or not all(path.startswith(_PACKAGES) for path in paths)
     found: dict[str, list[Problem]] = {}
     for node in settings.nodes:
-        problem = node.problem
-        if problem is not None and node.own and not (problem.resolver and foreign):
+        problem = node.problem if node.own else None
+        if problem is not None and not (problem.resolver and foreign):
             found.setdefault(problem.message if problem.named else node.name, []).append(problem)
     for first, *others in found.values():
         related = tuple(part for other in others for part in other.node.field.relate(f"and {other.node.name}"))
@@ -128,7 +128,7 @@ def unknown_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
     """
     for section in settings.components:
         component = section.get("_component_")
-        if component.unknown or not component.own:
+        if not component.own or component.unknown:
             continue
         text = component.text().known
         severity, stage = _when(settings, section)
