@@ -67,7 +67,7 @@ def test_everything_that_can_be_set(tmp_path: Path) -> None:
     assert [(one.patterns, one.base) for one in settings.excluders] == [(("build/",), tmp_path)]
     (override,) = settings.overrides
     assert (override.program, override.choice, override.severity) == ("none", Choice(("YD",)), {"YD": "note"})
-    assert override.targets == {"axolotl": Target(("0.9.2",), f"{tmp_path.as_posix()}/trainlint.toml:28")}
+    assert override.targets == {"axolotl": Target(("0.9.2",), f"{tmp_path.as_posix()}/trainlint.toml:27")}
     assert [one.rules for one in override.per_file_ignores] == [("YD",)]
     assert settings.runtimes == "closed"
     assert settings.fail_on is Severity.WARNING

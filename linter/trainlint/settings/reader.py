@@ -86,7 +86,11 @@ def settings_of(files: Iterable[Written], base: Path) -> Settings:
         format=values.get("format", "text"),
         cluster=Cluster(cluster.get("runtimes"), cluster.get("priority-classes")),
         base=base,
-        overrides=tuple(_override(override, one.base) for one in files for override in one.overrides),
+        overrides=tuple(
+            _override(override, one.base, one.at.below("overrides").below(str(number)))
+            for one in files
+            for number, override in enumerate(one.overrides)
+        ),
     )
 
 
@@ -101,7 +105,7 @@ def _per_file(values: Mapping[str, Any], base: Path) -> Iterator[PerFileIgnores]
             yield PerFileIgnores.of(pattern, rules, base)
 
 
-def _override(values: Mapping[str, Any], base: Path) -> PathOverride:
+def _override(values: Mapping[str, Any], base: Path, at: At) -> PathOverride:
     return PathOverride(
         Excluder(values["paths"], base),
         values.get("targets", {}),
@@ -109,6 +113,7 @@ def _override(values: Mapping[str, Any], base: Path) -> PathOverride:
         _choice(values),
         tuple(_per_file(values, base)),
         values.get("severity", {}),
+        f"{display_path(at.file)}:{at.below('program').line()}" if "program" in values else "",
     )
 
 
