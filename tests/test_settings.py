@@ -119,7 +119,7 @@ def test_a_broken_pyproject_with_our_table_is_told(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("\nselct = ['TT']\n", ":2: unknown setting 'selct', did you mean \"select\"?"),
-        ("select = 'TT'\n", ":1: 'select' must be a list of strings"),
+        ("select = 'TT'\n", ":1: 'select' must be a list of strings, write [\"TT\"]"),
         ("x = 1\n", ":1: unknown setting 'x'"),
         ("\n\nrun-times = 1\n", ":3: unknown setting 'run-times', did you mean \"runtimes\"?"),
         ("runtimes = 'shut'\n", ":1: 'runtimes' must be one of open, closed"),
@@ -140,7 +140,7 @@ def test_a_broken_pyproject_with_our_table_is_told(tmp_path: Path) -> None:
         ("extend-ignore = [true]\n", ":1: 'extend-ignore' must be a list of strings"),
         ("[targets]\nkubeflow = '2.3'\n", ":2: unknown program 'kubeflow'"),
         ("[targets]\nkubeflow-trainer = 'new'\n", ":2: 'new' is not a version of kubeflow-trainer"),
-        ("[targets]\nkubeflow-trainer = 2.3\n", ":2: the target of kubeflow-trainer must be a string"),
+        ("[targets]\nkubeflow-trainer = 2.3\n", "of strings, write the release in quotes"),
         ("fail_on = 'note'\n", ":1: unknown setting 'fail_on', did you mean \"fail-on\"?"),
         (
             "[tool.trainlint]\nselect = []\n",

@@ -763,7 +763,8 @@ class Run:
         for root, workspace in self._workspaces.items():
             file = self.overrides.config or (None if self.overrides.isolated else settings_file(root))
             if not (workspace.settings.selects_all or any(starmap(workspace.settings.may_use, rule_names().items()))):
-                self._notice(f"{display_path(file) if file else 'the options'}: no rule is used, so nothing is found")
+                who = display_path(file) if file else "options"
+                self._notice(f"no rule is used, so nothing is found: {who} leave{'s' if file else ''} none")
             if file is None and not self.overrides.isolated:
                 for problem in misspelt_settings(root):
                     self._notice(problem)

@@ -51,7 +51,7 @@ def written(file: Path, known: Vocabulary) -> list[Written]:
     seen: set[str] = set()
     next_file: Path | None = file
     while next_file is not None:
-        one = _read(next_file, known, extended=bool(found))
+        one = _read(next_file, known)
         found.insert(0, one)
         seen.add(os.path.realpath(next_file))
         next_file = _extended(one)
@@ -117,13 +117,13 @@ def _override(values: Mapping[str, Any], base: Path, at: At) -> PathOverride:
     )
 
 
-def _read(file: Path, known: Vocabulary, *, extended: bool) -> Written:
+def _read(file: Path, known: Vocabulary) -> Written:
     text, data = _parsed(file)
     at = At(file, text, known)
     table: object = data
     if file.name == "pyproject.toml":
         for key in ("tool", "trainlint"):
-            table = table.get(key, None if extended else {}) if isinstance(table, dict) else {}
+            table = table.get(key) if isinstance(table, dict) else None
         if table is None:
             raise SettingsError(f"{display_path(file)}: has no [tool.trainlint]")
     if not isinstance(table, dict):
