@@ -144,6 +144,8 @@ def test_notices_go_to_stderr_and_into_the_document(bad: Path) -> None:
         (["--format", "xml"], "xml"),
         (["a" * 400], "no such file or folder"),
         (["--isolated", "--config", "bad.yaml"], "exclude each other"),
+        (["--select", ""], "no rule is named; without the option all are used"),
+        (["--config", "pyproject.toml"], "pyproject.toml: has no [tool.trainlint]"),
         (["--add-ignores", "--diff"], "--add-ignores and --diff exclude each other"),
         (["--add-ignores", "--fix-only"], "exclude each other"),
         (["--diff", "--output", "a"], "exclude each other"),
@@ -156,6 +158,7 @@ def test_notices_go_to_stderr_and_into_the_document(bad: Path) -> None:
     ],
 )
 def test_wrong_use(bad: Path, args: list[str], message: str) -> None:
+    bad.with_name("pyproject.toml").write_text("[tool.other]\n", encoding="utf-8")
     result = run(*args)
     assert result.exit_code == 2
     assert message in result.stderr

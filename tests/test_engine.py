@@ -240,8 +240,8 @@ def test_a_workspace_that_cannot_be_read_leaves_the_others(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("name", "content", "notice"),
     [
-        ("trainlint.toml", "select = []\n", "trainlint.toml: no rule is used, so nothing is found"),
-        ("trainlint.toml", 'select = ["TT"]\nignore = ["TT"]\n', "trainlint.toml: no rule is used"),
+        ("trainlint.toml", "select = []\n", "trainlint.toml leaves none"),
+        ("trainlint.toml", 'select = ["TT"]\nignore = ["TT"]\n', "no rule is used, so nothing is found"),
         ("pyproject.toml", "[tool.trainlnt]\nignore = []\n", '[tool.trainlnt] is not read, did you mean "trainlint"?'),
         ("pyproject.toml", "[tool.trainlint-x.targets]\n", "[tool.trainlint-x] is not read"),
         ("pyproject.toml", "[tool.trove]\n[tool.ruff]\n[tool.trainer]\n", ""),

@@ -75,7 +75,7 @@ def test_each_value_has_its_place() -> None:
         "pyproject.toml",
         '[tool.trainlint]\nextend = "base.toml"\nexclude = ["b"]\nignore = ["TT102"]\n'
         'targets = {axolotl = ["0.9.2", "0.12.2"]}\n'
-        '[[tool.trainlint.overrides]]\npaths = ["jobs/"]\nprogram = "none"\nignore = ["YD"]\n'
+        '[[tool.trainlint.overrides]]\npaths = ["jobs/"]\nprogram = "axolotl"\nignore = ["YD"]\n'
         '[[tool.trainlint.overrides]]\npaths = ["other/"]\nselect = ["TL"]\n',
     )
     write("jobs/a.yaml", "")
@@ -84,7 +84,7 @@ def test_each_value_has_its_place() -> None:
     assert values["exclude"] == '["a", "b"] # base.toml:1, pyproject.toml:3'
     assert values["ignore"] == f'["FS", "TT102", "YD", "TJ5"] # base.toml:2, {project}:4, {project}:9, --ignore'
     assert values["targets"] == '{soup = "0.77.0", axolotl = "0.13.0"} # base.toml:4, pyproject.toml:5, --target'
-    assert values["program"] == '"none" # pyproject.toml:8'
+    assert values["program"] == '"axolotl" # pyproject.toml:8'
     assert values["fail-on"] == '"warning" # --fail-on'
     assert values["select"] == '["ALL"] # default'
     done = run("jobs/a.yaml", "--ignore", "TJ5")
@@ -210,7 +210,8 @@ def test_options_are_shown_under_their_names() -> None:
 @pytest.mark.parametrize("form", ["concise", "grouped", "jsonl"])
 def test_formats_of_lines_are_those_of_their_kind(form: str) -> None:
     """An alias or a task that has a format may ask for the settings and files, too."""
-    assert run("--format", form).stdout == run("--format", "json" if form == "jsonl" else "text").stdout
+    done = run("--format", form)
+    assert (done.exit_code, done.stdout[:1]) == (0, "{" if form == "jsonl" else "#")
 
 
 def test_a_file_of_no_program() -> None:

@@ -127,7 +127,8 @@ def test_files_that_the_settings_give_to_no_program(tmp_path: Path) -> None:
     report = lint([tmp_path])
     assert (report.findings, report.near, report.left_alone) == ((), (), 1)
     (shown,) = Run(Overrides()).files([tmp_path])
-    assert (shown.near, shown.left_alone) == ((), 'the settings say program = "none"')
+    assert shown.near == ()
+    assert shown.left_alone.endswith('/trainlint.toml:3 says program = "none"')
     assert as_text([shown]).endswith("0 recognised, 0 almost, 1 not checked\n")
 
 
@@ -139,11 +140,10 @@ def test_files_that_the_settings_give_to_a_program(tmp_path: Path) -> None:
     report = lint([tmp_path])
     assert {(Path(finding.path).name, finding.rule) for finding in report.findings} == {("a.yaml", "FS403")}
     (notice,) = (notice for notice in report.notices if "k.yaml" in notice)
-    assert notice.endswith(
-        "k.yaml: nothing in it is of Kubeflow Trainer, whose the settings say it is "
-        '(program = "kubeflow-trainer"): its files have `apiVersion: trainer.kubeflow.org/…`'
-    )
+    assert "k.yaml: nothing in it is of Kubeflow Trainer, whose it is by " in notice
+    assert notice.endswith("/trainlint.toml:6: its files have `apiVersion: trainer.kubeflow.org/…`")
     assert report.near == ()
+    assert "/trainlint.toml:3\n" in as_text(list(Run(Overrides()).files([tmp_path])))
 
 
 @pytest.mark.parametrize(("program", "expected"), [("none", []), ("axolotl", ["TL001"])])

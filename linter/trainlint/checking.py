@@ -305,7 +305,7 @@ def _show_diff(report: Report, run: Run, options: Options, paths: list[Path], st
     _say(f"would fix {counted(count, 'finding')}{more}")
     if report.crashed:
         return 2
-    return 1 if rounds else 0
+    return 1 if rounds and not options.exit_zero else 0
 
 
 def _fix(report: Report, failed: dict[str, str], *, unsafe: bool) -> int:

@@ -120,6 +120,8 @@ def _selectors(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
     from trainlint.catalogue import selector_problem
 
     words = _words(ctx, param, values)
+    if values and not words and param.name == "select":
+        raise click.BadParameter("no rule is named; without the option all are used.")
     for word in words:
         if problem := selector_problem(word):
             raise click.BadParameter(problem)

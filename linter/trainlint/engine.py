@@ -18,6 +18,7 @@ from trainlint.programs import Subject, Surroundings, Views
 from trainlint.programs.table import PROGRAMS, VERDICTS, Program
 from trainlint.reading.text import Text
 from trainlint.recognise import (
+    BY_SETTINGS,
     NONE,
     Recogniser,
     answers_version,
@@ -406,10 +407,13 @@ class Run:
             known = [one for version in versions for one in claim.program.load().in_force(version).releases]
             told = target is not None and target.how not in (How.CHOSEN, How.NOT_STATED)
             others = passed_over(workspace.repository, source.path, claim.program.name) if told else ()
+            if claim.evidence == BY_SETTINGS:
+                claim = claim._replace(evidence=workspace.settings.place_of_program(source.path))
             owned.append(Owned(claim, target, bool(known) or not versions, others))
         claiming = {claim.program.name for claim in claims}
         if not claims and workspace.settings.program_of(source.path) == NONE:
-            return ShownFile(source.path, (), (), f'the settings say program = "{NONE}"')
+            place = workspace.settings.place_of_program(source.path)
+            return ShownFile(source.path, (), (), f'{place} says program = "{NONE}"')
         near = [(p.title, p.known_by) for p in programs_of(source) if p.name not in claiming]
         counts = any(one.target is not None and one.claim.subject.owns_document for one in owned)
         return ShownFile(source.path, tuple(owned), () if counts else tuple(near))
@@ -619,8 +623,8 @@ class Run:
             self._told.left_alone += 1
         elif chosen is not None and source.trouble is None:
             self._notice(
-                f"{source.path}: nothing in it is of {PROGRAMS[chosen].title}, whose the settings say it is "
-                f'(program = "{chosen}"): its files have {PROGRAMS[chosen].known_by}'
+                f"{source.path}: nothing in it is of {PROGRAMS[chosen].title}, whose it is by "
+                f"{workspace.settings.place_of_program(source.path)}: its files have {PROGRAMS[chosen].known_by}"
             )
         elif source.marks and not subjects and source.trouble is None:
             self._told.near.append(Near(source.path, tuple(program.title for program in programs_of(source))))
@@ -760,7 +764,8 @@ class Run:
         for root, workspace in self._workspaces.items():
             file = self.overrides.config or (None if self.overrides.isolated else settings_file(root))
             if not (workspace.settings.selects_all or any(starmap(workspace.settings.may_use, rule_names().items()))):
-                self._notice(f"{display_path(file) if file else 'the options'}: no rule is used, so nothing is found")
+                who = display_path(file) if file else "options"
+                self._notice(f"no rule is used, so nothing is found: {who} leave{'s' if file else ''} none")
             if file is None and not self.overrides.isolated:
                 for problem in misspelt_settings(root):
                     self._notice(problem)

@@ -49,6 +49,8 @@ class PathOverride:
     choice: Choice = field(default_factory=Choice)
     per_file_ignores: tuple[PerFileIgnores, ...] = ()
     severity: Mapping[str, str] = field(default_factory=dict)
+    origin: str = ""
+    """The file and line of its `program`."""
 
     def covers(self, path: str) -> bool:
         """It is meant for this file."""
@@ -102,8 +104,16 @@ class Settings:
 
     def program_of(self, path: str) -> str | None:
         """The program that the settings give a file, `none` for no program; None where they do not say."""
-        named = [override.program for override in self._overrides_of(path) if override.program]
-        return named[-1] if named else None
+        named = self._naming(path)
+        return named.program if named else None
+
+    def place_of_program(self, path: str) -> str:
+        """The file and line of the settings that give a file to a program."""
+        named = self._naming(path)
+        return named.origin if named else ""
+
+    def _naming(self, path: str) -> PathOverride | None:
+        return next((override for override in reversed(self._overrides_of(path)) if override.program), None)
 
     def selection_of(self, path: str) -> Selection:
         """Which rules are used on a file, and with which severity."""

@@ -144,7 +144,8 @@ class Words(Kind):
     def read(self, at: At, value: object) -> tuple[str, ...]:
         """The texts; as many as the budget allows."""
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise at.error(f"{at.key!r} must be a list of strings")
+            hint = f'write ["{shortened(value)}"]' if isinstance(value, str) else ""
+            raise at.error(f"{at.key!r} must be a list of strings", hint)
         if len(value) > BUDGET.patterns:
             raise at.error(f"{at.key!r} has more than {BUDGET.patterns:,} entries")
         return tuple(value)
@@ -266,7 +267,9 @@ class Targets(Kind):
             written = versions if isinstance(versions, list) else [versions]
             listed = [version for version in written if isinstance(version, str)]
             if len(listed) < len(written):
-                raise place.error(f"the target of {program} must be a string or a list of strings")
+                is_number = isinstance(versions, (int, float)) and not isinstance(versions, bool)
+                hint = "write the release in quotes" if is_number else ""
+                raise place.error(f"the target of {program} must be a string or a list of strings", hint)
             if len(listed) > BUDGET.patterns:
                 raise place.error(f"more than {BUDGET.patterns:,} releases of {program}")
             try:

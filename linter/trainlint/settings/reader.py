@@ -51,7 +51,7 @@ def written(file: Path, known: Vocabulary) -> list[Written]:
     seen: set[str] = set()
     next_file: Path | None = file
     while next_file is not None:
-        one = _read(next_file, known, extended=bool(found))
+        one = _read(next_file, known)
         found.insert(0, one)
         seen.add(os.path.realpath(next_file))
         next_file = _extended(one)
@@ -86,7 +86,11 @@ def settings_of(files: Iterable[Written], base: Path) -> Settings:
         format=values.get("format", "text"),
         cluster=Cluster(cluster.get("runtimes"), cluster.get("priority-classes")),
         base=base,
-        overrides=tuple(_override(override, one.base) for one in files for override in one.overrides),
+        overrides=tuple(
+            _override(override, one.base, one.at.below("overrides").below(str(number)))
+            for one in files
+            for number, override in enumerate(one.overrides)
+        ),
     )
 
 
@@ -101,7 +105,7 @@ def _per_file(values: Mapping[str, Any], base: Path) -> Iterator[PerFileIgnores]
             yield PerFileIgnores.of(pattern, rules, base)
 
 
-def _override(values: Mapping[str, Any], base: Path) -> PathOverride:
+def _override(values: Mapping[str, Any], base: Path, at: At) -> PathOverride:
     return PathOverride(
         Excluder(values["paths"], base),
         values.get("targets", {}),
@@ -109,16 +113,17 @@ def _override(values: Mapping[str, Any], base: Path) -> PathOverride:
         _choice(values),
         tuple(_per_file(values, base)),
         values.get("severity", {}),
+        f"{display_path(at.file)}:{at.below('program').line()}" if "program" in values else "",
     )
 
 
-def _read(file: Path, known: Vocabulary, *, extended: bool) -> Written:
+def _read(file: Path, known: Vocabulary) -> Written:
     text, data = _parsed(file)
     at = At(file, text, known)
     table: object = data
     if file.name == "pyproject.toml":
         for key in ("tool", "trainlint"):
-            table = table.get(key, None if extended else {}) if isinstance(table, dict) else {}
+            table = table.get(key) if isinstance(table, dict) else None
         if table is None:
             raise SettingsError(f"{display_path(file)}: has no [tool.trainlint]")
     if not isinstance(table, dict):

@@ -282,7 +282,7 @@ def deepspeed_launcher(launch: DeepSpeedLaunch) -> Iterator[Finding]:
         yield field.finding(f"DeepSpeed does not know the launcher {field.written}", help=help)
     elif several and (word in MPI_LAUNCHERS or (word == "openmpi" and not facts.openmpi_asks_environment)):
         yield field.finding(
-            f"the launcher {word} refuses the limit on GPUs or hosts that accelerate always passes",
+            f"the launcher {word} refuses the limit on GPUs or hosts that Accelerate always passes",
             help="write pdsh, slurm or standard",
         )
 

@@ -205,7 +205,7 @@ def model_loading(arguments: TrlArguments) -> Iterator[Finding]:
     attention = arguments.own("attn_implementation").text()
     if attention.known_and(lambda word: word not in ATTENTIONS and not {*"/|"} & {*word}):
         hint = did_you_mean(str(attention), ATTENTIONS) or f"write {one_of(sorted(ATTENTIONS))}"
-        message = f"transformers has no attn_implementation {attention}"
+        message = f"Transformers has no attn_implementation {attention}"
         yield arguments.refused(attention, message, help=hint, fix=mending.respelled(attention, ATTENTIONS))
 
 

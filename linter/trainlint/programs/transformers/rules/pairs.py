@@ -167,7 +167,7 @@ def output_dir_missing(arguments: Arguments) -> Iterator[Finding]:
         yield say(
             given,
             "output_dir is missing",
-            help=f"add output_dir: transformers {arguments.facts.release} has no default for it",
+            help=f"add output_dir: Transformers {arguments.facts.release} has no default for it",
         )
 
 
@@ -188,7 +188,7 @@ def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
     accelerator, steps = arguments.get("accelerator_config"), arguments.number("gradient_accumulation_steps")
     for name in ("dispatch_batches", "split_batches") if arguments.facts.batch_options_break else ():
         if accelerator.is_absent and not (arguments.get(name).is_absent or arguments.get(name).is_unknown):
-            message = f"{name} cannot be given to transformers {minor(arguments.facts.release)}"
+            message = f"{name} cannot be given to Transformers {minor(arguments.facts.release)}"
             help = f"write accelerator_config: {{{name}: …}}"
             fix = mending.advised(arguments.get(name), help.replace("write", "use", 1))
             yield arguments.refused(arguments.get(name), message, help=help, fix=fix, at_key=True)
