@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,14 +30,17 @@ def give_name(descriptor: int, name: Path) -> None:
 
 
 def write_whole(file: Path, data: bytes) -> None:
-    """Make a file, or replace it, through a link if it is one; its mode stays. What is no file is written to.
+    """Make a file, or replace it, through a link if it is one; mode and owner stay. What is no file is written to.
 
-    Raises OSError with the file's own name.
+    Raises OSError with the file's own name, also for a file that is read-only.
     """
     target = Path(os.path.realpath(file))
-    if os.path.exists(target) and not os.path.isfile(target):
+    before = target.stat() if target.exists() else None
+    if before is not None and not os.path.isfile(target):
         target.write_bytes(data)
         return
+    if before is not None and not os.access(target, os.W_OK):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(file))
     name = target.with_name(f".trainlint-{target.name}")
     try:
         descriptor, is_named = new_file(name)
@@ -46,7 +50,11 @@ def write_whole(file: Path, data: bytes) -> None:
         with open(descriptor, "wb") as stream:
             stream.write(data)
             stream.flush()
-            os.chmod(descriptor if os.chmod in os.supports_fd else name, _mode(target))
+            made: int | Path = descriptor if os.chmod in os.supports_fd else name
+            if sys.platform != "win32" and before is not None:
+                with suppress(PermissionError):
+                    os.chown(made, before.st_uid, before.st_gid)
+            os.chmod(made, _new_mode() if before is None else before.st_mode & 0o7777)
             if not is_named:
                 give_name(descriptor, name)
         os.replace(name, target)
@@ -55,10 +63,8 @@ def write_whole(file: Path, data: bytes) -> None:
         raise
 
 
-def _mode(file: Path) -> int:
-    """The mode of a file, or what the user's mask leaves a new one."""
-    if file.exists():
-        return file.stat().st_mode & 0o7777
+def _new_mode() -> int:
+    """What the user's mask leaves a new file."""
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
