@@ -292,7 +292,7 @@ def _wait(process: subprocess.Popen[bytes], root: Path) -> tuple[bytes, bytes]:
 
 def _waits(process: subprocess.Popen[bytes]) -> bool:
     """Every thread of git sleeps, and not because nobody has read what it wrote."""
-    if sys.platform != "linux":
+    if sys.platform != "linux" or process.stdout is None:
         return False
     import select
 
