@@ -49,6 +49,23 @@ def test_events_are_written() -> None:
         assert form in written
 
 
+@pytest.mark.parametrize(
+    ("config", "fixed"),
+    [
+        (ACCELERATE + b"fsdp_offload_params: true\n", b"fsdp_config:\n  fsdp_offload_params: true\n"),
+        (
+            b"base_model: x\nmicro_batch_size: 1\nadapter: lora\nspecial_tokens:\n  additional_special_tokens: a\n",
+            b"additional_special_tokens: [a]\n",
+        ),
+    ],
+    ids=["a section of its own", "a list of itself"],
+)
+def test_a_fix_may_put_a_value_elsewhere(config: bytes, fixed: bytes, tmp_path: Path) -> None:
+    fuzz.build(tmp_path, {"a.yaml": config}, "a folder")
+    fuzz.check(tmp_path, fuzz.Seen(), None)
+    assert fixed in (tmp_path / "a.yaml").read_bytes()
+
+
 Broken = Callable[[Report], Report]
 
 

@@ -225,9 +225,9 @@ def _fixes(report: Report) -> None:
         values = _without(values, [(e.start, e.end) for e in edits[path] if not e.replacement.strip()])
         after = after and _without(after, list(_added(edits[path])))
         if after is not None and len(after) != len(values):
-            # A value that becomes a list of itself, and the like.
-            values = _without(values, [(e.start, e.end) for e in edits[path]])
-            after = _without(after, list(_written(edits[path])))
+            # A value that becomes a list of itself, or goes into a section of its own: the words of all else stay.
+            values = _words(_without(values, [(e.start, e.end) for e in edits[path]]))
+            after = _words(_without(after, list(_written(edits[path]))))
         if after is None or len(after) != len(values):
             raise Failure(f"a fix changes the shape of {path}")
         for (depth, kind, value, start, end), now in zip(values, after, strict=True):
@@ -239,6 +239,11 @@ def _fixes(report: Report) -> None:
 def _without(values: Sequence[Value], stretches: Sequence[tuple[int, int]]) -> list[Value]:
     """The values that do not lie in stretches of the file, which a fix removes or adds."""
     return [value for value in values if not any(start <= value[3] and value[4] <= end for start, end in stretches)]
+
+
+def _words(values: Sequence[Value]) -> list[Value]:
+    """The scalars, wherever they stand."""
+    return [(0, *value[1:]) for value in values if value[1] == Scalar.__name__]
 
 
 def _added(edits: Sequence[Edit]) -> Iterator[tuple[int, int]]:

@@ -570,9 +570,11 @@ class Run:
             workspace = self._workspace(root)
             below = os.path.join(os.path.abspath(path), "")
             for key in workspace.repository.paths((".json",)):
-                if key in seen or not key.startswith(below) or os.path.getsize(key) > MAX_NAMED_JSON:
+                if key in seen or not key.startswith(below):
                     continue
                 try:
+                    if os.path.getsize(key) > MAX_NAMED_JSON:
+                        continue
                     source = workspace.repository.source(key)
                 except OSError:
                     continue

@@ -12,6 +12,7 @@ from trainlint.cli import main
 from trainlint.engine import lint
 from trainlint.programs.torchtune import program as torchtune
 from trainlint.repository import invocations
+from trainlint.repository.files import Repository
 
 Files = dict[str, str | bytes]
 LONG = "9" * 5_000
@@ -48,6 +49,14 @@ COMPANIONS: dict[str, Files] = {
     },
     "a number in a command": {"v.yaml": LAUNCHES.format(LONG)},
     "DeepSpeed's file": {"t.yaml": f"{ARGUMENTS}deepspeed: ds.json\nfsdp: full_shard\n", "ds.json": DEEP},
+    "a number in DeepSpeed's file": {
+        "t.yaml": f"{ARGUMENTS}deepspeed: ds.json\nfsdp: full_shard\n",
+        "ds.json": f'{{"train_batch_size": {LONG}}}',
+    },
+    "a number in JSON in a text": {
+        "t.yaml": f"{ARGUMENTS}deepspeed: '{{\"a\": {LONG}}}'\n",
+        "u.yaml": f"{ARGUMENTS}fsdp_config: '{{\"version\": {LONG}}}'\nfsdp: full_shard\n",
+    },
     "Soup's file": {"soup.yaml": SOUP, "run.sh": "soup train --config soup.yaml --deepspeed d.json\n", "d.json": DEEP},
     "an integer in JSON": {
         "soup.yaml": SOUP,
@@ -88,6 +97,25 @@ def test_all_others_are_checked(name: str, tmp_path: Path) -> None:
     assert "FS001" in found["acc.yaml"]
     assert "TJ011" in found["job.yaml"]
     assert all("\n" not in notice for notice in report.notices)
+
+
+def test_a_file_that_is_gone_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else works in the repository: what is listed may be gone, and nothing else misses its check."""
+    files: Files = {"acc.yaml": MISSPELT, "job.yaml": JOB, "ds.json": '{"a": 1}', "gone.yaml": JOB, "run.sh": "x\n"}
+    build(tmp_path, {**files, "requirements.txt": "accelerate==1.8.1\n"})
+    paths = Repository.paths
+
+    def paths_then_gone(self: Repository, *suffixes: tuple[str, ...]) -> list[str]:
+        found = paths(self, *suffixes)
+        for name in ("ds.json", "gone.yaml", "run.sh", "requirements.txt"):
+            (tmp_path / name).unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(Repository, "paths", paths_then_gone)
+    report = lint([tmp_path])
+    assert not report.crashed
+    found = codes(report)
+    assert ("FS001" in found["acc.yaml"], "TJ011" in found["job.yaml"]) == (True, True)
 
 
 def test_what_cannot_be_read_is_said_once(tmp_path: Path) -> None:
