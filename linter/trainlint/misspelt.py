@@ -13,14 +13,17 @@ if TYPE_CHECKING:
 
 
 def without_consequences_of_names(
-    findings: Sequence[Finding], text: Text | None, found_in: Callable[[str], Iterable[Finding]]
+    findings: Sequence[Finding], path: str, text: Text | None, found_in: Callable[[str], Iterable[Finding]]
 ) -> Iterator[Finding]:
     """The findings of one file without those that are gone once its keys have the names that fixes give them.
+
+    A finding on the file may be in another one that it names, whose keys are left as they are.
 
     `found_in` gives the findings that the file would have with another content. One that is more severe than the
     misspelt keys stays, so that a fix in doubt hides no error.
     """
-    renaming = [finding for finding in findings if finding.fix is not None and finding.fix.renames]
+    own = (finding for finding in findings if finding.path == path)
+    renaming = [finding for finding in own if finding.fix is not None and finding.fix.renames]
     worst = max((finding.level.rank for finding in renaming), default=-1)
     if text is None or all(finding in renaming or finding.level.rank > worst for finding in findings):
         yield from findings

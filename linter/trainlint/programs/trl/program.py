@@ -22,6 +22,7 @@ from trainlint.programs.transformers.program import (
     given_by_all,
     launched_arguments,
     launches,
+    read_by_deepspeed,
     release_below,
     views,
 )
@@ -410,7 +411,8 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
             launched = [*launches(subject, surroundings), *_started(arguments, surroundings, subject)]
             arguments.overridden = start.given if start else given_by_all(subject, surroundings)
             runs = launched_arguments(arguments, surroundings)
-            found.append([*views(arguments, _training(arguments), launched), *runs])
+            seen = [*views(arguments, _training(arguments), launched), *runs]
+            found.extend([*seen, *configs] for configs in read_by_deepspeed(arguments, surroundings))
         return found
 
     def facts(self, release: str) -> ArgumentFacts:
