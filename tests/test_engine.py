@@ -172,6 +172,20 @@ def test_what_follows_from_a_misspelt_key_is_not_told(
     assert sorted((f.span.line, f.rule) for f in report.findings) == sorted(expected)
 
 
+def test_a_misspelt_key_of_another_file_hides_nothing(tmp_path: Path) -> None:
+    """Its fix is not for the file that names it."""
+    write(
+        tmp_path,
+        config=ACCELERATE + "distributed_type: DEEPSPEED\ndeepspeed_config: {deepspeed_config_file: ds.json}\n",
+    )
+    zero = '{"stage": 2, "overlap_com": true, "reduce_bucket_size": "many"}'
+    (tmp_path / "ds.json").write_text(
+        f'{{"train_micro_batch_size_per_gpu": 4,\n"optimizer": {{"type": "AdamX"}},\n"zero_optimization": {zero}}}\n'
+    )
+    report = lint([tmp_path], Overrides(targets={"accelerate": Target(("1.15.0",))}))
+    assert sorted((f.span.line, f.rule) for f in report.findings) == [(2, "FS142"), (3, "FS135"), (3, "FS136")]
+
+
 def test_items_of_a_list_are_subjects(tmp_path: Path) -> None:
     item = "\n".join("  " + line for line in job().splitlines()).replace("  apiVersion", "- apiVersion", 1)
     write(tmp_path, list=f"apiVersion: v1\nkind: List\nitems:\n{item}\n")

@@ -658,7 +658,7 @@ class Run:
             self._told = told
             return found
 
-        yield from without_consequences_of_names(findings, source.text, found_in)
+        yield from without_consequences_of_names(findings, source.path, source.text, found_in)
 
     def _guarded(self, workspace: Workspace, program: Program, subject: Subject) -> Iterator[Finding]:
         with workspace.faults.of(subject.field.document, program.name):

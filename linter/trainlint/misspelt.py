@@ -15,15 +15,17 @@ if TYPE_CHECKING:
 
 
 def without_consequences_of_names(
-    findings: Sequence[Finding], text: Text | None, found_in: Callable[[str], Iterable[Finding]]
+    findings: Sequence[Finding], path: str, text: Text | None, found_in: Callable[[str], Iterable[Finding]]
 ) -> Iterator[Finding]:
     """The findings of one file without those that are gone once its keys have the names that fixes give them.
 
-    `found_in` gives the findings that the file would have with another content. A fix in doubt hides no error: one that
-    is more severe than the misspelt keys stays, in the place of the key whose right name it says.
+    A finding on the file may be in another one that it names, whose keys are left as they are. `found_in` gives the
+    findings that the file would have with another content. A fix in doubt hides no error: one that is more severe than
+    the misspelt keys stays, in the place of the key whose right name it says.
     """
-    renaming = [finding for finding in findings if finding.fix is not None and finding.fix.renames]
-    if text is None or len(renaming) == len(findings):
+    own = (finding for finding in findings if finding.path == path)
+    renaming = [finding for finding in own if finding.fix is not None and finding.fix.renames]
+    if text is None or not renaming or len(renaming) == len(findings):
         yield from findings
         return
     content = with_fixes(text.content, [finding.fix for finding in renaming if finding.fix is not None])

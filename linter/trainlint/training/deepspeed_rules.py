@@ -151,7 +151,7 @@ _SWITCHES = ("wall_clock_breakdown", "flops_profiler.enabled")
 _COUNTS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
 
 
-@rule("FS135", "deepspeed-value", stage=Stage.PREPARE)
+@rule("FS135", "deepspeed-value", stage=Stage.PREPARE, follows=("FS238",))
 def deepspeed_value(config: DeepSpeedConfig) -> Iterator[Finding]:
     """A setting of the DeepSpeed config has a value that DeepSpeed refuses.
 
@@ -437,7 +437,7 @@ _INSTEAD = {
 # what is filled in
 
 
-@rule("FS139", "deepspeed-auto", stage=Stage.PREPARE)
+@rule("FS139", "deepspeed-auto", stage=Stage.PREPARE, follows=("FS226",))
 def deepspeed_auto(config: DeepSpeedConfig) -> Iterator[Finding]:
     """Nobody fills in this "auto".
 
@@ -468,7 +468,7 @@ def _gone(name: str, facts: DeepSpeedFacts) -> bool:
 # batches
 
 
-@rule("FS140", "deepspeed-batch", stage=Stage.PREPARE)
+@rule("FS140", "deepspeed-batch", stage=Stage.PREPARE, follows=("FS238",))
 def deepspeed_batch(config: DeepSpeedConfig) -> Iterator[Finding]:
     """The batch sizes of the DeepSpeed config do not fit together.
 
@@ -537,7 +537,7 @@ def _is_text(field: Field) -> bool:
 # precision
 
 
-@rule("FS141", "deepspeed-precision", stage=Stage.PREPARE)
+@rule("FS141", "deepspeed-precision", stage=Stage.PREPARE, follows=("FS238",))
 def deepspeed_precision(config: DeepSpeedConfig) -> Iterator[Finding]:
     """Two settings for precision exclude each other.
 
@@ -608,7 +608,7 @@ _ONE_BIT = ("onebitadam", "onebitlamb", "zerooneadam")
 _ZERO_TESTED = ("adam", "adamw", "adagrad", "lion")
 
 
-@rule("FS142", "deepspeed-optimizer", stage=Stage.PREPARE)
+@rule("FS142", "deepspeed-optimizer", stage=Stage.PREPARE, follows=("FS238",))
 def deepspeed_optimizer(config: DeepSpeedConfig) -> Iterator[Finding]:
     """DeepSpeed cannot make the optimizer of its config.
 
@@ -744,6 +744,7 @@ _NUMBERS = ("warmup_min_lr", "warmup_max_lr", "warmup_num_steps", "total_num_ste
     "deepspeed-scheduler",
     stage=Stage.PREPARE,
     varies="warning where DeepSpeed replaces the value by a default",
+    follows=("FS238",),
 )
 def deepspeed_scheduler(config: DeepSpeedConfig) -> Iterator[Finding]:
     """DeepSpeed cannot make the scheduler of its config.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from trainlint.findings import Stage
 from trainlint.programs import WheelProgram
 from trainlint.programs.transformers.arguments import Arguments, ArgumentsFile, arguments_in, is_config
-from trainlint.programs.transformers.facts import ArgumentFacts, transformers_facts
+from trainlint.programs.transformers.facts import FILLED, ArgumentFacts, transformers_facts
 from trainlint.programs.transformers.fsdp import FsdpConfig
 from trainlint.programs.transformers.json_settings import is_object_text, mapping_of, trouble_of
 from trainlint.programs.transformers.launched import LaunchOfFile, launches_of_file, passed_files
@@ -16,11 +17,13 @@ from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Value
 from trainlint.records import dataclass, replace
+from trainlint.releases import within
 from trainlint.repository.files import display_path
 from trainlint.repository.python_code import own_reader, python_code
 from trainlint.targets import How
 from trainlint.training.command_lines import GivenBeside, flag_names, given_in
 from trainlint.training.declarations import declarations
+from trainlint.training.deepspeed import TRAINER, DeepSpeedConfig, deepspeed_facts, stated_release
 from trainlint.training.fsdp import FsdpRun, FsdpSetup, Training, nothing
 
 if TYPE_CHECKING:
@@ -166,6 +169,40 @@ def deepspeed_config(file: ArgumentsFile, surroundings: Surroundings) -> Field |
     return mapping_of(file.field.get("deepspeed"), surroundings)
 
 
+_WITH_DEEPSPEED = "4.49.0.."
+"""The releases that the known ones of DeepSpeed are run with."""
+
+
+def read_by_deepspeed(arguments: Arguments, surroundings: Surroundings) -> list[list[DeepSpeedConfig]]:
+    """The DeepSpeed config of the arguments, one alternative for each release of DeepSpeed that may be meant.
+
+    Where the repository states none, these are the newest and the oldest known one. Of a config that is none, or has no
+    ZeRO, the rules on the arguments speak.
+    """
+    config, release = arguments.deepspeed, arguments.facts.release
+    named, path = arguments.get("deepspeed"), arguments.field.document.path
+    zero = config is not None and config.is_mapping and config.get("zero_optimization").node is not None
+    if config is None or not zero or not arguments.parsed or not within(release, _WITH_DEEPSPEED):
+        return [[]]
+    if "deepspeed" in arguments.overridden:
+        return [[]]
+    names = declarations("deepspeed").names
+    stated = [stated_release(surroundings.repository, path, usual) for usual in (names[-1], names[0])]
+    return [
+        [
+            DeepSpeedConfig(
+                field=config,
+                named=None if config is named else named,
+                facts=deepspeed_facts(one),
+                fills=dict.fromkeys(TRAINER | FILLED),
+                read_at=Stage.LOAD,
+            )
+        ]
+        for one in dict.fromkeys(stated)
+        if one is not None
+    ] or [[]]
+
+
 class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
     """Files of TrainingArguments."""
 
@@ -201,8 +238,9 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
             trouble_of(subject.field.get("deepspeed"), surroundings),
             given_by_all(subject, surroundings),
         )
-        found = views(arguments, training(arguments), launches(subject, surroundings))
-        return [[*found, *launched_arguments(arguments, surroundings)]]
+        seen = views(arguments, training(arguments), launches(subject, surroundings))
+        found = [*seen, *launched_arguments(arguments, surroundings)]
+        return [[*found, *configs] for configs in read_by_deepspeed(arguments, surroundings)]
 
     def facts(self, release: str) -> ArgumentFacts:
         """What one known release accepts."""

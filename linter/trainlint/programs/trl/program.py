@@ -21,6 +21,7 @@ from trainlint.programs.transformers.program import (
     given_by_all,
     launched_arguments,
     launches,
+    read_by_deepspeed,
     read_into_options,
     release_below,
     views,
@@ -414,7 +415,8 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
             arguments.start, arguments.trainer, arguments.shown = start, trainer, told is not None
             launched = [*launches(subject, surroundings), *_started(arguments, surroundings, subject)]
             runs = launched_arguments(arguments, surroundings)
-            found.append([*views(arguments, _training(arguments), launched), *runs])
+            seen = [*views(arguments, _training(arguments), launched), *runs]
+            found.extend([*seen, *configs] for configs in read_by_deepspeed(arguments, surroundings))
         return found
 
     def facts(self, release: str) -> ArgumentFacts:
