@@ -376,9 +376,10 @@ def _without_plugin(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Find
 
 
 def _unread(entry: Field, read: frozenset[str], config: AxolotlConfig) -> Iterator[Finding]:
-    others = [release for release in declarations("axolotl").names if entry.name in _names(release)]
-    # What no release has a name like is looked for once, not in each release.
-    meant = nearest(entry.name, read, cutoff=0.85) if nearest(entry.name, _all_names(), cutoff=0.85) else None
+    anywhere, names = _all_names(), declarations("axolotl").names
+    others = [release for release in names if entry.name in _names(release)] if entry.name in anywhere else []
+    # A word that is like no name of any release is compared once, and not with the names of each.
+    meant = nearest(entry.name, read, cutoff=0.85) if nearest(entry.name, anywhere, cutoff=0.85) else None
     if others:
         gone = version_tuple(others[-1]) < version_tuple(config.facts.release)
         advice = f": only Axolotl up to {others[-1]} reads it" if gone else f", or use Axolotl {others[0]} or newer"
