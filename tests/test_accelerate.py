@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
 from surroundings import surroundings
 from trainlint.engine import lint
-from trainlint.findings import Severity
+from trainlint.findings import Finding, Severity
 from trainlint.programs.accelerate.config import AccelerateConfig, ListedConfig, python_text, switch, truthy
 from trainlint.programs.accelerate.facts import accelerate_facts
 from trainlint.programs.accelerate.program import PROGRAM, fsdp_setup, launched_setups
@@ -16,6 +17,7 @@ from trainlint.reading.document import documents
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.text import Text
 from trainlint.reading.values import Field, Known
+from trainlint.rule import Rule
 from trainlint.settings import Overrides
 from trainlint.targets import Target
 from trainlint.training.fsdp import FsdpSetup
@@ -275,3 +277,24 @@ def test_advice_for_an_unknown_key(tmp_path: Path, key: str, advice: str) -> Non
     (tmp_path / "a.yaml").write_text(f"{HEAD}{key}: 1\n")
     findings = lint([tmp_path], Overrides(isolated=True, select=("FS101",))).findings
     assert [(finding.rule, finding.help) for finding in findings] == [("FS101", advice)]
+
+
+def test_a_command_is_judged_once_for_all_launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each launch of a file is an alternative, and each has the commands of all: they are not judged in each again."""
+    (tmp_path / "a.yaml").write_text(HEAD.replace("machines: 1", "machines: 2") + "mixed_precision: fp17\n")
+    launches = 30
+    commands = (f"accelerate launch --config_file a.yaml --num_processes {n} train.py\n" for n in range(launches))
+    (tmp_path / "run.sh").write_text("".join(commands))
+    judged = 0
+    once = Rule.run
+
+    def counted(rule: Rule, views: Sequence[object], facts: object) -> Iterable[Finding]:
+        nonlocal judged
+        judged += len(views) if rule.code == "FS132" else 0
+        return once(rule, views, facts)
+
+    monkeypatch.setattr(Rule, "run", counted)
+    report = lint([tmp_path], Overrides(targets={"accelerate": Target((NEWEST,))}))
+    rules = [finding.rule for finding in report.findings]
+    assert (rules.count("FS104"), rules.count("FS132")) == (1, launches)
+    assert judged == launches

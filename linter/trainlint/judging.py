@@ -118,10 +118,9 @@ class Judge:
             left = [rule for rule in left if common.get(rule.code)]
             if not left:
                 break
-        for code, found_in_all in self._by_rule(
-            rules, judgement.in_all, program.name, release, facts, document
-        ).items():
-            common.setdefault(code, []).extend(found_in_all)
+        if judgement.in_all:
+            found = self._by_rule(rules, judgement.in_all, program.name, release, facts, document)
+            common = {code: [*common.get(code, ()), *found.get(code, ())] for code in (*common, *found)}
         return common
 
     def _by_rule(

@@ -197,7 +197,7 @@ PROGRAMS: dict[str, Program] = {
             keys=frozenset({"apiVersion"}),
             strength=4,
             sure=(r"(?m:^[ \t-]*[\"']?apiVersion[\"']?[ \t]*:[ \t]*[\"']?trainer\.kubeflow\.org/)",),
-            sought=("TrainingRuntime", "CustomResourceDefinition"),
+            sought=("TrainingRuntime", "TrainJob", "CustomResourceDefinition"),
             verdicts={
                 "kubernetes": Verdict("Kubernetes", _SERVERS, _SERVERS[2:]),
                 "torchrun": Verdict("torchrun"),

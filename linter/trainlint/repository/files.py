@@ -290,9 +290,12 @@ class Repository:
 
     def _loaded(self, key: str, data: bytes) -> Source:
         source = load(key, data, self._marks)
-        said = filter(source.may_say, self._sought.words) if source.marks else ()
-        self._keep(key, Question.MARKS, self._sought.bits(source.marks, said) if source.marks else 0)
+        self._keep(key, Question.MARKS, self._bits(source))
         return source
+
+    def _bits(self, source: Source) -> int:
+        """The marks of a file, and the words of look-ups that it may say, as one number."""
+        return self._sought.bits(source.marks, filter(source.may_say, self._sought.words)) if source.marks else 0
 
     @cached_property
     def index(self) -> Index | None:
@@ -475,23 +478,23 @@ class Repository:
     def marked(self, mark: str, saying: Sequence[str] = ()) -> Iterator[Source]:
         """Of the workspace's readable YAML files and those that the user named: all with a mark that may say words."""
         wanted = self._sought.bits([mark], saying)
-        for key, held in self._held.items():
-            if held & wanted == wanted:
-                with suppress(OSError):
-                    source = self.source(key)
-                    if mark in source.marks and all(map(source.may_say, saying)):
-                        yield source
+        keys = self.once(("held", wanted), lambda: [key for key, held in self._held.items() if held & wanted == wanted])
+        for key in keys:
+            with suppress(OSError):
+                source = self.source(key)
+                if mark in source.marks and all(map(source.may_say, saying)):
+                    yield source
 
     @cached_property
     def _held(self) -> dict[str, int]:
-        """The bits of each of these files that has a mark; -1, which has all bits, where only its text can tell."""
+        """The bits of each of these files that has a mark."""
         held: dict[str, int] = {}
         recalled = self.index.answers(self._all, self._bounds.look, Question.MARKS) if self.index is not None else {}
         for key in self._all:
             known = None if key in self._sources else recalled.get(key)
             if known is None:
                 with suppress(OSError):
-                    known = -1 if self.source(key).marks else 0
+                    known = self._bits(self.source(key))
             if known:
                 held[key] = known
         return held

@@ -209,13 +209,13 @@ def _bounds_from_dependants(
     statements: Statements, near: str, package: str, of_package: Stated
 ) -> Iterator[tuple[Sequence[SpecifierSet], str]]:
     """The versions of this package that programs with a stated release require: for each, those of any such release."""
-    from packaging.specifiers import SpecifierSet
-
     for program, distribution in DISTRIBUTIONS.items():
         if distribution == package:
             continue
         found = statements.stated(near, distribution)
         if found.how is How.STATED and _go_together(found, of_package) and statements.is_together(found, near, package):
+            from packaging.specifiers import SpecifierSet
+
             speaking = [name for version in found.versions for name in declarations(program).in_force(version).releases]
             bounds = [known_releases(program).bounds(name).get(package) for name in dict.fromkeys(speaking)]
             required = [SpecifierSet(bound) for bound in bounds if bound]

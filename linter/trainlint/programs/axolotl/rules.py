@@ -376,9 +376,10 @@ def _without_plugin(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Find
 
 
 def _unread(entry: Field, read: frozenset[str], config: AxolotlConfig) -> Iterator[Finding]:
-    names = declarations("axolotl").names
-    meant = nearest(entry.name, read, cutoff=0.85)
-    others = [release for release in names if entry.name in _names(release)]
+    anywhere, names = _all_names(), declarations("axolotl").names
+    others = [release for release in names if entry.name in _names(release)] if entry.name in anywhere else []
+    # A word that is like no name of any release is compared once, and not with the names of each.
+    meant = nearest(entry.name, read, cutoff=0.85) if nearest(entry.name, anywhere, cutoff=0.85) else None
     if others:
         gone = version_tuple(others[-1]) < version_tuple(config.facts.release)
         advice = f": only Axolotl up to {others[-1]} reads it" if gone else f", or use Axolotl {others[0]} or newer"
@@ -421,6 +422,12 @@ def _plugin_keys(release: str) -> Mapping[str, Sequence[str]]:
         model = str(spec.extra.get("args", ""))
         models[model] = min(name, models.get(model, name), key=len)
     return {name: tuple(known.fields(model, release)) for model, name in models.items() if model}
+
+
+@cache
+def _all_names() -> frozenset[str]:
+    """The keys that some release or its plugins read."""
+    return frozenset().union(*map(_names, declarations("axolotl").names))
 
 
 @cache

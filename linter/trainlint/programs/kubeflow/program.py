@@ -161,7 +161,7 @@ def _linked(subject: TrainerObject, surroundings: Surroundings) -> list[TrainerO
     found: Sequence[TrainerObject] = ()
     name = subject.name.known or "" if isinstance(subject, Runtime) else ""
     if name:
-        jobs = surroundings.subjects("kubeflow-trainer", TrainJob, saying=(name,))
+        jobs = surroundings.subjects("kubeflow-trainer", TrainJob, saying=("TrainJob", name))
         found = [job for job in jobs if job.runtime_name.is_(name)]
     elif isinstance(subject, TrainJob):
         found = _runtimes(subject.runtime_name.known or "", surroundings)
