@@ -184,7 +184,7 @@ def read_by_deepspeed(arguments: Arguments, surroundings: Surroundings) -> list[
     zero = config is not None and config.is_mapping and config.get("zero_optimization").node is not None
     if config is None or not zero or not arguments.parsed or not within(release, _WITH_DEEPSPEED):
         return [[]]
-    if "deepspeed" in arguments.overridden:
+    if "deepspeed" in arguments.given_beside.names:
         return [[]]
     names = declarations("deepspeed").names
     stated = [stated_release(surroundings.repository, path, usual) for usual in (names[-1], names[0])]
