@@ -208,3 +208,44 @@ def test_which_file_is_meant(tmp_path: Path) -> None:
     files = [named_file(repository, f, f.flag("--c").known or "") for f in found]
     names = [file and file.resolve().relative_to(tmp_path.resolve()).as_posix() for file in files]
     assert names == [None, "jobs/b.yaml", "a.yaml", "jobs/b.yaml", None, "c/d.yaml", "jobs/b.yaml", "jobs/b.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("before", "word", "name"),
+    [
+        ("C=conf/a.yaml\n", "$C", "conf/a.yaml"),
+        ('export C="conf/a.yaml"\n', '"${C}"', "conf/a.yaml"),
+        ("D=conf\nN='a'\n", "$D/${N}.yaml", "conf/a.yaml"),
+        ("C=a.yaml\nC=b.yaml\n", "$C", None),
+        ("C=$1\n", "$C", None),
+        ("C=${1:-a.yaml}\n", "$C", None),
+        ("for C in a.yaml b.yaml; do\n", "$C", None),
+        ("for C in *.yaml; do\n", "$C", None),
+        ("", "$C", None),
+        ("C=a.yaml\n", "{{ C }}", None),
+        ("C=a.yaml\n", "a.yaml", "a.yaml"),
+    ],
+)
+def test_a_file_in_a_variable(before: str, word: str, name: str | None) -> None:
+    """A variable counts that gets one text, in one place; of a loop nobody knows which."""
+    (found,) = in_script("run.sh", f"{before}tune run r --config {word}\n")
+    assert found.named_by("--config") == name
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ('cmd="soup train --fsdp x"\neval $cmd\n', True),
+        ("cmd='X=1 /opt/soup train --fsdp x'\n$cmd\n", True),
+        ("soup train --fsdp x\n", False),
+    ],
+)
+def test_a_command_in_a_variable(text: str, stored: bool) -> None:
+    """Who runs it may add words, so that nothing is known to be absent."""
+    (found,) = in_script("run.sh", text)
+    assert (found.stored, found.flag("--fsdp").known, found.flag("--data").unknown) == (stored, "x", stored)
+
+
+@pytest.mark.parametrize("text", ['usage="run soup train --fsdp x"\n', "name='soup train'er\n", "a=soup b=train\n"])
+def test_no_command_in_a_variable(text: str) -> None:
+    assert in_script("run.sh", text) == []

@@ -675,3 +675,55 @@ def test_options_of_an_own_parser(tmp_path: Path, code: str, owner: list[str]) -
     """A script that reads files into the options of its own parser, most of which a file gives, is its reader."""
     write(tmp_path, {"a.yaml": ARGUMENTS, "train.py": code})
     assert owners(tmp_path, "a.yaml") == owner
+
+
+CRD = """apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clustertrainingruntimes.trainer.kubeflow.org}
+spec:
+  names: {kind: ClusterTrainingRuntime}
+  versions:
+  - name: v1alpha1
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties: {mlPolicy: {type: object, properties: {POLICIES}}}
+"""
+JAX_RUNTIME = """apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: own, labels: {trainer.kubeflow.org/framework: jax}}
+spec: {mlPolicy: {jax: {}}}
+"""
+OLD = "torch: {type: object, properties: {elasticPolicy: {type: object}}}"
+NEW = "jax: {type: object}"
+
+
+@pytest.mark.parametrize(
+    ("policies", "source", "releases", "refused"),
+    [
+        (NEW, {}, ("2.2", "2.3"), False),
+        (OLD, {}, ("2.0", "2.1"), True),
+        (f"{OLD}, {NEW}", {}, ("2.2.dev0",), False),
+        (f"{OLD}, {NEW}, mine: {{type: object}}", {}, ("2.2.dev0",), False),
+        (NEW, {"VERSION": "v2.1.0\n"}, ("2.2", "2.3"), False),
+        (OLD, {"VERSION": "v2.1.0\n"}, ("2.1.0",), True),
+        (
+            NEW,
+            {"charts/kubeflow-trainer/Chart.yaml": "apiVersion: v2\nname: kubeflow-trainer\nversion: 2.1.0\n"},
+            ("2.1.0",),
+            True,
+        ),
+    ],
+)
+def test_crds(tmp_path: Path, policies: str, source: dict[str, str], releases: tuple[str, ...], refused: bool) -> None:
+    """CRDs say which release they are of, or between which; what they declare is no unknown field."""
+    module = {"go.mod": "module github.com/kubeflow/trainer/v2\n"} if "VERSION" in source else {}
+    crd = CRD.replace("POLICIES", policies)
+    write(tmp_path, {"jobs/runtime.yaml": JAX_RUNTIME, "crds/crd.yaml": crd, **module, **source})
+    (tmp_path / ".git").mkdir()
+    (shown,) = Run(Overrides()).files([tmp_path / "jobs" / "runtime.yaml"])
+    assert [one.target.versions for one in shown.owned] == [releases]
+    assert any(f.rule == "TJ011" for f in lint([tmp_path / "jobs" / "runtime.yaml"]).active) is refused

@@ -52,13 +52,13 @@ class FileReader:
     def files(self, invocation: Invocation) -> Sequence[str | None]:
         """The name of the file that an invocation of the command hands over."""
         if self.option:
-            return [invocation.flag(self.option).known]
+            return [invocation.named_by(self.option)]
         word = self.word(invocation)
-        return [word.known if word else None]
+        return [word.file_name if word else None]
 
     def word(self, invocation: Invocation) -> Word | None:
         """The word of an invocation that is the name of a file."""
-        return next((word for word in invocation.words if (word.known or "").endswith(self.suffixes)), None)
+        return next((word for word in invocation.words if (word.file_name or "").endswith(self.suffixes)), None)
 
     def invocations(self, repository: Repository, document: Document) -> Sequence[Invocation]:
         """The invocations of the command in the repository that hand over the file of a document."""

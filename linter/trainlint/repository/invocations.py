@@ -75,7 +75,8 @@ class Invocation:
     `before` are the words in front (environment, launcher), `program` those that name it, `words` the following ones.
     `folder` is where it starts, relative to the folder of the workspace or of the file, None where that is not known.
     `owner` is the YAML mapping around it (a workflow's step, a container), None in a script. `elsewhere`: the text is
-    passed to another machine, a container or a queue (`ssh host '…'`, `docker run image sh -c '…'`).
+    passed to another machine, a container or a queue (`ssh host '…'`, `docker run image sh -c '…'`). `stored`: it is
+    the text of a variable, and who runs it may add words.
     """
 
     command: Command
@@ -85,6 +86,7 @@ class Invocation:
     folder: str | None
     owner: Field | None
     elsewhere: bool = False
+    stored: bool = False
 
     owns_document = False
 
@@ -128,7 +130,7 @@ class Invocation:
     @property
     def is_open(self) -> bool:
         """A word that is filled in later may add flags that are not in the file."""
-        return any(word.known is None for word in self.positionals)
+        return self.stored or any(word.known is None for word in self.positionals)
 
     def given(self, *names: str) -> Flag | None:
         """The last flag with one of these names."""
@@ -139,6 +141,11 @@ class Invocation:
     def _last(self) -> dict[str, int]:
         """The number of the last flag of each spelling."""
         return {self.command.spelling(flag.name.text): number for number, flag in enumerate(self.flags)}
+
+    def named_by(self, *names: str) -> str | None:
+        """The name of the file in the last flag with one of these names."""
+        found = self.given(*names)
+        return found.values[0].file_name if found is not None and found.values else None
 
     def has(self, *names: str) -> bool:
         """There is a flag with one of these names."""
@@ -344,7 +351,7 @@ class _Finder:
         self.wanted = wanted
         self.owner = owner
         self.folder = folder
-        self.elsewhere = False
+        self.elsewhere = self.stored = False
         self.depth = 0
         self.found: list[Invocation] = []
 
@@ -403,6 +410,7 @@ class _Finder:
         """One simple command: the programs that it starts, also in a script that it passes to a shell."""
         rest = list(dropwhile(lambda word: re.match(r"[A-Za-z_]\w*=", word.text), words))
         if not rest:
+            self._read_stored(words)
             return
         if name_of(rest[0]) == "cd":
             self.folder = _joined(self.folder, rest[1]) if len(rest) > 1 else None
@@ -423,9 +431,24 @@ class _Finder:
                     first, last = match
                     program = [words[first], *(w for w in words[first + 1 : last] if not w.text.startswith("-"))]
                     found = Invocation(command, words[:first], program, words[last:], self.folder, self.owner)
-                    found.elsewhere = self.elsewhere
+                    found.elsewhere, found.stored = self.elsewhere, self.stored
                     self.found.append(found)
                     break
+
+    def _read_stored(self, assignments: Sequence[Word]) -> None:
+        """The commands that variables hold: `eval $COMMAND` runs them, or `$COMMAND` itself."""
+        names = {start[0] for command in self.wanted for start in command.starts}
+        for word in assignments:
+            value = word.part(word.text.index("=") + 1)
+            first = next((part for part in value.text.split(None, 20) if "=" not in part), "")
+            if " " in value.text and posixpath.basename(first) in names:
+                folder = self.folder
+                self.depth += 1
+                self.stored = True
+                self.read_script(value.line.inside(value))
+                self.stored = False
+                self.depth -= 1
+                self.folder = folder
 
 
 def _stage_end(text: ShellText) -> list[Word]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from trainlint.budget import BUDGET, has_long_number
 from trainlint.lazy import regex
@@ -37,6 +38,17 @@ class Word:
     def known(self) -> str | None:
         """The word, or None where part of it is filled in later, or is a number beyond the budget."""
         return None if any(self.hidden) or has_long_number(self.text) else self.text
+
+    @property
+    def file_name(self) -> str | None:
+        """The word as the name of a file: variables to which its script gives one text, and no other, are filled in.
+
+        None where something is left that is not known.
+        """
+        if self.known is not None or "{{" in self.text:
+            return self.known
+        filled = _VARIABLE.sub(lambda found: self.line.assigned(found[1] or found[2]) or "`", self.text)
+        return None if "$" in filled or "`" in filled else filled
 
     @property
     def field(self) -> Field:
@@ -87,11 +99,24 @@ class ShellText:
         """A part of the text."""
         return ShellText(self.source, self.text[start:end], None if self.places is None else self.places[start:end])
 
+    def assigned(self, name: str) -> str | None:
+        """The text that a variable gets in the one place where the script gives it something; else None."""
+        content = self.source.document.text.content
+        found = list(islice((given for one, *given in _ASSIGNED.findall(content) if one == name), 2))
+        if len(found) != 1 or found[0][0] != "=" or _OPEN.search(found[0][1]):
+            return None
+        return found[0][1].strip("\"'") or None
+
     def inside(self, word: Word) -> ShellText:
         """A word that is itself shell text, as in `bash -c '…'`."""
         places = None if self.places is None else [self.places[index] for index in word.indexes]
         return ShellText(self.source, word.text, places)
 
+
+_VARIABLE = regex(r"\$(?:\{(\w{1,100})\}|(\w{1,100}))")
+_ASSIGNED = regex(r"(?<![\w$.-])([A-Za-z_]\w{0,99})(=|[ \t]+in[ \t]+)([^\s;&|()#]{0,500})")
+"""What gets something in a script: `NAME=text`, and `for NAME in …`."""
+_OPEN = regex(r"[$`*?\[{\\]")
 
 # reading it
 

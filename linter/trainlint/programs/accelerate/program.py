@@ -198,7 +198,7 @@ def _find_launches(surroundings: Surroundings) -> Iterator[tuple[Invocation, Acc
 
     repository = surroundings.repository
     for invocation in repository_invocations(repository, LAUNCH) if any(repository.marked("accelerate")) else ():
-        name = invocation.flag("--config_file").known
+        name = invocation.named_by("--config_file")
         file = named_file(repository, invocation, name) if name else None
         configs = (
             surroundings.subjects_in(display_path(file), "accelerate", AccelerateConfig) if file is not None else []

@@ -504,7 +504,8 @@ def _processes(invocation: Invocation) -> Processes | None:
 
 
 def _config_of(invocation: Invocation) -> list[str]:
-    return [word.text for word in invocation.words if word.text.endswith((".yaml", ".yml"))][:1]
+    names = (word.file_name or word.text for word in invocation.words)
+    return [name for name in names if name.endswith((".yaml", ".yml"))][:1]
 
 
 _OWN_SOURCE = ("src/axolotl/utils", "axolotl/utils")

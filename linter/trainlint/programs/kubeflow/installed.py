@@ -14,6 +14,7 @@ from trainlint.programs.kubeflow.facts.release import RELEASES
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
 from trainlint.records import NamedTuple
+from trainlint.targets import How, Target
 
 if TYPE_CHECKING:
     from trainlint.programs.kubeflow.facts.crds import Kind, SchemaNode
@@ -45,6 +46,13 @@ class Installed(NamedTuple):
     def is_between(self) -> bool:
         """They are of the time between two releases, neither of which has all their fields."""
         return len(self.releases) == 2 and bool(self.fields)
+
+    @property
+    def target(self) -> Target:
+        """The releases that objects for such a cluster are for."""
+        if self.is_between:
+            return Target((f"{self.releases[-1]}.dev0",), self.place, How.STATED)
+        return Target(self.releases, self.place, How.STATED if len(self.releases) == 1 else How.RANGE)
 
     def declares(self, kind: Kind, field: Field) -> bool:
         """A field of such an object is one of these fields, or lies below one."""

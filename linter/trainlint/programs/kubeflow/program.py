@@ -28,6 +28,8 @@ from trainlint.reading.document import Document, of_data
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field
 from trainlint.releases import InForce, speaking_for
+from trainlint.repository.stated import statements_in
+from trainlint.repository.statements.model import Form
 from trainlint.targets import How, Target
 from trainlint.training.meant import KnownReleases, target
 
@@ -246,8 +248,9 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
     def default_target(self, subject: TrainerObject, surroundings: Surroundings) -> Target:
         """The releases that are stated, that the repository's CRDs are of, or whose fields the object has.
 
-        CRDs of the time between two releases say more than a range. A field that exists in one release alone says that
-        the object is for that one, and what is used with it, too.
+        The CRDs say more than a range that none of their releases is in, and than the version of the Trainer's own
+        source. A field that exists in one release alone says that the object is for that one, and what is used with it,
+        too.
         """
         field = subject.field
         return field.document.once(("target", field.path), lambda: self._target(subject, surroundings))
@@ -258,15 +261,15 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
         repository, path = surroundings.repository, subject.field.document.path
         stated = (target(repository, path, known) for known in (_KNOWN, _API))
         named = next((one for one in stated if one.how is not How.NOT_STATED), None)
-        if named is not None and named.how is How.STATED:
+        if named is not None and named.how is How.STATED and not _is_of_own_source(repository, path):
             return named
         found = installed(repository)
-        if found.is_between:
-            return Target((f"{found.releases[-1]}.dev0",), found.place, How.STATED)
-        if named is not None:
-            return named
+        if named is not None and not found.is_between:
+            meant = {release for version in named.versions for release in self.in_force(version).releases}
+            if not found.releases or not meant.isdisjoint(found.releases):
+                return named
         if found.releases:
-            return Target(found.releases, found.place, How.STATED if len(found.releases) == 1 else How.RANGE)
+            return found.target
         shaped = self._shaped_for(subject)
         for linked in _linked(subject, surroundings) if len(shaped) > 1 else ():
             theirs = self._shaped_for(linked)
@@ -290,6 +293,12 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
             if having:
                 fitting &= set(having)
         return tuple(name for name in RELEASES if name in fitting)
+
+
+def _is_of_own_source(repository: Repository, path: str) -> bool:
+    """The release is the version that the Trainer's own source has: that of its last release, while it goes on."""
+    found = statements_in(repository).stated(path, _KNOWN.package)
+    return any(statement.form is Form.VENDORED for statement in found.statements)
 
 
 def _declared(repository: Repository) -> Declares:

@@ -45,5 +45,5 @@ def launches_of_file(document: Document, surroundings: Surroundings) -> Iterator
 
 def passed_files(invocation: Invocation) -> list[str]:
     """The YAML files that a launch passes to its script."""
-    words = [word.known or "" for word in invocation.rest]
+    words = [word.file_name or "" for word in invocation.rest]
     return [word.rpartition("=")[2] for word in words if word.endswith((".yaml", ".yml"))]

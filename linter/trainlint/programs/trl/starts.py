@@ -117,7 +117,7 @@ def _scripts(repository: Repository, document: Document, release: str) -> Iterat
 def _config_of_script(invocation: Invocation) -> list[str]:
     script = _script(invocation.words)
     rest = invocation.words[script[0] + 1 :] if script else ()
-    return [_value([word.known or "" for word in rest], "--config")]
+    return [_value([word.file_name or "" for word in rest], "--config")]
 
 
 def _own(
