@@ -725,5 +725,5 @@ def test_crds(tmp_path: Path, policies: str, source: dict[str, str], releases: t
     write(tmp_path, {"jobs/runtime.yaml": JAX_RUNTIME, "crds/crd.yaml": crd, **module, **source})
     (tmp_path / ".git").mkdir()
     (shown,) = Run(Overrides()).files([tmp_path / "jobs" / "runtime.yaml"])
-    assert [one.target.versions for one in shown.owned] == [releases]
+    assert [one.target and one.target.versions for one in shown.owned] == [releases]
     assert any(f.rule == "TJ011" for f in lint([tmp_path / "jobs" / "runtime.yaml"]).active) is refused
