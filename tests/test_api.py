@@ -91,6 +91,7 @@ def test_help_shows_the_parameters() -> None:
             "targets: '0.12.2' is no tuple of texts",
         ),
         ({"fail_on": "warning"}, "fail_on: 'warning' is no Severity: write Severity.WARNING"),
+        ({"fail_on": "warn"}, "write one of Severity.NOTE, Severity.WARNING, Severity.ERROR$"),
         ({"stages": ("load",)}, "stages: 'load' is no Stage: write Stage.LOAD"),
         ({"format": "sarff"}, 'format: .* is none of text, .*, did you mean "sarif"'),
         ({"runtimes": "shut"}, "runtimes: 'shut' is none of open, closed$"),
