@@ -9,6 +9,7 @@ Source: GitHub documentation, "Workflow commands for GitHub Actions": stopping c
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -24,7 +25,7 @@ from trainlint.records import dataclass
 from trainlint.reports import FORMATS, RenderOptions, render, without_secrets
 from trainlint.reports.escape import visible
 from trainlint.reports.github import wrong_use
-from trainlint.repository.bounds import PathError, leads_out
+from trainlint.repository.bounds import Bounds, PathError, leads_out
 from trainlint.repository.discover import SUFFIXES, repository_root
 from trainlint.repository.git import changed
 from trainlint.settings import Overrides, SettingsError
@@ -128,18 +129,19 @@ def _base_of_pull_request(env: Mapping[str, str]) -> str | None:
     try:
         event = json.loads(Path(env["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
         return str(event["pull_request"]["base"]["sha"])
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         raise _Unusable("only-changed: the event of this workflow cannot be read") from None
 
 
 def _changed(paths: Sequence[Path], base: str) -> list[Path]:
-    """The YAML files at or below some paths that the pull request changes."""
+    """The YAML files at or below some paths that the pull request changes; no link that leads out of the repository."""
     here = Path(os.path.realpath(os.getcwd()))
+    bounds = Bounds(repository_root(here))
     named = [os.path.realpath(path) for path in paths]
     found = []
     for file in changed(here, base):
         below = any(str(file) == path or str(file).startswith(os.path.join(path, "")) for path in named)
-        if below and file.name.lower().endswith(SUFFIXES) and os.path.isfile(file):
+        if below and file.name.lower().endswith(SUFFIXES) and bounds.file(file):
             found.append(file.relative_to(here) if file.is_relative_to(here) else file)
     return found
 
@@ -163,6 +165,8 @@ def _free(sarif_file: str, workspace: Path) -> Path:
     if _leads_out(target.parent, workspace):
         raise _Unusable(f"sarif-file {sarif_file} leads out of the workspace")
     try:
+        if os.path.lexists(target) and not os.path.islink(target) and not os.path.isfile(target):
+            raise OSError(errno.EINVAL, "not a regular file")
         target.unlink(missing_ok=True)
     except OSError as error:
         raise _Unusable(f"{sarif_file}: cannot be written: {error.strerror}") from None
@@ -210,7 +214,8 @@ def _summary(told: str) -> str:
 
 def _append(file: str | None, text: str) -> None:
     if file:
-        with open(file, "a", encoding="utf-8", newline="\n") as stream:
+        # A folder may have a name that is no text.
+        with open(file, "a", encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
             stream.write(text)
 
 

@@ -30,7 +30,8 @@ class _WithEquals(ShellComplete):
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
         """What continues the word."""
         option, equals, _ = incomplete.partition("=")
-        found = super().get_completions(args, incomplete)
+        # What comes first without a command is an option of `check`.
+        found = super().get_completions(args or ["check"] if equals else args, incomplete)
         if not (equals and option.startswith("--")):
             return found
         return [_renamed(item, f"{option}={item.value}") if item.type == "plain" else item for item in found]

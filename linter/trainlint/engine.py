@@ -107,7 +107,7 @@ class Workspace:
     ) -> None:
         self.settings = settings
         self.faults = Faults()
-        self.judge = Judge(self._may_use, self._alternatives, self.faults.add)
+        self.judge = Judge(self._may_use, self._views, self.faults.add)
         self._selections: dict[str, Selection] = {}
         self.repository = Repository(root, Excluder((), root, (*settings.excluders, *above)), marks, run, sought())
         self.recogniser = Recogniser(self.repository, settings.program_of, self.faults.of)
@@ -144,8 +144,9 @@ class Workspace:
     def _named_target(self, program: str, path: str) -> Target | None:
         return self.settings.targets_of(path).get(program)
 
-    def _alternatives(self, program: Program, subject: Subject, release: str) -> Iterable[Views]:
-        return program.load().alternatives(subject, self.surroundings, release)
+    def _views(self, program: Program, subject: Subject, release: str) -> tuple[Views, Iterable[Views]]:
+        asked, module = (subject, self.surroundings, release), program.load()
+        return module.in_all(*asked), module.alternatives(*asked)
 
     def _may_use(self, rule: Rule) -> bool:
         return self.settings.selects_all or self.settings.may_use(rule.code, rule.name)

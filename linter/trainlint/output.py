@@ -38,7 +38,7 @@ class Output(NamedTuple):
         """
         prefix, equals, rest = word.partition("=")
         if not equals or prefix not in FORMATS:
-            if equals and (hint := did_you_mean(prefix, FORMATS)):
+            if equals and "/" not in prefix and (hint := did_you_mean(prefix, FORMATS)):
                 raise OutputError(f"{word!r}: {prefix} is no format, {hint} A file of this name is ./{word}")
             return cls("", Path(word))
         if not rest:

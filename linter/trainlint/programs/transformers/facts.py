@@ -108,7 +108,7 @@ LOOKED_UP = frozenset(
     dtype torch_dtype dataset_name model_name_or_path reward_model_name_or_path reward_model_path sft_model_path
     chat_template_path eos_token pad_token attn_implementation packing_strategy truncation_mode dataset_text_field
     dataset_train_split f_divergence_type cache_implementation ddp_backend length_column_name lora_task_type
-    train_sampling_strategy
+    train_sampling_strategy include_for_metrics
     """.split()
 )
 """Texts that name something, which no number does: other texts may be a number without harm."""

@@ -258,7 +258,8 @@ def _once(check: Callable[[Build], Iterator[Finding]]) -> Callable[[Build], Iter
 
 def _resources(job: Build) -> Iterator[tuple[str, BuiltValue]]:
     for container in job.containers:
-        yield str(container), container.get("resources")
+        if container.get("resources").given:
+            yield str(container), container.get("resources")
     for pods in job.made:
         if pods.spec.get("resources").given:
             yield f"the pod of {pods}", pods.spec.get("resources")

@@ -29,6 +29,8 @@ def security_context(job: Build) -> Iterator[Finding]:
     """
     for container in job.containers:
         context = container.get("securityContext")
+        if context.absent:
+            continue
         yield from _profiles(job, context)
         for part in context.find("windowsOptions.runAsUserName"):
             if part.text is not None and not re.fullmatch(
@@ -47,6 +49,8 @@ def security_context(job: Build) -> Iterator[Finding]:
             yield job.finding(unmasked, "procMount: Unmasked needs hostUsers: false")
     for pods in job.made:
         context = pods.spec.get("securityContext")
+        if context.absent:
+            continue
         yield from _profiles(job, context)
         for name in repeated([item.get("name") for item in context.get("sysctls").items()]):
             yield job.finding(name, f"{pods} sets sysctl {name} twice")

@@ -177,7 +177,7 @@ def has_unloadable_adapters(settings: RecipeSettings, section: ConfigNode) -> bo
     return alone and path.own and _is_torchtune(section) and name.startswith(("lora_", "qlora_"))
 
 
-@rule("TT343", "quantized-base-size", stage=Stage.PREPARE)
+@rule("TT343", "quantized-base-size", stage=Stage.PREPARE, follows=("TT304",))
 def quantized_base_size(settings: RecipeSettings) -> Iterator[Finding]:
     """The layers are too small for a quantized base.
 

@@ -234,7 +234,7 @@ def unknown_device(settings: RecipeSettings) -> Iterator[Finding]:
 
 def _no_device(plain: Plain) -> bool:
     """A value that torch.device refuses; a number from 0 on is the index of a GPU."""
-    return isinstance(plain, (bool, float)) or (isinstance(plain, int) and plain < 0)
+    return plain == "" or isinstance(plain, (bool, float)) or (isinstance(plain, int) and plain < 0)
 
 
 @rule("TT351", "device-index", stage=Stage.START)

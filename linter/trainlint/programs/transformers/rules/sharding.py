@@ -256,7 +256,8 @@ def _size(arguments: Arguments, on: bool) -> Iterator[Finding]:
     sizes = [*([config.min_num_params] if config else []), arguments.own("fsdp_min_num_params")]
     given = next((size for size in sizes if size.number().known_and(lambda number: number > 0)), None)
     own_classes = arguments.own("fsdp_transformer_layer_cls_to_wrap")
-    if on and given and ((config and config.has_classes) or not own_classes.is_absent):
+    has_own = own_classes.node is not None and not own_classes.is_null
+    if on and given and ((config and config.has_classes) or has_own):
         message = f"{given.name} and transformer_layer_cls_to_wrap exclude each other"
         classes = [*([config.read("transformer_layer_cls_to_wrap")] if config else []), own_classes]
         related = tuple(place for field in classes for place in field.as_other_half)
