@@ -109,6 +109,11 @@ def test_other_settings_than_overrides() -> None:
         trainlint.lint([], {"select": ("TT",)})  # type: ignore[arg-type]
 
 
+def test_standard_input_is_bytes() -> None:
+    with pytest.raises(trainlint.SettingsError, match="stdin: the content must be bytes, not str"):
+        trainlint.lint([], stdin=("a.yaml", JOB))  # type: ignore[arg-type]
+
+
 def test_a_baseline_and_settings_by_name(tmp_path: Path) -> None:
     """Paths may be texts; a baseline is marked, unless nothing of one shall count."""
     (tmp_path / "job.yaml").write_text(JOB, encoding="utf-8")
