@@ -91,6 +91,7 @@ def test_help_shows_the_parameters() -> None:
             "targets: '0.12.2' is no tuple of texts",
         ),
         ({"fail_on": "warning"}, "fail_on: 'warning' is no Severity: write Severity.WARNING"),
+        ({"fail_on": "warn"}, "write one of Severity.NOTE, Severity.WARNING, Severity.ERROR$"),
         ({"stages": ("load",)}, "stages: 'load' is no Stage: write Stage.LOAD"),
         ({"format": "sarff"}, 'format: .* is none of text, .*, did you mean "sarif"'),
         ({"runtimes": "shut"}, "runtimes: 'shut' is none of open, closed$"),
@@ -106,6 +107,11 @@ def test_what_settings_cannot_say(given: dict[str, Any], problem: str) -> None:
 def test_other_settings_than_overrides() -> None:
     with pytest.raises(trainlint.SettingsError, match=r"settings: must be trainlint\.Overrides, not dict"):
         trainlint.lint([], {"select": ("TT",)})  # type: ignore[arg-type]
+
+
+def test_standard_input_is_bytes() -> None:
+    with pytest.raises(trainlint.SettingsError, match="stdin: the content must be bytes, not str"):
+        trainlint.lint([], stdin=("a.yaml", JOB))  # type: ignore[arg-type]
 
 
 def test_a_baseline_and_settings_by_name(tmp_path: Path) -> None:

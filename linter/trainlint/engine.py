@@ -88,6 +88,8 @@ def lint(
         from trainlint.settings.given import checked
 
         options = checked(settings, VOCABULARY)
+    if stdin is not None and not isinstance(stdin[1], bytes):
+        raise SettingsError(f"stdin: the content must be bytes, not {type(stdin[1]).__name__}")
     named = [Path(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
     run = Run(options)
     report = run.lint(named, None if stdin is None else (Path(stdin[0]), stdin[1]))

@@ -142,7 +142,8 @@ def _initializer(called: str, found: Mapping[str, Member], *, by_name: bool) -> 
     def __init__(self: object, *args: Any, **given: Any) -> None:
         passed = {**dict(zip(ordered, args)), **given}  # noqa: B905 - fewer arguments than members, the rest is in `given`
         if len(passed) < len(args) + len(given) or not passed.keys() <= found.keys():
-            raise TypeError(f"{called} does not take these arguments: {args}, {given}")
+            unknown = [name for name in given if name not in found]
+            raise TypeError(f"{called} does not take {', '.join(unknown) or f'these arguments: {args}, {given}'}")
         values = {**defaults, **passed}
         for name, factory in factories:
             if name not in passed:

@@ -219,6 +219,8 @@ def misspelt_settings(folder: Path) -> Iterator[str]:
     """What looks like the settings of a folder that has none."""
     if os.path.lexists(folder / ".trainlint.toml"):
         yield f"{_shown(folder / '.trainlint.toml')} is not read: settings are in trainlint.toml"
+    if not os.path.lexists(folder / "pyproject.toml"):
+        return
     try:
         data = read(repository_root(folder), folder / "pyproject.toml")
     except OSError:

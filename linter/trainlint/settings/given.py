@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainlint.findings import Severity, Stage, did_you_mean
+from trainlint.findings import Severity, Stage, did_you_mean, one_of
 from trainlint.records import replace
 from trainlint.reports import FORMATS
 from trainlint.repository.patterns import PatternError, Patterns
@@ -56,8 +56,9 @@ def _check_patterns(name: str, patterns: Iterable[str]) -> None:
 
 def _check_member(name: str, value: object, kind: type[Severity] | type[Stage]) -> None:
     if not isinstance(value, kind):
-        spelled = next((one for one in kind if one.value == value), next(iter(kind)))
-        raise SettingsError(f"{name}: {value!r} is no {kind.__name__}: write {kind.__name__}.{spelled.name}")
+        meant = [one for one in kind if one.value == value] or list(kind)
+        spelled = one_of([f"{kind.__name__}.{one.name}" for one in meant], len(meant))
+        raise SettingsError(f"{name}: {value!r} is no {kind.__name__}: write {spelled}")
 
 
 def _check_word(name: str, value: str | None, allowed: Iterable[str]) -> None:
