@@ -84,16 +84,34 @@ def test_other_formats(step: Step, form: str) -> None:
         ({"CONFIG": "none.toml"}, "none.toml: cannot be read"),
         ({"DIRECTORY": "none"}, "working-directory none: "),
         ({"SARIF_FILE": "none/t.sarif"}, "none/t.sarif: cannot be written"),
-        ({"SARIF_FILE": "."}, ".: cannot be written"),
+        ({"SARIF_FILE": "."}, "sarif-file . is a folder: name a file in it"),
+        ({"SARIF_FILE": "../"}, "sarif-file ../ is a folder: name a file in it"),
+        ({"ONLY_CHANGED": "yes"}, "only-changed must be true or false"),
     ],
 )
 def test_wrong_use(step: Step, inputs: dict[str, str], said: str) -> None:
     code, log, outputs, summary = step(**{"PATHS": GOOD, **inputs})
     assert code == 2
     assert outputs == {"sarif-file": "", "exit-code": "2", "findings": ""}
-    assert log_of(log).inert.startswith(f"trainlint: {said}"), log
-    assert log_of(log).live == ""
+    assert f"trainlint: {said}" in log_of(log).inert, log
+    assert log_of(log).live.startswith(f"::error title=trainlint::{said}")
+    assert log_of(log).live.count("\n") == 1
     assert said in summary
+
+
+def test_what_was_found_is_shown_though_the_document_cannot_be_written(
+    step: Step, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise action._Unusable("t.sarif: cannot be written: No space left on device")
+
+    monkeypatch.setattr(action, "_write", fail)
+    code, log, outputs, summary = step(PATHS=BAD)
+    assert (code, outputs["sarif-file"]) == (2, "")
+    for told in (log_of(log).inert, summary):
+        assert "TT102" in told
+        assert "t.sarif: cannot be written: No space left on device" in told
+    assert "::error title=trainlint::t.sarif: cannot be written" in log_of(log).live
 
 
 def test_a_fault_of_ours_is_no_finding(step: Step, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +122,8 @@ def test_a_fault_of_ours_is_no_finding(step: Step, monkeypatch: pytest.MonkeyPat
     code, log, outputs, _ = step(PATHS=GOOD)
     assert (code, outputs["exit-code"], outputs["findings"]) == (2, "2", "")
     assert ": a ::error::b\n" in log_of(log).inert
-    assert log_of(log).live == ""
+    assert log_of(log).live.startswith("::error title=trainlint::internal error")
+    assert log_of(log).live.count("\n") == 1
 
 
 def test_paths_of_the_outputs(step: Step, tmp_path: Path) -> None:

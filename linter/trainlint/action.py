@@ -24,6 +24,7 @@ from trainlint.findings import Severity
 from trainlint.records import dataclass
 from trainlint.reports import FORMATS, RenderOptions, render, without_secrets
 from trainlint.reports.escape import visible
+from trainlint.reports.github import wrong_use
 from trainlint.repository.bounds import Bounds, PathError, leads_out
 from trainlint.repository.discover import SUFFIXES, repository_root
 from trainlint.repository.git import changed
@@ -88,9 +89,17 @@ def main(env: Mapping[str, str] = os.environ) -> int:
         options = RenderOptions(root=repository_root(Path.cwd()), fail_on=settings.fail_on)
         notices = "".join(f"trainlint: {visible(notice)}\n" for notice in report.notices)
         told = notices + render("text", report, options)
-        _write(target, render("sarif", report, options))
-        sarif = _from_workspace(inputs)
+        if base is not None and not paths:
+            below = ", ".join(map(str, inputs.paths))
+            told = f"{notices}The pull request changes no YAML file below {visible(below)}.\n"
         code = 2 if report.crashed else int(report.fails(settings.fail_on))
+        try:
+            _write(target, render("sarif", report, options))
+            sarif = _from_workspace(inputs)
+        except _Unusable as error:
+            # What was found is shown all the same.
+            code, told = 2, f"{told}trainlint: {visible(str(error))}\n"
+            print(wrong_use(str(error)))
         if inputs.format in ("github", "text"):
             _print_inert(told)
         elif inputs.format == "concise":
@@ -100,9 +109,10 @@ def main(env: Mapping[str, str] = os.environ) -> int:
         if inputs.format == "github":
             print(render("github", report, options), end="")
     except Exception as error:
-        wrong_use = isinstance(error, (_Unusable, PathError, SettingsError))
-        code, told = 2, f"trainlint: {visible(str(error) if wrong_use else fault(error))}\n"
+        said = str(error) if isinstance(error, (_Unusable, PathError, SettingsError)) else fault(error)
+        code, told = 2, f"trainlint: {visible(said)}\n"
         _print_inert(told)
+        print(wrong_use(said))
     findings = str(sum(1 for _ in report.active)) if report is not None and sarif else ""
     _append(env.get("GITHUB_OUTPUT"), _outputs({"sarif-file": sarif, "exit-code": str(code), "findings": findings}))
     _append(env.get("GITHUB_STEP_SUMMARY"), _summary(told))
@@ -150,6 +160,8 @@ def _free(sarif_file: str, workspace: Path) -> Path:
     target = Path(sarif_file)
     if not sarif_file.isprintable():
         raise _Unusable(f"sarif-file {sarif_file} is not a file name")
+    if sarif_file.endswith(("/", os.sep)) or target.is_dir():
+        raise _Unusable(f"sarif-file {sarif_file} is a folder: name a file in it, such as trainlint.sarif")
     if _leads_out(target.parent, workspace):
         raise _Unusable(f"sarif-file {sarif_file} leads out of the workspace")
     try:

@@ -191,6 +191,18 @@ def _is_odd(name: str) -> bool:
     return bool(_ODD_NAME.search(f"\0{name}\0")) or (os.name == "nt" and ("\\" in name or ":" in name))
 
 
+def ignores(file: Path) -> bool:
+    """Git surely ignores a file, which it does not track."""
+    root = top(file.parent)
+    if root is None:
+        return False
+    root, real = Path(os.path.realpath(root)), Path(os.path.realpath(file.parent), file.name)
+    git = Answers().program(root)
+    if git is None or not real.is_relative_to(root):
+        return False
+    return _answer(git, root, _question(real.relative_to(root).as_posix()))[0] == 0
+
+
 def top(folder: Path) -> Path | None:
     """The nearest folder upward that holds `.git`."""
     here = folder.absolute()
@@ -226,8 +238,13 @@ def _refusal(root: Path) -> PathError:
 
 def _ignores(git: str, root: Path, below: str) -> bool:
     """Git ignores a folder, or cannot tell (a folder of a submodule)."""
-    code, _, _ = _answer(git, root, ["--literal-pathspecs", "check-ignore", "-q", "--", below])
+    code, _, _ = _answer(git, root, _question(below))
     return code != 1
+
+
+def _question(path: str) -> list[str]:
+    """The command that asks whether git ignores a path, of which it takes stars and brackets as they are."""
+    return ["check-ignore", "-q", "--", f"./{path}"]
 
 
 def _trusted(git: str) -> list[str]:

@@ -399,7 +399,7 @@ class Statements:
 
     def _readmes(self, level: str, package: str) -> Iterator[Statement]:
         for path in self._that_speak("readmes", level, package):
-            yield from self._statements(path, package)
+            yield from self._followed(path, package, level)
 
     @cached_property
     def _of_cluster(self) -> dict[str, list[str]]:
@@ -452,6 +452,7 @@ class Statements:
         main = [statement for statement in named if not statement.extra] or named
         kept = _without_constraints(main)
         kept = _without_what_is_locked(kept)
+        kept = _without_floating_images(kept)
         counted: dict[object, Statement] = {}
         for statement in sorted(kept, key=lambda s: (s.form, s.span)):
             counted.setdefault(statement.meaning, statement)
@@ -642,6 +643,12 @@ def _shown(reading: Reading, path: str) -> Reading:
         tuple(i._replace(span=i.span._replace(path=path)) for i in reading.includes),
         reading.unreadable and reading.unreadable._replace(span=reading.unreadable.span._replace(path=path)),
     )
+
+
+def _without_floating_images(found: list[Statement]) -> list[Statement]:
+    """The images of runtimes, of whatever day, say nothing of the Trainer beside what states its release."""
+    kept = [s for s in found if not (s.package == TRAINER and s.is_open_image)]
+    return kept or found
 
 
 def _without_constraints(found: Sequence[Statement]) -> list[Statement]:

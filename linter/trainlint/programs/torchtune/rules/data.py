@@ -368,10 +368,11 @@ def _no_files(settings: RecipeSettings, files: ConfigNode) -> Iterator[Finding]:
 def _no_such_split(settings: RecipeSettings, dataset: ConfigNode) -> Iterator[Finding]:
     """Files that are not a mapping of splits have the split train alone."""
     files, split = dataset.get("data_files"), dataset.get("split")
+    wanted = [item.value.known for item in split.elements or [split]]
     alone = files.text().known or (files.elements and not any(item.entries for item in files.elements))
-    if split.value.known is None or not split.own or not alone or not dataset.get("source").is_(*PACKAGED_SOURCES):
+    if None in wanted or not split.own or not alone or not dataset.get("source").is_(*PACKAGED_SOURCES):
         return
-    names = (part.partition("[")[0].strip() for part in str(split.value.known).split("+"))
+    names = (part.partition("[")[0].strip() for word in wanted for part in str(word).split("+"))
     other = next((name for name in names if name not in ("train", "all")), None)
     if other is not None:
         message = f'the files have no split "{other}"'
