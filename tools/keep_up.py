@@ -3,8 +3,9 @@
     python tools/keep_up.py REPORT [--cases N]
 
 REPORT is a Markdown file with a part for each program that has a newer release: the difference of its facts, the code
-that changed under the claims that are open now, and where the release and trainlint disagree. Without newer releases it
-is not written. The facts of torchtune and Kubeflow Trainer need a person, so these are only named.
+that changed under the claims that are open now, and where the release and trainlint disagree. A program whose releases
+cannot be listed has a part that says why. Without any part it is not written. The facts of torchtune and Kubeflow
+Trainer need a person, so these are only named.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from oracle import drivers
 from whats_new import OTHERS, newer, newest_known
 from wheel_facts.readers import PROGRAMS
-from wheel_facts.registry import Registry
+from wheel_facts.registry import Missing, Registry
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST = 20_000
@@ -37,6 +38,7 @@ def part(name: str, releases: list[str], cases: int) -> str:
     if name in OTHERS:
         return f"{title}Its facts are added by hand: see CONTRIBUTING.md.\n"
     texts: dict[str, str] = {}
+    note = ""
     for release in releases:
         added = ("make", "facts", f"PROGRAM={name}", f"RELEASE={release}")
         texts[" ".join(added)] = told(*added)
@@ -45,7 +47,9 @@ def part(name: str, releases: list[str], cases: int) -> str:
     if name in drivers.NAMES:
         asked = ("make", "--silent", "oracle", f"PROGRAM={name}", f"RELEASE={releases[-1]}", f"CASES={cases}")
         texts[" ".join(asked)] = told(*asked)
-    return title + "".join(f"`{command}`\n\n{fenced(text)}\n" for command, text in texts.items())
+        ran = f"PYTHONPATH=tools .venv/bin/python -m wheel_facts {name} --ran {releases[-1]}"
+        note = f"If {releases[-1]} itself answered, note that it was run: `{ran}`.\n"
+    return title + "".join(f"`{command}`\n\n{fenced(text)}\n" for command, text in texts.items()) + note
 
 
 def fenced(text: str) -> str:
@@ -56,10 +60,24 @@ def fenced(text: str) -> str:
     return f"{fence}\n{cut}\n{fence}\n"
 
 
-def report(found: Mapping[str, list[str]], cases: int) -> str:
-    """The whole report; empty where nothing is newer."""
-    parts = [part(name, releases, cases) for name, releases in found.items() if releases]
+def report(found: Mapping[str, list[str] | Missing], cases: int) -> str:
+    """The whole report, with a part for each program that has newer releases or of which nobody can tell."""
+    parts = [
+        f"## {name}\n\nIts releases cannot be listed:\n\n{fenced(str(releases))}"
+        if isinstance(releases, Missing)
+        else part(name, releases, cases)
+        for name, releases in found.items()
+        if releases
+    ]
     return "\n".join(parts)
+
+
+def listed(name: str, registry: Registry) -> list[str] | Missing:
+    """The releases of a program that are newer than the known ones, or why they cannot be listed."""
+    try:
+        return newer(name, registry)
+    except Missing as problem:
+        return problem
 
 
 def main() -> None:
@@ -69,9 +87,9 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=1000)
     options = parser.parse_args()
     registry = Registry.of_pip()
-    found = {name: newer(name, registry) for name in (*PROGRAMS, *OTHERS)}
+    found = {name: listed(name, registry) for name in (*PROGRAMS, *OTHERS)}
     for name, releases in found.items():
-        print(f"{name} {newest_known(name)}:", *releases)
+        print(f"{name} {newest_known(name)}:", *([releases] if isinstance(releases, Missing) else releases))
     if text := report(found, options.cases):
         options.report.write_text(text, encoding="utf-8")
 

@@ -63,12 +63,15 @@ def main() -> None:
     programs = parser.parse_args().programs or [*PROGRAMS, *OTHERS]
     if unknown := sorted(set(programs) - {*PROGRAMS, *OTHERS}):
         parser.error(f"unknown program {', '.join(unknown)}; known: {', '.join((*PROGRAMS, *OTHERS))}")
-    try:
-        registry = None if programs == ["kubeflow-trainer"] else Registry.of_pip()
-        for name in programs:
+    registry = None if programs == ["kubeflow-trainer"] else Registry.of_pip()
+    problems: list[str] = []
+    for name in programs:
+        try:
             print(f"{name} {newest_known(name)}:", *newer(name, registry))
-    except Missing as problem:
-        sys.exit(str(problem))
+        except Missing as problem:
+            problems.append(str(problem))
+    if problems:
+        sys.exit("\n".join(problems))
 
 
 if __name__ == "__main__":

@@ -59,6 +59,8 @@ class Budget(NamedTuple):
     """Words among which it is looked for."""
     included: int = 250
     """Files or groups that one names, and that these name, for the releases in them."""
+    references: int = 2_000
+    """Times that these files name each other."""
 
 
 BUDGET = Budget()

@@ -256,6 +256,15 @@ LARGE: dict[str, Made] = {
         "requirements.txt": "-r r0.txt\n",
         **{f"r{i}.txt": f"-r r{i + 1}.txt\n-r r{i + 2}.txt\naccelerate>=1.0\n" for i in range(n // 800)},
     },
+    "requirements that all name all": lambda n: {
+        "f.yaml": ACCELERATE,
+        **{f"requirements-{i}.txt": each(n // 1_800, "-r requirements-#.txt\n") for i in range(n // 1_800)},
+    },
+    "members of a lock": lambda n: {
+        "f.yaml": ACCELERATE,
+        "uv.lock": each(n // 90, '[[package]]\nname = "m#"\nsource = { editable = "folder/member#" }\n')
+        + '[[package]]\nname = "accelerate"\nversion = "1.8.1"\n' * 499,
+    },
 }
 
 

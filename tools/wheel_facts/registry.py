@@ -50,13 +50,23 @@ class Registry:
         with command.main_context():
             return cls(command.get_default_session(options), options.index_url)
 
+    def _get(self, url: str, **options: Any) -> Any:
+        try:
+            return self._session.get(url, **options)
+        except OSError as problem:
+            raise Missing(f"the registry cannot be asked: {type(problem).__name__}") from problem
+
     def files(self, distribution: str) -> list[File]:
-        """The files of all final releases that are not yanked, wheels before source distributions."""
+        """The files of all final releases that are not yanked, wheels before source distributions; raises Missing."""
         if distribution not in self._files:
-            answer = self._session.get(f"{self._index}/{distribution}/", headers={"Accept": SIMPLE})
+            answer = self._get(f"{self._index}/{distribution}/", headers={"Accept": SIMPLE})
             if answer.status_code != 200:
                 raise Missing(f"the registry answers {answer.status_code} for {distribution}")
-            found = [file for row in answer.json()["files"] if not row.get("yanked") and (file := _file(row))]
+            try:
+                rows = answer.json()["files"]
+            except (ValueError, LookupError, TypeError) as problem:
+                raise Missing(f"the registry answers with no list of files for {distribution}") from problem
+            found = [file for row in rows if not row.get("yanked") and (file := _file(row))]
             self._files[distribution] = sorted(found, key=lambda file: not file.name.endswith(".whl"))
         return self._files[distribution]
 
@@ -75,7 +85,7 @@ class Registry:
         """A release's wheel, else its source distribution, in the cache; raises Missing where there is neither."""
         for file in self.files(distribution):
             if file.version == Version(version):
-                content = self._session.get(file.url).content
+                content = self._get(file.url).content
                 if hashlib.sha256(content).hexdigest() != file.sha256:
                     raise Missing(f"the digest of {file.name} is not that of the registry")
                 cache.mkdir(parents=True, exist_ok=True)

@@ -548,7 +548,7 @@ class Statements:
 
     def _followed(self, path: str, package: str, level: str) -> Iterator[Statement]:
         """The statements of a file and of those that it names, for the folder that it speaks for."""
-        seen = {path}
+        seen, left = {path}, BUDGET.references
         stack: list[tuple[str, Form | None, str, str]] = [(path, None, "", "")]
         while stack:
             current, form, version_of, extra = stack.pop()
@@ -558,7 +558,8 @@ class Statements:
                     # What a file is for is told by whoever names it, before its own name.
                     named = form is not None and _is_variant(statement)
                     yield statement._replace(extra=extra if named else statement.extra or extra)
-            for include in reading.includes:
+            looked_at, left = reading.includes[:left], max(0, left - len(reading.includes))
+            for include in looked_at:
                 target = self._target(include) if len(seen) < BUDGET.included else None
                 if target is not None and target not in seen and include.package in ("", package):
                     seen.add(target)

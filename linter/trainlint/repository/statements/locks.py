@@ -23,6 +23,8 @@ _ANY_HEADER = regex(r"^\[(?!\[?[ \t]*packages?[ \t]*[].])", re.MULTILINE)
 _NAME = regex(r"""^[ \t]*name[ \t]*=[ \t]*["']([\w.-]+)["']""", re.MULTILINE)
 _MAX_ENTRIES = 500
 """More entries of one package than any resolution has."""
+_MAX_MEMBERS = 5_000
+"""Members of a workspace, each with the entries of one package: more than any workspace has."""
 
 
 def read(page: Page) -> Iterator[Statement]:
@@ -36,7 +38,7 @@ def read(page: Page) -> Iterator[Statement]:
         return
     starts = [match.start() for match in _HEADER.finditer(page.content)]
     homes = _members(page.content) if page.name == "uv.lock" else [""]
-    left = _MAX_ENTRIES
+    left, left_members = _MAX_ENTRIES, _MAX_MEMBERS
     for start, following in zip(starts, [*starts[1:], len(page.content)], strict=True):
         name = _NAME.search(page.content, start, following)
         if name is None or page.packages.distribution(name[1]) is None:
@@ -48,7 +50,9 @@ def read(page: Page) -> Iterator[Statement]:
         tree = trees.toml(page.content, start, stop.start() if stop else following)
         for item in tree.items("package") or tree.items("packages"):
             if isinstance(item, Table):
-                yield from _entry(page, item, homes)
+                # Many entries of one package speak for few members, and each of many members has few.
+                yield from _entry(page, item, homes[: max(1, left_members)])
+                left_members -= len(homes)
 
 
 def _members(content: str) -> list[str]:
