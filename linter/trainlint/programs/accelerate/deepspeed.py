@@ -113,13 +113,15 @@ def deepspeed_views(
         yield found
     elif found is not None:
         mesh = config.mesh(known)
+        own = _own_loop(config, repository)
         several = launch.launcher is not None or (mesh is not None and mesh.size("sp") > 1)
         yield DeepSpeedConfig(
             field=found,
             named=field,
             facts=facts,
             processes=None if several else config.world_size,
-            fills=_fills(config, repository),
+            fills=_fills(own),
+            has_trainer=not own,
         )
 
 
@@ -150,8 +152,18 @@ _TRAINS = regex(r"\b\w*Trainer\b|\bTrainingArguments\b")
 _LOOP = regex(r"\bAccelerator\(")
 
 
-def _fills(config: AccelerateConfig, repository: Repository) -> dict[str, Plain]:
+def _fills(own: str) -> dict[str, Plain]:
     """What is put for "auto": by accelerate alone where the script that is launched has a loop of its own."""
+    filled = {**dict.fromkeys(OWN_LOOP if own else TRAINER), **_PLUGIN}
+    if own:
+        filled["gradient_clipping"] = 1.0
+    if own and "gradient_accumulation_steps" not in own:
+        filled["gradient_accumulation_steps"] = 1
+    return filled
+
+
+def _own_loop(config: AccelerateConfig, repository: Repository) -> str:
+    """The script that is launched, if it has a loop of its own, else nothing."""
     script = config.launch.invocation.positionals if config.launch else []
     name = script[0].known if script else None
     file = _script(config, name, repository) if name and name.endswith(".py") else None
@@ -159,13 +171,7 @@ def _fills(config: AccelerateConfig, repository: Repository) -> dict[str, Plain]
     if file is not None:
         with suppress(OSError, Undecodable):
             text = repository.text(file)
-    own = _LOOP.search(text) and not _TRAINS.search(text)
-    filled = {**dict.fromkeys(OWN_LOOP if own else TRAINER), **_PLUGIN}
-    if own:
-        filled["gradient_clipping"] = 1.0
-    if own and "gradient_accumulation_steps" not in text:
-        filled["gradient_accumulation_steps"] = 1
-    return filled
+    return text if _LOOP.search(text) and not _TRAINS.search(text) else ""
 
 
 def _script(config: AccelerateConfig, name: str, repository: Repository) -> Path | None:
