@@ -70,7 +70,7 @@ def _whole_batch(arguments: Arguments, total: Field) -> Iterator[Finding]:
     at = arguments.get(name if arguments.has(name) else "deepspeed")
     yield arguments.refused(
         at,
-        f"the DeepSpeed config's train_batch_size {whole:g} is no multiple of {size:g} × {steps:g}, batch × accumulation",
+        f"train_batch_size {whole:g} of the DeepSpeed config is no multiple of batch × accumulation, {size * steps:g}",
         help='write "auto" in the DeepSpeed config',
         related=total.relate("the value in the DeepSpeed config"),
     )
