@@ -241,6 +241,8 @@ class DeepSpeedConfig:
     """The processes of the run, None where the files do not tell."""
     fills: Mapping[str, Plain]
     """What is put where the config says "auto", by name (`zero_optimization.stage`)."""
+    has_trainer: bool = False
+    """transformers' Trainer trains, or may: it knows the whole batch, too."""
     read_at: Stage = Stage.START
     """When the program itself reads the config, before DeepSpeed does."""
 

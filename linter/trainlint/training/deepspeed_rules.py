@@ -489,7 +489,7 @@ def deepspeed_batch(config: DeepSpeedConfig) -> Iterator[Finding]:
         if value is not None and value <= 0 and config.at(name).plain != AUTO:
             yield config.at(name).finding(f"{name} must be above 0", help='write a number above 0, or "auto"')
             return
-    if micro.is_absent and (total.is_absent or total.plain == AUTO):
+    if micro.is_absent and (total.is_absent or (total.plain == AUTO and not config.has_trainer)):
         yield config.field.finding(
             "train_micro_batch_size_per_gpu is missing",
             help='add "train_micro_batch_size_per_gpu": "auto"',

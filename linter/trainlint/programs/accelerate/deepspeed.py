@@ -133,13 +133,15 @@ def deepspeed_views(
         yield found
     elif found is not None:
         mesh = config.mesh(known)
+        own = _own_loop(config, repository)
         several = launch.launcher is not None or (mesh is not None and mesh.size("sp") > 1)
         yield DeepSpeedConfig(
             field=found,
             named=field,
             facts=facts,
             processes=None if several else config.world_size,
-            fills=_fills(config, repository),
+            fills=_fills(own),
+            has_trainer=not own,
         )
 
 
@@ -170,16 +172,20 @@ _TRAINS = regex(r"\b\w*Trainer\b|\bTrainingArguments\b")
 _LOOP = regex(r"\bAccelerator\(")
 
 
-def _fills(config: AccelerateConfig, repository: Repository) -> dict[str, Plain]:
+def _fills(own: str) -> dict[str, Plain]:
     """What is put for "auto": by accelerate alone where the script that is launched has a loop of its own."""
-    text = _script_text(config, repository) or ""
-    own = _LOOP.search(text) and not _TRAINS.search(text)
     filled = {**dict.fromkeys(OWN_LOOP if own else TRAINER), **_PLUGIN}
     if own:
         filled["gradient_clipping"] = 1.0
-    if own and "gradient_accumulation_steps" not in text:
+    if own and "gradient_accumulation_steps" not in own:
         filled["gradient_accumulation_steps"] = 1
     return filled
+
+
+def _own_loop(config: AccelerateConfig, repository: Repository) -> str:
+    """The script that is launched, if it has a loop of its own, else nothing."""
+    text = _script_text(config, repository) or ""
+    return text if _LOOP.search(text) and not _TRAINS.search(text) else ""
 
 
 def _may_have_trainer(config: AccelerateConfig, repository: Repository) -> bool:
@@ -188,8 +194,7 @@ def _may_have_trainer(config: AccelerateConfig, repository: Repository) -> bool:
 
     if config.launch is None:
         return python_code(repository).has_trainer
-    text = _script_text(config, repository)
-    return text is None or not _LOOP.search(text) or bool(_TRAINS.search(text))
+    return not _own_loop(config, repository)
 
 
 def _script_text(config: AccelerateConfig, repository: Repository) -> str | None:

@@ -83,7 +83,7 @@ FILLED = frozenset(
     zero_optimization.stage3_prefetch_bucket_size zero_optimization.stage3_param_persistence_threshold
     zero_optimization.stage3_gather_16bit_weights_on_model_save zero_optimization.offload_optimizer.device
     zero_optimization.offload_optimizer.nvme_path zero_optimization.offload_param.device
-    zero_optimization.offload_param.nvme_path
+    zero_optimization.offload_param.nvme_path steps_per_print
     """.split()
 )
 """The settings of a DeepSpeed config whose "auto" the Trainer or accelerate fills in."""

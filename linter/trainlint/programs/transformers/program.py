@@ -195,6 +195,7 @@ def read_by_deepspeed(arguments: Arguments, surroundings: Surroundings) -> list[
                 named=None if config is named else named,
                 facts=deepspeed_facts(one),
                 fills=dict.fromkeys(TRAINER | FILLED),
+                has_trainer=True,
                 read_at=Stage.LOAD,
             )
         ]

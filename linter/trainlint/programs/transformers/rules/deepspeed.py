@@ -29,6 +29,7 @@ def deepspeed_mismatch(arguments: Arguments) -> Iterator[Finding]:
     The Trainer fills in each "auto" in the DeepSpeed config and compares the rest with its own arguments, given or
     default: batch size, accumulation, clipping, the optimizer's settings, warm-up and steps, fp16 and bf16. A
     difference raises ValueError when training starts. A number in quotes is a text, which differs from each number.
+    `train_batch_size` is that of all processes, and must be a multiple of batch size times accumulation.
 
     Write "auto" in the DeepSpeed config.
 
@@ -48,19 +49,38 @@ def deepspeed_mismatch(arguments: Arguments) -> Iterator[Finding]:
         flag, on = deepspeed.at(*path.split(".")), arguments.switch(name)
         full = arguments.is_on(f"{name}_full_eval")
         off = arguments.is_left_out(name) and arguments.facts.default(name) is False and not full
+        word = flag.text().known_and_not_in(("auto",))
         if (flag.boolean().is_(True) and (off or (on.is_(False) and not full))) or (
-            flag.boolean().is_(False) and on.is_(True)
+            (flag.boolean().is_(False) or word) and on.is_(True)
         ):
             yield _mismatch(arguments, flag, path, name, "true" if on.is_(True) else "false")
 
+    yield from _whole_batch(arguments, deepspeed.get("train_batch_size"))
     yield from _betas(arguments, deepspeed.at("optimizer", "params", "betas"))
     yield from _schedule(arguments, deepspeed.at("scheduler", "params"))
+
+
+def _whole_batch(arguments: Arguments, total: Field) -> Iterator[Finding]:
+    """The batch of all processes, whose number is not known, is that of one process times their number."""
+    size, steps = (_number(arguments, name) for name in ("per_device_train_batch_size", "gradient_accumulation_steps"))
+    whole = total.number().known
+    if whole is None or not size or not steps or arguments.is_on("auto_find_batch_size") or not whole % (size * steps):
+        return
+    name = "per_device_train_batch_size"
+    at = arguments.get(name if arguments.has(name) else "deepspeed")
+    yield arguments.refused(
+        at,
+        f"train_batch_size {whole:g} of the DeepSpeed config is no multiple of batch × accumulation, {size * steps:g}",
+        help='write "auto" in the DeepSpeed config',
+        related=total.relate("the value in the DeepSpeed config"),
+    )
 
 
 def _betas(arguments: Arguments, theirs: Field) -> Iterator[Finding]:
     given = [item.number().known for item in theirs.items()]
     mine = [_number(arguments, name) for name in ("adam_beta1", "adam_beta2")]
-    if None not in given and None not in mine and theirs.is_sequence and given != mine:
+    single = isinstance(theirs.plain, (bool, int, float))
+    if None not in mine and (single or (None not in given and theirs.is_sequence and given != mine)):
         name = "adam_beta1" if given[:1] != mine[:1] else "adam_beta2"
         at = arguments.get(name if arguments.has(name) else "deepspeed")
         message = f"the betas are {mine[0]:g} and {mine[1]:g}, but the DeepSpeed config has others"
@@ -83,7 +103,12 @@ def _schedule(arguments: Arguments, params: Field) -> Iterator[Finding]:
 
 
 def _differs(theirs: Field, *accepted: float) -> bool:
-    """The value is none of these numbers; a text but "auto" never equals a number, whatever it says."""
+    """The value is none of these numbers.
+
+    A boolean is 1 or 0; a text but "auto" never equals a number, whatever it says, nor does a list or a mapping.
+    """
+    if theirs.is_mapping or theirs.is_sequence or isinstance(theirs.plain, bool):
+        return theirs.plain not in accepted
     return theirs.number().known_and_not_in(accepted) or theirs.text().known_and_not_in(("auto",))
 
 
