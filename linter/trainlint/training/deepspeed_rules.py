@@ -172,6 +172,9 @@ def deepspeed_value(config: DeepSpeedConfig) -> Iterator[Finding]:
                 elsewhere = place.name in ("offload_param", "offload_optimizer") and refusal.wanted == "a mapping"
                 alone = place.parent is not None and place.parent.name == "leaf_module" and isinstance(place.plain, str)
                 alone = alone or (place.name == "leaf_module" and place.is_null)
+                spec = fields.get(place.name)
+                # FS136 tells it of a name that stands beside the other one.
+                alone = alone or (spec is not None and _other_name(place.parent, spec) is not None)
                 if not (refusal.missing or elsewhere or alone or place.plain == AUTO):
                     yield _wrong(place, refusal.wanted, refusal.choices)
     stage = config.at("zero_optimization.stage")
@@ -318,8 +321,7 @@ def _unknown_keys(section: Field, table: str, model: Mapping[str, Spec], facts: 
     gone = facts.removed_zero if table == "DeepSpeedZeroConfig" else ()
     for entry in section.entries():
         spec = known.get(entry.name)
-        others = [section.get(alias) for alias in spec.aliases] if spec and spec.name == entry.name else []
-        twice = next((other for other in others if other.node is not None), None)
+        twice = _other_name(section, spec) if spec and spec.name == entry.name else None
         if twice is not None:
             yield entry.finding(
                 f"{entry.name} stands beside {twice.name}, its other name",
@@ -339,6 +341,12 @@ def _unknown_keys(section: Field, table: str, model: Mapping[str, Spec], facts: 
                 fix=None if _advice(entry.name, table) else mending.renamed_to_nearest(entry, known),
                 at_key=True,
             )
+
+
+def _other_name(section: Field | None, spec: Spec) -> Field | None:
+    """The other name of a setting, where the section has that, too."""
+    others = () if section is None else (section.get(alias) for alias in spec.aliases)
+    return next((other for other in others if other.node is not None), None)
 
 
 def _advice(name: str, table: str) -> str:
@@ -824,7 +832,7 @@ _LIKE = {
 # what does not go together
 
 
-@rule("FS144", "deepspeed-combination", stage=Stage.PREPARE)
+@rule("FS144", "deepspeed-combination", stage=Stage.PREPARE, follows=("FS135",))
 def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
     """Two settings of the DeepSpeed config exclude each other, or one needs another.
 
@@ -866,7 +874,7 @@ def deepspeed_combination(config: DeepSpeedConfig) -> Iterator[Finding]:
             )
     if stage in (2, 3) and config.is_on("zero_optimization.reduce_scatter", default=True):
         prescale, divide = config.at("prescale_gradients"), config.at("gradient_predivide_factor")
-        if prescale.plain not in (None, False, AUTO) and not prescale.is_unknown:
+        if _is_true(prescale) or any(prescale.entries()) or prescale.items():
             yield prescale.finding(
                 f"prescale_gradients does not work with ZeRO {stage} and reduce_scatter",
                 help="remove it",
@@ -963,7 +971,7 @@ def deepspeed_old_section(config: DeepSpeedConfig) -> Iterator[Finding]:
     elastic = config.at("elasticity")
     if _is_true(elastic.get("enabled")) and not _is_true(elastic.get("ignore_non_elastic_batch_info")):
         yield elastic.get("enabled").finding(
-            "elasticity excludes batch sizes, and accelerate always writes one",
+            "elasticity excludes batch sizes, and Accelerate always writes one",
             help="remove elasticity",
         )
     for name, needed in _NEEDED.items():

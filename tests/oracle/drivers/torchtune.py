@@ -158,10 +158,11 @@ READS = "--config config.yaml"
 FILES = (
     "Error(s) in loading state_dict", "should be smaller than max_seq_len", "can't allocate memory",
     "No file with name", "No such file or directory", "recipe_checkpoint file must be provided",
+    "The local rank is larger than the number of available", "Missing non-LoRA key",
     "on the Hub", "Unable to find", "An error occurred while generating the dataset",
     "join() argument must be str, bytes, or os.PathLike object, not 'NoneType'",
 )  # fmt: skip
-"""What is said of files that are not there or hold something else, of samples, and of a folder without a run."""
+"""What is said of files that are not there or hold something else, of samples, of a run before, and of GPUs."""
 ABSENT = ("wandb", "tensorboard", "comet", "torchvision", "bitsandbytes", "fbgemm")
 
 
@@ -298,7 +299,8 @@ def _on_gpus(look: Any, torch: Any) -> Any:
     """torchtune's look-up of a device, on a machine with GPUs."""
 
     def found(device: Any = None) -> Any:
-        if device is not None and str(device).partition(":")[0] != "cuda":
+        # A number alone is the index of a GPU.
+        if type(device) is not int and device is not None and str(device).partition(":")[0] != "cuda":
             return look(device)
         empty = torch.empty
         with machines.gpus():

@@ -34,9 +34,10 @@ OTHERS = {
 }
 MISSING = re.compile(
     r"not a local folder|valid model identifier|offline|Hub|huggingface\.co|No such file|pip install|is not installed|"
-    r"CUDA|requires the .* library|Connection|doesn't exist|does not exist|not found in the base model|"
+    r"CUDA|NVIDIA driver|requires the .* library|Connection|doesn't exist|does not exist|not found in the base model|"
     r"process group has not been|in the vocabulary of|not a Mixture-of-Experts|num_samples should be a positive|"
-    r"ForCausalLM.__init__\(\) got an unexpected|dataset is not conversational"
+    r"ForCausalLM.__init__\(\) got an unexpected|dataset is not conversational|"
+    r"only works in distributed training"
 )
 """Words about what is not on this machine, and about the tiny model and data."""
 

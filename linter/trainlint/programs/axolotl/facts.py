@@ -241,6 +241,8 @@ class AxolotlFacts:
     """The parallel sizes must multiply to the number of processes."""
     diffusion_rewrites: bool = during("0.21.0..")
     """DiffusionPlugin turns a share in warmup_steps into warmup_ratio, and names the metric of the best checkpoint."""
+    looks_at_start_step: bool = during("0.20.0..")
+    """nvfp4_merge_aware_start_step is looked at without nvfp4_merge_aware, unless that is false."""
     plugins_required: bool = during("0.21.0..")
     """A plugin that cannot be loaded ends the run; before, that is only logged. A colon may stand before its class."""
     limits: Mapping[str, tuple[Limit, ...]]

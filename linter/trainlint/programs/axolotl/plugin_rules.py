@@ -8,6 +8,7 @@ from trainlint.findings import Finding, Fix, Severity, Stage, did_you_mean, one_
 from trainlint.programs.axolotl.facts import KERNEL_WORDS, PLUGINS, SWANLAB_MODES, AxolotlFacts
 from trainlint.programs.axolotl.program import AxolotlConfig
 from trainlint.reading import mending
+from trainlint.reading.scalars import Plain
 from trainlint.reading.values import Field
 from trainlint.rule import rule
 from trainlint.training.declarations import declarations
@@ -95,7 +96,7 @@ def axolotl_plugin_limit(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator
     """
     yield from refused(facts.limits["plugins"], config, config.converted)
     yield from _swanlab(config)
-    yield from _kernels(config)
+    yield from _kernels(config, facts)
     yield from _mask_ratios(config)
     yield from _context_parallel(config)
 
@@ -119,7 +120,7 @@ def _swanlab(config: AxolotlConfig) -> Iterator[Finding]:
         )
 
 
-def _kernels(config: AxolotlConfig) -> Iterator[Finding]:
+def _kernels(config: AxolotlConfig, facts: AxolotlFacts) -> Iterator[Finding]:
     if config.data("KernelsPlugin") is not True:
         return
     for name, words in KERNEL_WORDS.items():
@@ -130,13 +131,20 @@ def _kernels(config: AxolotlConfig) -> Iterator[Finding]:
                 help=did_you_mean(str(value), words) or f"write {one_of(words)}",
                 fix=mending.respelled(value, words),
             )
-    start = config.field.get("nvfp4_merge_aware_start_step")
-    step, share = start.integer().known, start.number().known
-    wrong = step < 0 if step is not None else share is not None and not 0 < share < 1
-    if wrong and is_true(config.data("nvfp4_merge_aware")):
+    start, aware = config.field.get("nvfp4_merge_aware_start_step"), config.data("nvfp4_merge_aware")
+    # Later releases look at the step where nothing switches it off.
+    alone = facts.looks_at_start_step and aware is None
+    adapted = config.data("adapter") in ("lora", "multilora")
+    if (alone or (is_true(aware) and adapted)) and _is_no_start(start.plain):
         yield start.finding(
             "nvfp4_merge_aware_start_step must be a step or a share below 1", help="write a step such as 100"
         )
+
+
+def _is_no_start(plain: Plain) -> bool:
+    if isinstance(plain, float):
+        return not 0 < plain < 1
+    return isinstance(plain, bool) or (isinstance(plain, int) and plain < 0)
 
 
 def _mask_ratios(config: AxolotlConfig) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ given null, texts, numbers, a list and a mapping, and the recipe run until it ra
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from trainlint.findings import Stage, one_of
@@ -19,8 +20,9 @@ from trainlint.records import dataclass, replace
 class Accepts:
     """A number between `least` and `most`, or a text; any other value raises at `stage`.
 
-    `whole`: neither a fraction nor a float; `null`: null too; `boolean`: a boolean too, as 0 or 1; `spelled`: a text
-    that float() reads too; `words`: these values alone. Null, lists and mappings raise as `early` as that.
+    `whole`: neither a fraction nor a float; `null`: null too; `boolean`: a boolean too, as 0 or 1, so no false where
+    it is `nonzero`; `spelled`: a text that float() reads too; `finite`: no infinity; `words`: these values alone. Null,
+    lists and mappings raise as `early` as that.
     """
 
     whole: bool = False
@@ -29,6 +31,7 @@ class Accepts:
     boolean: bool = True
     spelled: bool = False
     nonzero: bool = False
+    finite: bool = False
     least: float | None = None
     most: float | None = None
     words: tuple[Plain, ...] = ()
@@ -54,13 +57,17 @@ class Accepts:
         if self.text:
             return None if isinstance(plain, str) else f"must be a text, not {value}"
         if isinstance(plain, bool):
-            return None if self.boolean else f"must be a {self._kind}, not {str(plain).lower()}"
+            if self.boolean and (plain or not self.nonzero):
+                return None
+            return f"must be a {self._kind}, not {str(plain).lower()}"
         if isinstance(plain, str) or not isinstance(plain, (int, float)):
             return None
         if self.whole and isinstance(plain, float):
             return f"must be a whole number, not {value}"
         if self.nonzero and not plain:
             return "must not be 0"
+        if self.finite and math.isinf(plain):
+            return f"must be a finite number, not {value}"
         if self.least is not None and not plain >= self.least:  # NaN, too
             return f"must be at least {self.least:g}, not {value}"
         if self.most is not None and plain > self.most:
@@ -73,7 +80,7 @@ class Accepts:
         if self.words:
             return f"write one of {', '.join(map(str, self.words))}"
         if self.least is not None and self.most is not None:
-            return f"write a {self._kind} from {self.least:g} to {self.most:g}"
+            return f"write a {self._kind} from {self.least:.10g} to {self.most:.10g}"
         if self.least is not None:
             return f"write a {self._kind} from {self.least:g} on"
         return f"write a {self._kind}" + (f" up to {self.most:g}" if self.most is not None else "")
@@ -108,12 +115,16 @@ TOP: Mapping[str, Accepts] = {
 }
 """Settings of recipes, where the recipe reads them; generation and evaluation count as training."""
 
+_NO_MEMORY = 1_000_000
+"""Nothing has the memory for as many weights in both directions; the largest models have 16384."""
+
 MODEL: Mapping[str, Accepts] = {
-    **dict.fromkeys(("embed_dim", "head_dim", "num_classes", "num_heads", "num_layers"), COUNT),
+    "embed_dim": replace(COUNT, most=_NO_MEMORY),
+    **dict.fromkeys(("head_dim", "num_classes", "num_heads", "num_layers"), COUNT),
     "num_kv_heads": replace(COUNT, null=True, least=0),
     **dict.fromkeys(("lora_rank", "vocab_size"), COUNT),
     "intermediate_dim": COUNT,
-    "max_seq_len": Accepts(boolean=False, least=2, stage=IN_TRAINING, early=Stage.PREPARE),
+    "max_seq_len": Accepts(boolean=False, least=2, finite=True, stage=IN_TRAINING, early=Stage.PREPARE),
     "attn_dropout": SHARE,
     "lora_dropout": Accepts(most=1),
     "lora_alpha": replace(NUMBER, stage=IN_TRAINING),

@@ -22,7 +22,7 @@ from trainlint.training.fsdp import FsdpFacts, Words
 if TYPE_CHECKING:
     from trainlint.training.declarations import Json
 
-_CALLED = {"trl": "TRL", "llamafactory": "LLaMA-Factory"}
+_CALLED = {"transformers": "Transformers", "trl": "TRL", "llamafactory": "LLaMA-Factory"}
 """How programs are called in a sentence, where not by their own names."""
 
 TABLES = ("TrainingArguments", "Seq2SeqTrainingArguments")
@@ -108,7 +108,7 @@ LOOKED_UP = frozenset(
     dtype torch_dtype dataset_name model_name_or_path reward_model_name_or_path reward_model_path sft_model_path
     chat_template_path eos_token pad_token attn_implementation packing_strategy truncation_mode dataset_text_field
     dataset_train_split f_divergence_type cache_implementation ddp_backend length_column_name lora_task_type
-    train_sampling_strategy
+    train_sampling_strategy include_for_metrics
     """.split()
 )
 """Texts that name something, which no number does: other texts may be a number without harm."""
@@ -299,7 +299,7 @@ class ArgumentFacts:
 
     @property
     def label(self) -> str:
-        """The program and release that read the file: `transformers 5.24.0`."""
+        """The program and release that read the file: `Transformers 5.24.0`."""
         return f"{_CALLED.get(self.program, self.program)} {self.version}"
 
     def default(self, name: str) -> Json:

@@ -353,7 +353,7 @@ def missing_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
 
     Source: instantiate of torchtune 0.4.0 to 0.6.1; the signatures in its wheels, in torch 2.13 and bitsandbytes 0.50.
     """
-    if settings.fork or (settings.certain and settings.recipe is None):
+    if settings.fork or settings.is_open or (settings.certain and settings.recipe is None):
         return
     for name, section in settings.root.entries.items():
         path = _component(section) if section.mapping is not None and name in INSTANTIATED else None
@@ -386,7 +386,7 @@ def missing_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator
 
     Source: the recipes of torchtune 0.4.0 to 0.6.1.
     """
-    if settings.recipe is None or settings.fork or not (settings.certain or settings.near):
+    if settings.recipe is None or settings.fork or settings.is_open or not (settings.certain or settings.near):
         return
     missing: dict[str, list[str]] = {}
     for key in settings.recipe.required if settings.certain else settings.recipe.start:

@@ -234,7 +234,7 @@ def unknown_device(settings: RecipeSettings) -> Iterator[Finding]:
 
 def _no_device(plain: Plain) -> bool:
     """A value that torch.device refuses; a number from 0 on is the index of a GPU."""
-    return isinstance(plain, (bool, float)) or (isinstance(plain, int) and plain < 0)
+    return plain == "" or isinstance(plain, (bool, float)) or (isinstance(plain, int) and plain < 0)
 
 
 @rule("TT351", "device-index", stage=Stage.START)
@@ -391,5 +391,5 @@ def setting_of_a_later_release(settings: RecipeSettings, facts: TorchtuneFacts) 
             )
     compile = settings.at("compile")
     if settings.reads("compile") and compile.own and compile.entries and not settings.checks("compile"):
-        message = f"torchtune {facts.release} compiles all for any mapping in compile"
+        message = f"torchtune {facts.release} takes any mapping in compile for true, and compiles all"
         yield compile.field.finding(message, help="write compile: True or False")

@@ -40,14 +40,14 @@ def deepspeed_mismatch(arguments: Arguments) -> Iterator[Finding]:
     for path, name in _DEEPSPEED_NUMBERS.items():
         theirs, mine = deepspeed.at(*path.split(".")), arguments.number(name)
         default = arguments.facts.default(name)
-        if not arguments.has(name) and isinstance(default, (int, float)):
+        if arguments.is_left_out(name) and isinstance(default, (int, float)):
             mine = mine.or_when_absent(float(default))
         if mine.known is not None and _differs(theirs, mine.known):
             yield _mismatch(arguments, theirs, path, name, f"{mine.known:g}")
     for path, name in _DEEPSPEED_SWITCHES.items():
         flag, on = deepspeed.at(*path.split(".")), arguments.switch(name)
         full = arguments.is_on(f"{name}_full_eval")
-        off = not arguments.has(name) and arguments.facts.default(name) is False and not full
+        off = arguments.is_left_out(name) and arguments.facts.default(name) is False and not full
         if (flag.boolean().is_(True) and (off or (on.is_(False) and not full))) or (
             flag.boolean().is_(False) and on.is_(True)
         ):

@@ -20,7 +20,8 @@ def two_precisions(arguments: Arguments) -> Iterator[Finding]:
     """fp16 and bf16 are both on.
 
     TrainingArguments raises ValueError, for training (`fp16`, `bf16`) and for evaluation (`fp16_full_eval`,
-    `bf16_full_eval`).
+    `bf16_full_eval`), and up to 4.57 for bf16 with apex as the backend, which `fp16_backend`
+    overrides.
 
     Keep bf16 where the GPUs support it.
 
@@ -30,6 +31,14 @@ def two_precisions(arguments: Arguments) -> Iterator[Finding]:
         if arguments.switch(first).is_(True) and arguments.switch(second).is_(True):
             message, other = f"{second} and {first} are both on", arguments.get(first).as_other_half
             yield arguments.refused(arguments.get(second), message, help="keep one of them", related=other)
+    backend, replacement = (arguments.own(name).text() for name in ("half_precision_backend", "fp16_backend"))
+    if not replacement.is_("auto"):
+        backend = replacement.or_when_absent(backend)
+    half = arguments.switch("fp16")
+    bf16 = arguments.switch("bf16").is_(True) or (arguments.is_on("bf16") and (half.absent or half.is_(False)))
+    if backend.is_("apex") and bf16:
+        message, other = f"{backend.field.name} apex does not work with bf16", arguments.get("bf16").as_other_half
+        yield arguments.refused(backend, message, help="remove it, or use fp16", related=other)
 
 
 @rule("FS208", "best-model-strategies", stage=Stage.LOAD, follows=("FS201", "FS508"))
@@ -99,14 +108,15 @@ def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
     """A setting of the data loader needs worker processes.
 
     With `dataloader_num_workers: 0`, the default, TrainingArguments raises ValueError for a prefetch factor, and since
-    5.15 the loader itself for a `dataloader_multiprocessing_context`, when training begins.
+    5.15 the loader itself for a `dataloader_multiprocessing_context`, when training begins. That is fork, spawn or
+    forkserver.
 
     Set the number of workers, or remove the setting.
 
     Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__ and _validate_args; torch, DataLoader.
     """
     factor, workers = arguments.get("dataloader_prefetch_factor"), arguments.number("dataloader_num_workers")
-    none = workers.is_(0) or not arguments.has("dataloader_num_workers")
+    none = workers.is_(0) or arguments.is_left_out("dataloader_num_workers")
     if none and not factor.is_absent and not factor.is_unknown:
         yield arguments.refused(
             factor,
@@ -115,7 +125,7 @@ def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
             at_key=True,
         )
     context = arguments.own("dataloader_multiprocessing_context")
-    if none and not context.is_absent and not context.is_unknown and not context.text().is_(""):
+    if none and not context.is_absent and not context.is_unknown:
         yield arguments.refused(
             context,
             "dataloader_multiprocessing_context needs worker processes",
@@ -123,6 +133,13 @@ def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
             at_key=True,
             stage=Stage.TRAIN,
         )
+    elif context.text().known_and_not_in(_START_METHODS):
+        message = f'dataloader_multiprocessing_context cannot be "{context.written}"'
+        help, fix = f"write {one_of(_START_METHODS)}", mending.respelled(context, _START_METHODS)
+        yield arguments.refused(context, message, help=help, fix=fix, stage=Stage.TRAIN)
+
+
+_START_METHODS = ("fork", "spawn", "forkserver")
 
 
 @rule(
@@ -145,12 +162,12 @@ def output_dir_missing(arguments: Arguments) -> Iterator[Finding]:
     given = arguments.get("output_dir")
     if argument and argument.required and arguments.parsed and arguments.has("output_dir") and given.is_null:
         yield arguments.refused(given, "output_dir cannot be null", help="write the name of a folder")
-    elif argument and argument.required and arguments.parsed and not arguments.has("output_dir"):
+    elif argument and argument.required and arguments.parsed and arguments.is_left_out("output_dir"):
         say = arguments.refused if arguments.is_certain else arguments.warned
         yield say(
             given,
             "output_dir is missing",
-            help=f"add output_dir: transformers {arguments.facts.release} has no default for it",
+            help=f"add output_dir: Transformers {arguments.facts.release} has no default for it",
         )
 
 
@@ -171,7 +188,7 @@ def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
     accelerator, steps = arguments.get("accelerator_config"), arguments.number("gradient_accumulation_steps")
     for name in ("dispatch_batches", "split_batches") if arguments.facts.batch_options_break else ():
         if accelerator.is_absent and not (arguments.get(name).is_absent or arguments.get(name).is_unknown):
-            message = f"{name} cannot be given to transformers {minor(arguments.facts.release)}"
+            message = f"{name} cannot be given to Transformers {minor(arguments.facts.release)}"
             help = f"write accelerator_config: {{{name}: …}}"
             fix = mending.advised(arguments.get(name), help.replace("write", "use", 1))
             yield arguments.refused(arguments.get(name), message, help=help, fix=fix, at_key=True)

@@ -68,10 +68,11 @@ def _is_overridden(arguments: Arguments, name: str) -> bool:
 def unknown_log_or_report_word(arguments: Arguments) -> Iterator[Finding]:
     """log_level, report_to or debug has an unknown word.
 
-    The Trainer looks up `log_level` in its table of levels (KeyError) and each name of `report_to` in its table of
-    integrations (ValueError). `all` and `none` must stand alone, several names are a YAML list, and the boolean that
-    YAML makes of an unquoted `no` or `off` is not a name, nor is a null in the list; since 5.0 a null `report_to` is
-    not one either. `debug` is split at spaces into members of an enumeration; TrlParser makes one member of the whole.
+    The Trainer looks up `log_level`, also a null, in its table of levels (KeyError) and each name of `report_to` in its
+    table of integrations (ValueError). `all` and `none` must stand alone, several names are a YAML list, and the
+    boolean that YAML makes of an unquoted `no` or `off` is not a name, nor is a null in the list; since 5.0 a null
+    `report_to` is not one either. `debug` is split at spaces into members of an enumeration; TrlParser makes one member
+    of the whole.
 
     Source: transformers 4.31 to 5.24, Trainer.__init__ and get_reporting_integration_callbacks.
     """
@@ -82,6 +83,9 @@ def unknown_log_or_report_word(arguments: Arguments) -> Iterator[Finding]:
             hint = did_you_mean(field.written, levels) or f"write {one_of(sorted(levels))}"
             fix = mending.respelled(field, levels)
             yield arguments.refused(field, f"{name} cannot be {shown(field)}", help=hint, fix=fix)
+        elif field.is_null and arguments.has(name) and name in arguments.facts.fields:
+            message, help = f"{name} cannot be null", "remove it, or write passive"
+            yield arguments.refused(field, message, help=help, stage=Stage.START)
     yield from _debug(arguments)
     yield from _reporters(arguments)
 
@@ -146,7 +150,7 @@ def unknown_compile_backend(arguments: Arguments) -> Iterator[Finding]:
         if backend.known_and(lambda word: word.lower() not in COMPILE_BACKENDS):
             hint = did_you_mean(str(backend), COMPILE_BACKENDS) or "write for example inductor"
             fix = mending.respelled(backend, COMPILE_BACKENDS)
-            yield arguments.refused(backend, f"accelerate has no compile backend {backend}", help=hint, fix=fix)
+            yield arguments.refused(backend, f"Accelerate has no compile backend {backend}", help=hint, fix=fix)
     mode = arguments.own("torch_compile_mode").text()
     own = arguments.own("torch_compile_backend")
     other = mode.wrong_type and bool(mode.field.plain)
