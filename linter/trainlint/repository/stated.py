@@ -195,6 +195,7 @@ class Statements:
         self._lists: dict[tuple[str, ...], dict[str, list[str]]] = {}
         self._of_level: dict[tuple[tuple[str, ...], str], list[str]] = {}
         self._speaking: dict[tuple[str, str, str], list[str]] = {}
+        self._speaks_at: dict[tuple[str, str], bool] = {}
         self._found: dict[tuple[str, str, str], list[Statement]] = {}
         self._known = Packages(KNOWN)
         self._folders: dict[str, str] = {}
@@ -293,13 +294,22 @@ class Statements:
 
     def _speaks(self, level: str, package: str) -> bool:
         """Something but a README may state a package's release at a level."""
+        key = level, "" if package in self._known else package
+        if key not in self._speaks_at:
+            self._speaks_at[key] = self._any_speaks(level, package)
+        return (
+            self._speaks_at[key]
+            or level in self._levels_of_copies(package)
+            or (package in (TRAINER, SERVER) and level in self._of_cluster)
+        )
+
+    def _any_speaks(self, level: str, package: str) -> bool:
+        """A file at a level states something, whatever known package it is of."""
         source = posixpath.join(level, "src")
         places = (level, source) if source in self._speakers else (level,)
         return (
             any(self._that_speak(group, place, package) for place in places for group in ("at", "commands"))
-            or level in self._levels_of_copies(package)
             or bool(self._files((".gitmodules",), level))
-            or (package in (TRAINER, SERVER) and level in self._of_cluster)
             or not self._listed(("uv.lock",)).keys().isdisjoint(_levels(level))
         )
 
