@@ -660,6 +660,29 @@ settings = yaml.safe_load(open(path))
 """
 
 
+PICKS = """import yaml
+from transformers import Trainer, TrainingArguments
+settings = yaml.safe_load(open(path))
+args = TrainingArguments(num_train_epochs=settings["epochs"], optim=settings.get("which_optimizer"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "owner"),
+    [
+        (PICKS, []),
+        (PICKS.replace("epochs=", "epochs=1 or ").replace('"which_optimizer"', "name"), ["transformers"]),
+        (f"{PICKS}more = TrainingArguments(**settings)\n", ["transformers"]),
+        (f"{PICKS}(more,) = HfArgumentParser(Mine).parse_yaml_file(path)\n", ["transformers"]),
+        (PICKS.replace("yaml.safe_load(open(path))", "dict(os.environ)"), ["transformers"]),
+    ],
+)
+def test_keys_that_code_picks(tmp_path: Path, code: str, owner: list[str]) -> None:
+    """A script that loads a file and reads keys of its own from it, one by one, is its reader."""
+    write(tmp_path, {"a.yaml": f"{ARGUMENTS}epochs: 2\nwhich_optimizer: sgd\n", "train.py": code})
+    assert owners(tmp_path, "a.yaml") == owner
+
+
 @pytest.mark.parametrize(
     ("code", "owner"),
     [

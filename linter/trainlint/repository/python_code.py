@@ -37,6 +37,8 @@ _TRAINER = regex(rb"^[ \t]*class\s+\w+\s*\([^)]{0,200}Trainer\b", re.MULTILINE)
 _INTO_OPTIONS = regex(
     rb"\bset_defaults\(\s*\*\*|\bNamespace\(\s*\*\*|\bvars\(\w+\)\.update\(|\b__dict__\.update\(|\bsetattr\(\s*\w*args\b"
 )
+_PICKED = 2
+"""So many keys make code the reader of a file, at the least."""
 _NAMES_TRAINER = regex(rb"\b\w*Trainer\b|\bTrainingArguments\b")
 _LOADS = regex(rb"\byaml\.\w*load\w*\b|\bsafe_load\b|\bYAML\(|\bOmegaConf\.load\b|\bjson\.load\b|\btoml")
 
@@ -186,6 +188,23 @@ class PythonCode:
                 module = self._module(file)
                 if module is not None and 2 * len(module.options.intersection(keys)) > len(keys):
                     return file
+        return None
+
+    def picks(self, foreign: Collection[str], is_config: Callable[[str], bool]) -> Path | None:
+        """A Python file that loads settings and picks most of these keys, which no config of a trainer has, itself.
+
+        It hands no whole mapping to a parser, or to a config of a trainer.
+        """
+        wanted = max(_PICKED, (len(foreign) + 1) // 2)
+        for file, data in self._texts if len(foreign) >= wanted else ():
+            named = sum(_utf8(key) in data for key in foreign)
+            if named < wanted or not _LOADS.search(data) or _WHOLE_FILE.search(data):
+                continue
+            module = self._module(file)
+            if module is None or any(map(is_config, module.filled)):
+                continue
+            if len(module.keys.intersection(foreign)) >= wanted:
+                return file
         return None
 
     def reads_with_omegaconf(self, path: str) -> bool:

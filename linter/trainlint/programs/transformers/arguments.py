@@ -89,7 +89,7 @@ def _is_job(field: Field) -> bool:
 
 
 def _is_arguments(field: Field, keys: set[str]) -> bool:
-    known = keys & _all_names()
+    known = keys & known_names()
     if not field.get("fsdp").is_mapping and "fsdp" in keys:
         return bool(keys & {"output_dir", "per_device_train_batch_size", "learning_rate", "num_train_epochs"})
     return len(keys & SIGNS) >= 3 or ("per_device_train_batch_size" in keys and len(known) >= 3)
@@ -97,13 +97,14 @@ def _is_arguments(field: Field, keys: set[str]) -> bool:
 
 def _is_section(field: Field) -> bool:
     keys = {entry.name for entry in field.entries()}
-    known = keys & _all_names()
+    known = keys & known_names()
     return len(known) >= max(_SECTION_KEYS, _SECTION_SHARE * len(keys)) and (
         len(keys & SIGNS) >= 3 or "per_device_train_batch_size" in keys
     )
 
 
-def _all_names() -> frozenset[str]:
+def known_names() -> frozenset[str]:
+    """The arguments of any release."""
     known = declarations("transformers")
     return frozenset().union(*(known.keys_of_any(table) for table in TABLES))
 

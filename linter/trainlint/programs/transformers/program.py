@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.findings import Stage
 from trainlint.programs import WheelProgram
-from trainlint.programs.transformers.arguments import Arguments, ArgumentsFile, arguments_in, is_config
+from trainlint.programs.transformers.arguments import Arguments, ArgumentsFile, arguments_in, is_config, known_names
 from trainlint.programs.transformers.facts import FILLED, ArgumentFacts, transformers_facts
 from trainlint.programs.transformers.fsdp import FsdpConfig
 from trainlint.programs.transformers.json_settings import is_object_text, mapping_of, trouble_of
@@ -91,11 +91,16 @@ def launched_arguments(arguments: Arguments, surroundings: Surroundings) -> Iter
         yield LaunchedArguments(arguments, launch, frozenset(flag_names(launch.words)))
 
 
-def read_into_options(subject: ArgumentsFile, repository: Repository) -> str:
-    """The reason why a file is none of arguments: a script reads it into options of its own."""
-    keys = frozenset(entry.name for entry in subject.field.entries())
-    file = None if subject.handed else python_code(repository).reads_into_options(keys)
-    return f"{display_path(file)} reads it into its own options" if file is not None else ""
+def read_otherwise(subject: ArgumentsFile, repository: Repository) -> str:
+    """The reason why a file is none of arguments: a script reads it into options of its own, or key by key."""
+    if subject.handed:
+        return ""
+    code, keys = python_code(repository), frozenset(entry.name for entry in subject.field.entries())
+    file = code.reads_into_options(keys)
+    if file is not None:
+        return f"{display_path(file)} reads it into its own options"
+    file = code.picks(keys - known_names(), is_config)
+    return f"{display_path(file)} reads its keys one by one" if file is not None else ""
 
 
 def given_by_all(subject: ArgumentsFile, surroundings: Surroundings) -> GivenBeside:
@@ -220,7 +225,7 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
     def against(self, subject: ArgumentsFile, repository: Repository) -> str:
         """The nearest code that reads a section of a larger file makes no training arguments of it, or of the whole."""
         if subject.whole:
-            return read_into_options(subject, repository)
+            return read_otherwise(subject, repository)
         section = str(subject.field.path[-1])
         made = own_reader(repository, subject.field.document.path).made_of(section)
         if made is None or any(is_config(name) or name == "parse_dict" for name in made):

@@ -22,7 +22,7 @@ from trainlint.programs.transformers.program import (
     launched_arguments,
     launches,
     read_by_deepspeed,
-    read_into_options,
+    read_otherwise,
     release_below,
     views,
 )
@@ -393,8 +393,8 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
         return [file for file in arguments_in(document) if file.whole and _is_trl(file)]
 
     def against(self, subject: ArgumentsFile, repository: Repository) -> str:
-        """A script of the repository reads the file into options of its own."""
-        return read_into_options(subject, repository)
+        """A script of the repository reads the file in its own way."""
+        return read_otherwise(subject, repository)
 
     def alternatives(self, subject: ArgumentsFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The arguments, how they shard the model, and both together; one alternative for each transformers release."""
