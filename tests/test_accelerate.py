@@ -164,7 +164,7 @@ def test_key_lists_by_release() -> None:
     assert "parallelism_config" in accelerate_facts("1.10.1").top_keys
     assert "parallelism_config" not in accelerate_facts("1.9.0").top_keys
     assert "fsdp_version" not in accelerate_facts("1.5.2").fsdp.keys
-    assert accelerate_facts("1.5.2").fsdp.key_advice["fsdp_version"] == "remove it, or use accelerate 1.6 or newer"
+    assert accelerate_facts("1.5.2").fsdp.key_advice["fsdp_version"] == "remove it, or use Accelerate 1.6 or newer"
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,9 @@ def test_a_released_version(runner: Runner) -> None:
     ran = runner.run(version=__version__, paths=f"train ing/{GOOD}")
     assert ran.code == 0, ran.log
     # As a version that was never released: the install fails, and with it the step.
-    assert runner.step(STEP["install"], {**DEFAULTS, "version": "0.0.0"}).code != 0
+    failed = runner.step(STEP["install"], {**DEFAULTS, "version": "0.0.0"})
+    assert failed.code == 2
+    assert "::error title=trainlint::trainlint 0.0.0 cannot be installed; the log says why\n" in failed.log
 
 
 @pytest.mark.parametrize("version", ["--index-url=x", "0.1/../../repo", "1 @ file:///x", "1\n::error::x"])
@@ -151,6 +153,14 @@ def test_the_cache(runner: Runner, tmp_path: Path) -> None:
     fresh.cached.clear()
     assert fresh.run(cache="true", paths=f"train ing/{GOOD}").code == 0
     assert not mark.exists()
+
+
+def test_the_cache_is_on_or_off(runner: Runner) -> None:
+    """GitHub compares without case; another word is told, before anything is installed."""
+    ran = runner.at(runner.workspace).step(STEP["find"], {**DEFAULTS, "cache": "yes"})
+    assert (ran.code, ran.log) == (2, "::error title=trainlint::cache must be true or false\n")
+    for word in ("True", "FALSE", ""):
+        assert runner.at(runner.workspace).step(STEP["find"], {**DEFAULTS, "cache": word}).code == 0
 
 
 def test_the_key_of_the_cache(tmp_path: Path) -> None:
@@ -228,7 +238,10 @@ def test_only_what_a_pull_request_changes(runner: Runner, tmp_path: Path) -> Non
 
     assert runner.at(repository, **env).run(only_changed="true", paths="runtimes\njobs/moved.yaml").code == 1
     assert files_of(document) == {"jobs/moved.yaml"}
-    assert runner.at(repository, **env).run(only_changed="true", paths="runtimes").code == 0
+    ran = runner.at(repository, **env).run(only_changed="true", paths="runtimes\ndocs")
+    assert ran.code == 0
+    assert "The pull request changes no YAML file below runtimes, docs.\n" in ran.log
+    assert "Found no YAML files" not in ran.log
     ran = runner.at(repository, **env).run(only_changed="true", working_directory="jobs")
     assert files_of(repository / "jobs/trainlint.sarif") == changed
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,16 +84,34 @@ def test_other_formats(step: Step, form: str) -> None:
         ({"CONFIG": "none.toml"}, "none.toml: cannot be read"),
         ({"DIRECTORY": "none"}, "working-directory none: "),
         ({"SARIF_FILE": "none/t.sarif"}, "none/t.sarif: cannot be written"),
-        ({"SARIF_FILE": "."}, ".: cannot be written"),
+        ({"SARIF_FILE": "."}, "sarif-file . is a folder: name a file in it"),
+        ({"SARIF_FILE": "../"}, "sarif-file ../ is a folder: name a file in it"),
+        ({"ONLY_CHANGED": "yes"}, "only-changed must be true or false"),
     ],
 )
 def test_wrong_use(step: Step, inputs: dict[str, str], said: str) -> None:
     code, log, outputs, summary = step(**{"PATHS": GOOD, **inputs})
     assert code == 2
     assert outputs == {"sarif-file": "", "exit-code": "2", "findings": ""}
-    assert log_of(log).inert.startswith(f"trainlint: {said}"), log
-    assert log_of(log).live == ""
+    assert f"trainlint: {said}" in log_of(log).inert, log
+    assert log_of(log).live.startswith(f"::error title=trainlint::{said}")
+    assert log_of(log).live.count("\n") == 1
     assert said in summary
+
+
+def test_what_was_found_is_shown_though_the_document_cannot_be_written(
+    step: Step, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise action._Unusable("t.sarif: cannot be written: No space left on device")
+
+    monkeypatch.setattr(action, "_write", fail)
+    code, log, outputs, summary = step(PATHS=BAD)
+    assert (code, outputs["sarif-file"]) == (2, "")
+    for told in (log_of(log).inert, summary):
+        assert "TT102" in told
+        assert "t.sarif: cannot be written: No space left on device" in told
+    assert "::error title=trainlint::t.sarif: cannot be written" in log_of(log).live
 
 
 def test_a_fault_of_ours_is_no_finding(step: Step, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +122,8 @@ def test_a_fault_of_ours_is_no_finding(step: Step, monkeypatch: pytest.MonkeyPat
     code, log, outputs, _ = step(PATHS=GOOD)
     assert (code, outputs["exit-code"], outputs["findings"]) == (2, "2", "")
     assert ": a ::error::b\n" in log_of(log).inert
-    assert log_of(log).live == ""
+    assert log_of(log).live.startswith("::error title=trainlint::internal error")
+    assert log_of(log).live.count("\n") == 1
 
 
 def test_paths_of_the_outputs(step: Step, tmp_path: Path) -> None:
@@ -119,3 +140,43 @@ def test_a_document_outside_by_its_own_name(step: Step, tmp_path: Path) -> None:
 def test_a_summary_has_room(step: Step, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(action, "MAX_SUMMARY", 100)
     assert len(step(PATHS=BAD)[3].encode()) <= 100 + len("### trainlint\n\n\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes")
+def test_what_is_no_file_is_not_replaced(step: Step) -> None:
+    """A step that runs as root would take a device from the whole machine: `/dev/full`."""
+    os.mkfifo("pipe")
+    code, log, _, _ = step(PATHS=GOOD, SARIF_FILE="pipe")
+    assert (code, "pipe: cannot be written: not a regular file\n" in log_of(log).inert) == (2, True)
+    assert Path("pipe").is_fifo()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names that are no text")
+def test_a_folder_whose_name_is_no_text(step: Step) -> None:
+    Path("\udcff").mkdir()
+    code = action.main({"GITHUB_OUTPUT": str(step.folder / "outputs"), "PATHS": GOOD, "DIRECTORY": "\udcff"})
+    assert code == 0
+    assert b"\n\xff/trainlint.sarif\n" in (step.folder / "outputs").read_bytes()
+
+
+EVENTS = {"ONLY_CHANGED": "true", "GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": "event.json"}
+
+
+@pytest.mark.parametrize("event", ["", "{}", "[]", '{"pull_request": null}', "[" * 100_000], ids=range(5))
+def test_an_event_that_cannot_be_read(step: Step, event: str) -> None:
+    Path("event.json").write_text(event, encoding="utf-8")
+    code, log, _, _ = step(**EVENTS)
+    assert (code, "the event of this workflow cannot be read\n" in log_of(log).inert) == (2, True)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links")
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_changed_link_that_leads_out(step: Step, monkeypatch: pytest.MonkeyPatch, *, exists: bool) -> None:
+    """It is passed over, as in a folder, so that nothing tells whether it leads to a file."""
+    if exists:
+        (step.folder / "outside.yaml").write_bytes(Path(BAD).read_bytes())
+    Path("link.yaml").symlink_to(step.folder / "outside.yaml")
+    Path("event.json").write_text(json.dumps({"pull_request": {"base": {"sha": "0" * 40}}}), encoding="utf-8")
+    monkeypatch.setattr(action, "changed", lambda here, base: [here / "link.yaml"])
+    code, log, outputs, _ = step(**EVENTS)
+    assert (code, outputs["findings"]) == (0, "0"), log

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -201,6 +202,78 @@ def test_what_a_run_does_not_look_at_is_not_gone() -> None:
         assert "1 finding of known.json is gone" in run("--baseline", "known.json", *args).stderr, args
 
 
+def test_a_part_is_written_beside_the_rest() -> None:
+    """What a run with paths, other rules or excludes does not look at stays in the file."""
+    Path("b").mkdir()
+    both = JOB.replace("numProcPerNode: 1", "numProcPerNode: 0")
+    Path("job.yaml").write_text(both, encoding="utf-8")
+    Path("b/b.yaml").write_text(both, encoding="utf-8")
+    run("--baseline", "known.json", "--write-baseline")
+    whole = rows()
+    assert len(whole) == 4
+    for args in (["b"], ["job.yaml"], ["--select", "TJ503"], ["--ignore", "TT"], ["--exclude", "b/"]):
+        told = run("--baseline", "known.json", "--write-baseline", *args)
+        assert "known.json holds 4 findings, 2 of them of what this run did not look at" in told.stderr, args
+        assert rows() == whole, args
+    Path("b/b.yaml").write_text(JOB, encoding="utf-8")
+    run("--baseline", "known.json", "--write-baseline", "b")
+    assert [row[:2] for row in rows()] == [["b/b.yaml", "TT102"], ["job.yaml", "TJ503"], ["job.yaml", "TT102"]]
+    assert run("--baseline", "known.json", "--write-baseline").stderr.endswith("known.json holds 3 findings\n")
+
+
+def test_what_is_no_baseline_is_written_anew() -> None:
+    """As after a merge with conflicts."""
+    Path("known.json").write_text("<<<<<<< HEAD\n", encoding="utf-8")
+    assert run("--baseline", "known.json", "--write-baseline", "job.yaml").exit_code == 0
+    assert len(rows()) == 1
+
+
+def test_a_file_that_may_have_moved_keeps_its_rows() -> None:
+    """A run of the old folder alone does not know where it is; one of all paths does."""
+    for name in ("old", "new"):
+        Path(name).mkdir()
+    Path("job.yaml").rename("old/job.yaml")
+    run("--baseline", "known.json", "--write-baseline")
+    Path("old/job.yaml").rename("new/job.yaml")
+    for option in ("--update-baseline", "--write-baseline"):
+        done = run("--baseline", "known.json", option, "old")
+        assert "known.json holds 1 finding" in done.stderr
+        assert [row[0] for row in rows()] == ["old/job.yaml"]
+    assert "gone" not in run("--baseline", "known.json", "old").stderr
+    run("--baseline", "known.json", "--write-baseline", "new")
+    assert [row[0] for row in rows()] == ["new/job.yaml"]
+    Path("new/job.yaml").unlink()
+    assert "1 finding of known.json is gone" in run("--baseline", "known.json").stderr
+
+
+def test_a_baseline_that_git_ignores_is_told(folder: Path) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
+    told = "known.json is ignored by git: others have it only after git add --force known.json"
+    assert told not in run("--baseline", "known.json", "--write-baseline").stderr
+    Path(".gitignore").write_text("*.json\n", encoding="utf-8")
+    assert told in run("--baseline", "known.json", "--write-baseline").stderr
+    subprocess.run(["git", "add", "--force", "known.json"], cwd=folder, check=True)
+    assert told not in run("--baseline", "known.json", "--write-baseline").stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
+def test_a_baseline_is_written_as_a_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is ended leaves the old one; a mode and a link stay."""
+    run("--baseline", "known.json", "--write-baseline")
+    Path("known.json").chmod(0o640)
+    Path("link.json").symlink_to("known.json")
+    before = Path("known.json").read_text(encoding="utf-8")
+    Path("job.yaml").write_text(JOB.replace("numProcPerNode: 1", "numProcPerNode: 0"), encoding="utf-8")
+    with monkeypatch.context() as patched:
+        patched.setattr("os.replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert run("--baseline", "known.json", "--write-baseline").exit_code == 130
+    assert Path("known.json").read_text(encoding="utf-8") == before
+    assert sorted(path.name for path in folder.iterdir()) == ["job.yaml", "known.json", "link.json"]
+    run("--baseline", "link.json", "--write-baseline")
+    assert (Path("link.json").is_symlink(), len(rows())) == (True, 2)
+    assert Path("known.json").stat().st_mode & 0o777 == 0o640
+
+
 def test_an_update_adds_nothing_and_follows_moved_files() -> None:
     run("--baseline", "known.json", "--write-baseline")
     Path("job.yaml").rename("moved.yaml")
@@ -250,7 +323,7 @@ def test_wrong_use() -> None:
     both = run("--baseline", "a.json", "--write-baseline", "--update-baseline")
     assert both.exit_code == 2
     assert "--write-baseline and --update-baseline exclude each other." in both.stderr
-    for name, *value in (["--baseline", "a.json"], ["--update-baseline"]):
+    for name, *value in (["--baseline", "a.json"], ["--update-baseline"], ["--write-baseline"]):
         assert run("--no-baseline", name, *value).stderr.endswith(f"--no-baseline and {name} exclude each other.\n")
     assert run("--baseline", "nowhere.json").exit_code == 2
     assert run("--baseline", "no/where.json", "--write-baseline").exit_code == 2

@@ -253,3 +253,71 @@ def test_variables_replace_the_first_of_their_name_and_follow_the_others() -> No
     assert container is not None
     found = [(plain(env.get("name")), plain(env.get("value"))) for env in container.get("env").items()]
     assert found[:3] == [("A", "4"), ("A", "2"), ("B", "5")]
+
+
+HEAVY: dict[str, Json] = {
+    "labels": {"team": "a"},
+    "annotations": {"owner": "b"},
+    "initializer": {
+        "dataset": {"storageUri": "hf://d", "env": [{"name": "A", "value": "b"}], "secretRef": {"name": "s"}},
+        "model": {"storageUri": "hf://m"},
+    },
+    "trainer": {
+        "image": "own",
+        "command": ["tune", "run"],
+        "args": ["batch_size=2"],
+        "numNodes": 3,
+        "numProcPerNode": 2,
+        "env": [{"name": "C", "value": "d"}],
+        "resourcesPerNode": {"limits": {"nvidia.com/gpu": 2, "cpu": 4}},
+    },
+}
+PATCHES: dict[str, Json] = {
+    "runtimePatches": [
+        {
+            "trainingRuntimeSpec": {
+                "template": {
+                    "metadata": {"labels": {"x": "y"}},
+                    "spec": {
+                        "replicatedJobs": [
+                            {
+                                "name": "node",
+                                "template": {
+                                    "spec": {
+                                        "template": {
+                                            "metadata": {"labels": {"p": "q"}},
+                                            "spec": {
+                                                "volumes": [{"name": "v", "emptyDir": {}}],
+                                                "containers": [
+                                                    {"name": "node", "env": [{"name": "E", "value": "f"}]},
+                                                    {"name": "more", "image": "m"},
+                                                ],
+                                            },
+                                        }
+                                    }
+                                },
+                            }
+                        ]
+                    },
+                }
+            }
+        }
+    ]
+}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_job_leaves_its_runtime_as_it_is(release: str) -> None:
+    """What the steps write for one job, no other job with the same runtime has."""
+    scheduled = runtime({"numNodes": 2, "torch": {}}, {"initContainers": [{"name": "i", "image": "i"}]})
+    assert isinstance(scheduled["spec"], dict)
+    scheduled["spec"]["podGroupPolicy"] = {"coscheduling": {"scheduleTimeoutSeconds": 10}}
+    patches = PATCHES if RELEASES[release].overrides_field == "runtimePatches" else {}
+    for definition in (*shipped_runtimes(release).values(), scheduled):
+        shared = Runtime(Field.root(of_data("runtime.yaml", dict(definition)), Dialect.KUBERNETES))
+        untouched = plain(built({}, dict(definition), release).jobset)
+        for spec in ({**HEAVY, **patches}, {}):
+            job = of_data("job.yaml", {"metadata": {"name": "tune"}, "spec": spec})
+            last = BuiltJob(TrainJob(Field.root(job, Dialect.KUBERNETES)), shared, RELEASES[release]).jobset
+            changed = plain(last) != untouched
+            assert changed == bool(spec)

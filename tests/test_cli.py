@@ -144,9 +144,21 @@ def test_notices_go_to_stderr_and_into_the_document(bad: Path) -> None:
         (["--format", "xml"], "xml"),
         (["a" * 400], "no such file or folder"),
         (["--isolated", "--config", "bad.yaml"], "exclude each other"),
+        (["--select", ""], "no rule is named; without the option all are used"),
+        (["--config", "pyproject.toml"], "pyproject.toml: has no [tool.trainlint]"),
+        (["--add-ignores", "--diff"], "--add-ignores and --diff exclude each other"),
+        (["--add-ignores", "--fix-only"], "exclude each other"),
+        (["--diff", "--output", "a"], "exclude each other"),
+        (["--diff", "--baseline", "a", "--update-baseline"], "exclude each other"),
+        (["--fix-only", "--baseline", "a", "--write-baseline"], "exclude each other"),
+        (["--show-files", "--fix"], "exclude each other"),
+        (["--show-settings", "--statistics"], "exclude each other"),
+        (["--show-files", "--format", "sarif"], "--show-files is shown as text or json"),
+        (["bad.yaml", "--stdin-filename", "a.yaml"], "--stdin-filename names what - reads: write - as the path"),
     ],
 )
 def test_wrong_use(bad: Path, args: list[str], message: str) -> None:
+    bad.with_name("pyproject.toml").write_text("[tool.other]\n", encoding="utf-8")
     result = run(*args)
     assert result.exit_code == 2
     assert message in result.stderr
@@ -214,6 +226,8 @@ def test_standard_input(bad: Path) -> None:
     assert result.exit_code == 1
     assert result.stdout.startswith("jobs/x.yaml:6:45: ")
     assert run("-", stdin="a: 1\n").exit_code == 0
+    alone = run("--stdin-filename", "jobs/x.yaml", "--format", "concise", stdin=BAD)
+    assert alone.stdout == result.stdout, "as in ruff, the name alone means standard input"
 
 
 def test_colour_only_where_it_is_wanted(bad: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,6 +66,15 @@ def test_what_is_named_is_read_though_git_ignores_it(tmp_path: Path) -> None:
     assert names(tmp_path / "build/x.yaml", tmp_path / "notes.txt", base=tmp_path) == ["build/x.yaml", "notes.txt"]
 
 
+def test_a_folder_of_ignored_files_has_none(tmp_path: Path) -> None:
+    """Git ignores the files, and not the folder: nobody asked for them."""
+    write(tmp_path, "out/x.yaml", "out/[a]/y.yaml")
+    (tmp_path / ".gitignore").write_text("*.yaml\n", encoding="utf-8")
+    git(tmp_path, "init", "-q")
+    assert names(tmp_path / "out", base=tmp_path) == []
+    assert names(tmp_path / "out/[a]", base=tmp_path) == []
+
+
 def test_a_repositorys_file_system_monitor_is_not_run(tmp_path: Path) -> None:
     write(tmp_path, "a.yaml")
     git(tmp_path, "init", "-q")

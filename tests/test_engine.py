@@ -15,7 +15,7 @@ from trainlint.programs.kubeflow.objects import TrainJob
 from trainlint.report import Report
 from trainlint.reports import render
 from trainlint.repository.bounds import Bounds
-from trainlint.settings import Overrides
+from trainlint.settings import Overrides, SettingsError
 from trainlint.targets import How, Target
 
 JOB = """apiVersion: trainer.kubeflow.org/v1alpha1
@@ -160,8 +160,8 @@ SHARDED = "distributed_type: FSDP\nfsdp_config:\n  fsdp_auto_wrap_policy: TRANSF
         (ACCELERATE + SHARDED.replace("distributed_type", "distributed_typ"), [(3, "FS101")]),
         # What is missing all the same is told.
         (ACCELERATE + "distributed_type: FSDP\nnum_machine: 1\n", [(3, "FS024"), (4, "FS101")]),
-        # That data.train is missing is an error, and the misspelt key but a warning: both stay.
-        ("base: a/b\ntask: sft\ndata:\n  trainn: a.jsonl\n", [(3, "FS324"), (4, "FS321")]),
+        # That data.train is missing is an error, and the misspelt key but a warning: the error stays, at the key.
+        ("base: a/b\ntask: sft\ndata:\n  trainn: a.jsonl\n", [(4, "FS324")]),
     ],
 )
 def test_what_follows_from_a_misspelt_key_is_not_told(
@@ -231,6 +231,45 @@ def test_settings_of_each_workspace(tmp_path: Path) -> None:
     assert [Path(f.path).parent.name for f in lint([tmp_path / "one", tmp_path / "two"]).findings] == ["one"]
     isolated = Overrides(isolated=True)
     assert len(lint([tmp_path / "one", tmp_path / "two"], isolated).findings) == 2
+
+
+def test_a_workspace_that_cannot_be_read_leaves_the_others(tmp_path: Path) -> None:
+    """It is told, and the run is not whole; where there is no other one, it is an error as ever."""
+    for name in ("one", "two", "three"):
+        write(tmp_path / name, job=job())
+    (tmp_path / "one/trainlint.toml").write_text("zzz = 1\n", encoding="utf-8")
+    (tmp_path / "two/trainlint.toml").write_text("yyy = 1\n", encoding="utf-8")
+    report = lint([tmp_path])
+    assert [Path(finding.path).parent.name for finding in report.findings] == ["three"]
+    told = [notice for notice in report.notices if notice.endswith("; nothing there is checked")]
+    assert [notice.rpartition("/")[2].split(";")[0] for notice in told] == [
+        "trainlint.toml:1: unknown setting 'zzz'",
+        "trainlint.toml:1: unknown setting 'yyy'",
+    ]
+    assert report.crashed
+    with pytest.raises(SettingsError, match="zzz"):
+        lint([tmp_path / "one"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "notice"),
+    [
+        ("trainlint.toml", "select = []\n", "trainlint.toml leaves none"),
+        ("trainlint.toml", 'select = ["TT"]\nignore = ["TT"]\n', "no rule is used, so nothing is found"),
+        ("pyproject.toml", "[tool.trainlnt]\nignore = []\n", '[tool.trainlnt] is not read, did you mean "trainlint"?'),
+        ("pyproject.toml", "[tool.trainlint-x.targets]\n", "[tool.trainlint-x] is not read"),
+        ("pyproject.toml", "[tool.trove]\n[tool.ruff]\n[tool.trainer]\n", ""),
+        (".trainlint.toml", "select = []\n", ".trainlint.toml is not read: settings are in trainlint.toml"),
+    ],
+)
+def test_settings_that_are_surely_not_meant(tmp_path: Path, name: str, content: str, notice: str) -> None:
+    write(tmp_path, job=job())
+    (tmp_path / ".git").mkdir()
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    targets = {"kubeflow-trainer": Target(("2.3",), "option")}
+    told = list(lint([tmp_path], Overrides(targets=targets)).notices)
+    assert [notice in one for one in told] == [True] if notice else told == []
+    assert not lint([tmp_path], Overrides(isolated=True, targets=targets)).notices
 
 
 def test_excludes(tmp_path: Path) -> None:

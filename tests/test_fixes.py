@@ -131,6 +131,10 @@ def test_a_diff_changes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch, o
     assert done.stderr == "trainlint: would fix 2 findings, and 1 more with --unsafe-fixes\n"
 
 
+def test_a_diff_may_exit_0(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check(folder, monkeypatch, "--diff", "--exit-zero").exit_code == 0
+
+
 def test_a_diff_of_nothing_is_empty(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "a.yaml").write_text(UNSAFE, encoding="utf-8")
     done = check(folder, monkeypatch, "--diff", "--unsafe-fixes")

@@ -48,7 +48,7 @@ def said(view: FsdpSetup | FsdpRun) -> list[Finding]:
 def _said(view: FsdpSetup | FsdpRun) -> Iterator[Finding]:
     for rule in RULES:
         if isinstance(view, rule.subject):
-            for finding in rule.run(view, None):
+            for finding in rule.run([view], None):
                 yield finding.stamped(
                     rule=rule.code, name=rule.name, severity=rule.severity, stage=rule.stage, program="p", version="1"
                 )

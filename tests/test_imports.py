@@ -122,7 +122,7 @@ def test_no_circle() -> None:
 
 
 READERS = {
-    *("repository.bounds", "repository.git", "repository.discover"),
+    *("repository.bounds", "repository.git", "repository.discover", "repository.writing"),
     *("settings.reader", "settings.show", "baseline", "engine", "fixes", "action", "checking"),
 }
 """Who opens files or asks what is there: by what the user named, or through bounds.py."""

@@ -238,6 +238,12 @@ def test_the_gitlab_component(repository: Path, env: dict[str, str], tmp_path: P
     report = json.loads((repository / job["artifacts"]["reports"]["codequality"]).read_text(encoding="utf-8"))
     assert BAD in {finding["location"]["path"] for finding in report}
     assert piped(paths=GOOD) == 0
+    # Where no input says it, the settings say which severity fails the job.
+    warned = {"paths": "jobs/qwen-unchecked.yaml"}
+    assert piped(**warned) == 0
+    settings = repository / "trainlint.toml"
+    settings.write_text(f'fail-on = "warning"\n{settings.read_text(encoding="utf-8")}', encoding="utf-8")
+    assert (piped(**warned), piped(**warned, **{"fail-on": "error"})) == (1, 0)
     assert piped(paths="$(touch x); touch y `touch z`") == 2
     assert not {"x", "y", "z"} & {path.name for path in repository.iterdir()}
     assert piped(version="99.0") == 1

@@ -141,3 +141,18 @@ def test_a_baseline_is_of_the_whole(option: str) -> None:
     result = CliRunner().invoke(main, ["check", "--shard", "1/2", "--baseline", "b.json", option])
     assert result.exit_code == 2
     assert "A baseline is of all findings, and --shard finds a part of them." in result.output
+
+
+@needs_copies
+def test_a_system_without_room_for_processes(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container with a limit: what no other process does, this one does."""
+    one = told(Run(Overrides(jobs=1)).lint([repository]))
+    forks, fork = iter([0, 1, 1, 1]), os.fork
+
+    def full() -> int:
+        if next(forks):
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return fork()
+
+    monkeypatch.setattr(os, "fork", full)
+    assert told(Run(Overrides(jobs=4)).lint([repository])) == one

@@ -63,6 +63,24 @@ def test_a_format_needs_a_file() -> None:
     assert not Path("sarif=").exists()
 
 
+def test_a_word_that_is_almost_a_format() -> None:
+    """It is no part of a file's name, unless that is spelled as one."""
+    wrong = run("--output", "sarf=out.sarif")
+    assert wrong.exit_code == 2
+    assert "'sarf=out.sarif': sarf is no format, did you mean \"sarif\"? A file of this name is ./sarf=" in wrong.stderr
+    assert run("--output", "./sarf=out.sarif").exit_code == 1
+    assert [path.name for path in Path().glob("*=*")] == ["sarf=out.sarif"]
+
+
+def test_the_report_is_shown_though_a_file_cannot_be_written(place: Path) -> None:
+    """The other files are written, too; the exit code says that one is missing."""
+    result = run("--output", "sarif=no/a.sarif", "--output", "jsonl=a.jsonl")
+    assert result.exit_code == 2
+    assert result.stdout == run().stdout
+    assert result.stderr == "trainlint: no/a.sarif: cannot be written: No such file or directory\n"
+    assert (place / "a.jsonl").exists()
+
+
 def test_several_outputs(place: Path) -> None:
     result = run("--output", "sarif=a.sarif", "--output", "html=a.html", "--output", "jsonl=a.jsonl")
     assert result.exit_code == 1

@@ -67,6 +67,26 @@ def test_speaking_for(version: str, releases: tuple[str, ...]) -> None:
     assert speaking_for(("1.1.0", "1.2.0"), version).releases == releases
 
 
+@pytest.mark.parametrize(
+    ("names", "version", "told"),
+    [
+        (("1.1.1", "1.2.0"), "1.2.3", "is newer than 1.2.0"),
+        (("1.1.1", "1.2.0"), "1.1.0", "is older than 1.1.1, the oldest release that is known: checked as that one"),
+        (("1.1.1", "1.2.0"), "1.0.9", "is older than 1.1.1, the oldest release that is known: its files are not"),
+        (("1.1.1", "1.2.0"), "1.1.2", ""),
+        (("1.1.1", "1.2.0"), "1.1", ""),
+        (("2.0", "2.3"), "2.3.9", ""),
+        (("2.0", "2.3"), "2.0.0", ""),
+    ],
+)
+def test_a_version_outside_the_known_ones_is_told(names: tuple[str, ...], version: str, told: str) -> None:
+    """Also where a known one has the same two numbers; those that are known by two are all of these two."""
+    in_force = speaking_for(names, version)
+    assert in_force.notice.startswith(told)
+    assert bool(in_force.notice) is bool(told)
+    assert bool(in_force.releases) is not told.endswith("are not")
+
+
 def test_tables() -> None:
     assert words_within({"..": ("a", "b"), "2.0..": ("c",)}, "1.0") == ("a", "b")
     assert names_within({"a": "..1.0", "b": "2.0.."}, "2.1") == ("b",)

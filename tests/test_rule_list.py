@@ -18,6 +18,7 @@ from external import ROOT, need, run
 from test_output import Terminal
 from trainlint import rule_list
 from trainlint.catalogue import (
+    FAMILIES,
     all_rules,
     find_rule,
     holds_for,
@@ -237,6 +238,17 @@ def test_explain_is_paged_on_a_terminal_that_is_too_small(monkeypatch: pytest.Mo
     assert "\x1b[1mTT102 single-node-model\x1b[0m" in screen.getvalue()
 
 
+def test_explain_as_data() -> None:
+    """One rule or those of a prefix: as in the list, with the page; as Markdown the page itself."""
+    (row,) = json.loads(said("explain", "TT102", "--format", "json"))
+    (listed,) = (one for one in json.loads(said("rules", "--format", "json")) if one["code"] == "TT102")
+    page = (ROOT / "docs/rules/TT102.md").read_text(encoding="utf-8")
+    assert row == {**listed, "explanation": page}
+    assert said("explain", "single-node-model", "--format", "markdown") == page
+    assert [one["code"] for one in json.loads(said("explain", "TT10", "--format", "json"))] == rules("TT10")
+    assert said("explain", "TT10", "--format", "markdown").startswith("| code | name |")
+
+
 # completion
 
 
@@ -255,7 +267,8 @@ def completed(*words: str) -> list[str]:
 def test_words_of_rules() -> None:
     assert rules("tt10") == [f"TT10{n}" for n in range(1, 10)]
     assert rules("FS001,single-n") == ["FS001,single-node-model"]
-    assert rules("") == []
+    assert rules("") == list(FAMILIES)
+    assert rules("TT101,")[:2] == ["TT101,TT", "TT101,FS"]
 
 
 def test_words_of_targets() -> None:
@@ -265,8 +278,8 @@ def test_words_of_targets() -> None:
 
 
 def test_the_first_word() -> None:
-    assert completed("expl") == ["plain,explain", "file,expl"]
-    assert completed("--ver") == ["plain,--version", "plain,--verbose"]
+    assert completed("expl") == ["file,expl", "plain,explain"]
+    assert completed("--ver") == ["plain,--verbose", "plain,--version"]
     assert completed("check", "--form") == ["plain,--format"]
 
 
@@ -296,14 +309,45 @@ def test_the_script_is_one_of_its_shell(shell: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+BASH_WORDS = {
+    "explain TT10": [f"TT10{n}" for n in range(1, 10)],
+    "expl": ["explain"],
+    "compl": ["completion"],
+    "check --format = sa": ["sarif"],
+    "check --fail-on =": ["note", "warning", "error"],
+    "check --target soup = 0.73": ["0.73.3"],
+    "--target = soup = 0.73": ["0.73.3"],
+    "check --target axo": ["axolotl="],
+    "check --select = FS301,FS30": ["FS301,FS301"],
+    "check --form": ["--format"],
+    "check --output = sarif =": [],
+}
+"""By the words that bash makes of a command line, `=` among them: what it is offered for the last one."""
+
+
 def test_bash_completes() -> None:
+    """The words that bash puts in the place of the last one, which begins behind an equals sign."""
     bash = shutil.which("bash")
     need(bash, "bash")
-    words = "COMP_WORDS=(trainlint explain TT10); COMP_CWORD=2; _trainlint_completion trainlint"
+    asked = "".join(
+        f"COMP_WORDS=(trainlint {words}); COMP_CWORD={len(words.split())}; COMPREPLY=(); "
+        '_trainlint_completion trainlint 2> /dev/null; echo "${COMPREPLY[*]}"; '
+        for words in BASH_WORDS
+    )
     path = f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}"
-    command = f'eval "$(trainlint completion bash)"; {words}; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    command = f'eval "$(trainlint completion bash)"; {asked}'
     done = run([str(bash), "-c", command], cwd=ROOT, env={**os.environ, "PATH": path})
-    assert done.stdout.split() == [f"TT10{n}" for n in range(1, 10)]
+    for (words, expected), offered in zip(BASH_WORDS.items(), done.stdout.splitlines(), strict=True):
+        assert offered.split()[: len(expected) or None] == expected, words
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_are_offered_the_whole_word(shell: str) -> None:
+    """They put what they are offered in the place of `--option=val`."""
+    words = {"COMP_WORDS": "trainlint check --format=sa", "COMP_CWORD": "2" if shell == "zsh" else "--format=sa"}
+    env = {**os.environ, **words, "_TRAINLINT_COMPLETE": f"{shell}_complete"}
+    done = run([sys.executable, "-m", "trainlint"], cwd=ROOT, env=env)
+    assert "--format=sarif" in done.stdout
 
 
 def test_facts_are_of_known_releases() -> None:

@@ -29,7 +29,7 @@ def test_everything_that_can_be_set(tmp_path: Path) -> None:
             select = ["TT", "TJ101"]
             ignore = ["zero-num-nodes"]
             extend-select = ["FS"]
-            extend_ignore = ["FS003"]
+            extend-ignore = ["FS003"]
             exclude = ["build/"]
             require-reason = true
             runtimes = "closed"
@@ -67,12 +67,12 @@ def test_everything_that_can_be_set(tmp_path: Path) -> None:
     assert [(one.patterns, one.base) for one in settings.excluders] == [(("build/",), tmp_path)]
     (override,) = settings.overrides
     assert (override.program, override.choice, override.severity) == ("none", Choice(("YD",)), {"YD": "note"})
-    assert override.targets == {"axolotl": Target(("0.9.2",), "trainlint.toml")}
+    assert override.targets == {"axolotl": Target(("0.9.2",), f"{tmp_path.as_posix()}/trainlint.toml:27")}
     assert [one.rules for one in override.per_file_ignores] == [("YD",)]
     assert settings.runtimes == "closed"
     assert settings.fail_on is Severity.WARNING
     assert settings.format == "concise"
-    assert settings.targets == {"kubeflow-trainer": Target(("2.2", "2.3"), "trainlint.toml")}
+    assert settings.targets == {"kubeflow-trainer": Target(("2.2", "2.3"), f"{tmp_path.as_posix()}/trainlint.toml:12")}
     assert settings.cluster.runtimes == frozenset({"own"})
     assert settings.cluster.priority_classes == frozenset({"high"})
     assert settings.base == tmp_path
@@ -119,7 +119,7 @@ def test_a_broken_pyproject_with_our_table_is_told(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("\nselct = ['TT']\n", ":2: unknown setting 'selct', did you mean \"select\"?"),
-        ("select = 'TT'\n", ":1: 'select' must be a list of strings"),
+        ("select = 'TT'\n", ":1: 'select' must be a list of strings, write [\"TT\"]"),
         ("x = 1\n", ":1: unknown setting 'x'"),
         ("\n\nrun-times = 1\n", ":3: unknown setting 'run-times', did you mean \"runtimes\"?"),
         ("runtimes = 'shut'\n", ":1: 'runtimes' must be one of open, closed"),
@@ -140,7 +140,25 @@ def test_a_broken_pyproject_with_our_table_is_told(tmp_path: Path) -> None:
         ("extend-ignore = [true]\n", ":1: 'extend-ignore' must be a list of strings"),
         ("[targets]\nkubeflow = '2.3'\n", ":2: unknown program 'kubeflow'"),
         ("[targets]\nkubeflow-trainer = 'new'\n", ":2: 'new' is not a version of kubeflow-trainer"),
-        ("[targets]\nkubeflow-trainer = 2.3\n", ":2: the target of kubeflow-trainer must be a string"),
+        ("[targets]\nkubeflow-trainer = 2.3\n", "of strings, write the release in quotes"),
+        ("fail_on = 'note'\n", ":1: unknown setting 'fail_on', did you mean \"fail-on\"?"),
+        (
+            "[tool.trainlint]\nselect = []\n",
+            "in trainlint.toml the settings stand at the top, without [tool.trainlint]",
+        ),
+        (
+            "\nprogram = 'none'\n",
+            ":2: unknown setting 'program', which stands in [[overrides]], for the files",
+        ),
+        (
+            "[[overrides]]\npaths = ['a']\nfail-on = 'note'\n",
+            ":3: unknown setting 'fail-on' of an override, which stands at the top, for all files",
+        ),
+        (
+            "[cluster]\nkubernetes = '1.33'\n",
+            ":2: unknown setting 'kubernetes' in cluster, releases stand in",
+        ),
+        ("axolotl = '0.12.2'\n", ":1: unknown setting 'axolotl', releases stand in [targets]"),
         ("[cluster]\nnodes = []\n", ":2: unknown setting 'nodes' in cluster"),
         ("cluster = []\n", ":1: 'cluster' must be a table"),
         ("per-file-ignores = ['a']\n", ':1: \'per-file-ignores\' must be a table, such as "legacy/**" = ["FS"]'),

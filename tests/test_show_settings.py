@@ -75,7 +75,7 @@ def test_each_value_has_its_place() -> None:
         "pyproject.toml",
         '[tool.trainlint]\nextend = "base.toml"\nexclude = ["b"]\nignore = ["TT102"]\n'
         'targets = {axolotl = ["0.9.2", "0.12.2"]}\n'
-        '[[tool.trainlint.overrides]]\npaths = ["jobs/"]\nprogram = "none"\nignore = ["YD"]\n'
+        '[[tool.trainlint.overrides]]\npaths = ["jobs/"]\nprogram = "axolotl"\nignore = ["YD"]\n'
         '[[tool.trainlint.overrides]]\npaths = ["other/"]\nselect = ["TL"]\n',
     )
     write("jobs/a.yaml", "")
@@ -84,7 +84,7 @@ def test_each_value_has_its_place() -> None:
     assert values["exclude"] == '["a", "b"] # base.toml:1, pyproject.toml:3'
     assert values["ignore"] == f'["FS", "TT102", "YD", "TJ5"] # base.toml:2, {project}:4, {project}:9, --ignore'
     assert values["targets"] == '{soup = "0.77.0", axolotl = "0.13.0"} # base.toml:4, pyproject.toml:5, --target'
-    assert values["program"] == '"none" # pyproject.toml:8'
+    assert values["program"] == '"axolotl" # pyproject.toml:8'
     assert values["fail-on"] == '"warning" # --fail-on'
     assert values["select"] == '["ALL"] # default'
     done = run("jobs/a.yaml", "--ignore", "TJ5")
@@ -198,3 +198,26 @@ def test_defaults_are_those_of_the_code(folder: Path) -> None:
     write("all.toml", "\n".join(lines))
     write("none.toml", "")
     assert read_settings(folder / "all.toml", VOCABULARY) == read_settings(folder / "none.toml", VOCABULARY)
+
+
+def test_options_are_shown_under_their_names() -> None:
+    lines = shown("--extend-ignore", "FS", "--baseline", "known.json")
+    assert lines["extend-ignore"] == '["FS"] # --extend-ignore'
+    assert lines["ignore"] == "[] # default"
+    assert lines["baseline"] == '"known.json" # --baseline'
+
+
+@pytest.mark.parametrize("form", ["concise", "grouped", "jsonl"])
+def test_formats_of_lines_are_those_of_their_kind(form: str) -> None:
+    """An alias or a task that has a format may ask for the settings and files, too."""
+    done = run("--format", form)
+    assert (done.exit_code, done.stdout[:1]) == (0, "{" if form == "jsonl" else "#")
+
+
+def test_a_file_of_no_program() -> None:
+    """No count of rules is shown for it."""
+    write("trainlint.toml", '[[overrides]]\npaths = ["a.yaml"]\nprogram = "none"\n')
+    write("a.yaml", "base_model: x\n")
+    assert run("a.yaml").stdout.splitlines()[-1] == "# the file is not checked: it is no program's"
+    assert json.loads(run("a.yaml", "--format", "json").stdout)["files"][0]["leftAlone"] is True
+    assert run(".").stdout.splitlines()[-1].endswith(" rules are used")

@@ -123,7 +123,7 @@ def test_a_mapping_and_a_template_that_looks_like_one(
     ("text", "template"),
     [
         ("${X}", True), ("a-{{ b }}", True), ("{% if x %}", True), ("<YOUR_NAME>", True), ("<my name>", True),
-        ("$(VAR)", False), ("a < b > c", False), ("$HOME", False), ("cat <<EOF", False), ("{}", False),
+        ("$(VAR)", False), ("a < b > c", False), ("$HOME", True), ("cat <<EOF", False), ("{}", False),
     ],
 )  # fmt: skip
 def test_is_template(text: str, template: bool) -> None:
@@ -255,3 +255,31 @@ def test_a_definition_that_stands_in_no_file_is_not_related() -> None:
     assert (field.get("a").items()[0].span.line, field.get("b").span.column) == (1, 1)
     (related,) = root("a: 1").get("a").relate("here")
     assert (related.message, related.span.column) == ("here", 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "unknown"),
+    [
+        ("$NODES", True),
+        ("'$nodes'", True),
+        ("{nodes}", True),
+        ("'{nodes}'", True),
+        ("{{nodes}}", True),
+        ("__NODES__", True),
+        ("'@NODES@'", True),
+        ("'%(nodes)s'", True),
+        ("((nodes))", True),
+        ("$5", False),
+        ("cost $NODES", False),
+        ("{nodes: 1}", False),
+        ("{nodes: ''}", False),
+        ("{nodes, more}", False),
+        ("__init__", False),
+        ("(nodes)", False),
+        ("", False),
+    ],
+)
+def test_placeholders(text: str, unknown: bool) -> None:
+    """A value that is a placeholder as a whole is filled in later."""
+    (document,) = documents("a.yaml", Text(f"a: {text}\n"))
+    assert Field.root(document, Dialect.PYYAML).get("a").is_unknown is unknown

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from trainlint.releases import InForce, ReleaseSpan, version_tuple
+from trainlint.releases import ReleaseSpan, version_tuple
 from trainlint.training.declarations import DISTRIBUTIONS, LIBRARIES, Declarations, declarations, facts_file
 
 SPAN = {"releases": ["1.0.0", "1.1.0", "1.2.0", "2.0.0"], "run": ["1.0.0", "2.0.0"], "dates": {}}
@@ -150,7 +150,8 @@ def test_runs_of_releases() -> None:
     ],
 )
 def test_release_in_force(asked: str, expected: tuple[str, ...]) -> None:
-    assert facts().in_force(asked) == InForce(expected, expected[0] if len(expected) == 1 else asked)
+    found = facts().in_force(asked)
+    assert (found.releases, found.label) == (expected, expected[0] if len(expected) == 1 else asked)
 
 
 def test_between_two_patches_of_a_minor_both_speak() -> None:

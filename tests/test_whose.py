@@ -127,8 +127,30 @@ def test_files_that_the_settings_give_to_no_program(tmp_path: Path) -> None:
     report = lint([tmp_path])
     assert (report.findings, report.near, report.left_alone) == ((), (), 1)
     (shown,) = Run(Overrides()).files([tmp_path])
-    assert (shown.near, shown.left_alone) == ((), 'the settings say program = "none"')
+    assert shown.near == ()
+    assert shown.left_alone.endswith('/trainlint.toml:3 says program = "none"')
     assert as_text([shown]).endswith("0 recognised, 0 almost, 1 not checked\n")
+
+
+def test_files_that_the_settings_give_to_a_program(tmp_path: Path) -> None:
+    """They are judged without a word of it; where nothing in one is that program's, a notice says so."""
+    programs = {"a.yaml": "axolotl", "k.yaml": "kubeflow-trainer", "plain.yaml": ""}
+    given = (f'[[overrides]]\npaths = ["{name}"]\nprogram = "{one}"\n' for name, one in programs.items() if one)
+    write(tmp_path, {**dict.fromkeys(programs, "lr: 1\n"), "trainlint.toml": "".join(given)})
+    report = lint([tmp_path])
+    assert {(Path(finding.path).name, finding.rule) for finding in report.findings} == {("a.yaml", "FS403")}
+    (notice,) = (notice for notice in report.notices if "k.yaml" in notice)
+    assert "k.yaml: nothing in it is of Kubeflow Trainer, whose it is by " in notice
+    assert notice.endswith("/trainlint.toml:6: its files have `apiVersion: trainer.kubeflow.org/…`")
+    assert report.near == ()
+    assert "/trainlint.toml:3\n" in as_text(list(Run(Overrides()).files([tmp_path])))
+
+
+@pytest.mark.parametrize(("program", "expected"), [("none", []), ("axolotl", ["TL001"])])
+def test_a_broken_file_is_whose_the_settings_say(tmp_path: Path, program: str, expected: list[str]) -> None:
+    override = f'[[overrides]]\npaths = ["a.yaml"]\nprogram = "{program}"\n'
+    write(tmp_path, {"a.yaml": "base_model: x\na: [\n", "trainlint.toml": override})
+    assert [finding.rule for finding in lint([tmp_path]).findings] == expected
 
 
 @pytest.mark.parametrize("pattern", ["a\\", "*" * 5_000, "/", "[", "!x"])
@@ -551,3 +573,105 @@ def test_fields_of_own_classes(tmp_path: Path, base: str, field: str, body: str,
     pins = "transformers==4.57.0\n"
     write(tmp_path, {"a.yaml": f"{arguments}{line}\n", "train.py": code, "requirements.txt": pins})
     assert [f.rule for f in lint([tmp_path / "a.yaml"]).active] == said
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("", ["FS210"]),
+        (OWN_CONFIG.replace("FIELD", "dataloader_num_workers: int = 4"), []),
+        (OWN_CONFIG.replace("FIELD", "dataloader_num_workers: int = field(default=4)"), []),
+        (OWN_CONFIG.replace("FIELD", "dataloader_num_workers: int = field(default_factory=count)"), []),
+        (OWN_CONFIG.replace("FIELD", "dataloader_num_workers: int = -1"), []),
+        (OWN_CONFIG.replace("FIELD", "dataloader_num_workers: int = 0"), ["FS210"]),
+        (OWN_CONFIG.replace("FIELD", "dataloader_num_workers: int = field(default=0)"), ["FS210"]),
+        (OWN_CONFIG.replace("FIELD", "dataloader_num_workers: int"), ["FS210"]),
+        ("args = TrainingArguments(**settings, dataloader_num_workers=4)\n", []),
+        ("args = TrainingArguments(output_dir=join(a, b), dataloader_num_workers=4, **settings)\n", []),
+        ("settings['dataloader_num_workers'] = 4\nargs = TrainingArguments(**settings)\n", []),
+        ("args = LoaderConfig(**settings, dataloader_num_workers=4)\n", ["FS210"]),
+        ("args = TrainingArguments(**settings, logging_steps=4)\n", ["FS210"]),
+    ],
+)
+def test_defaults_that_code_changes(tmp_path: Path, code: str, said: list[str]) -> None:
+    """What the file leaves out has the release's default, unless code of the repository gives another value."""
+    text = f"{ARGUMENTS.replace('max_seq_length: 1024', 'dataloader_prefetch_factor: 2')}"
+    code = code.replace("BASE", "TrainingArguments").replace("BODY", "pass")
+    write(tmp_path, {"a.yaml": text, "train.py": code, "requirements.txt": "transformers==4.57.0\n"})
+    assert [f.rule for f in lint([tmp_path / "a.yaml"]).active] == said
+
+
+PARTS = {
+    "trl": "model_name_or_path: org/model\noutput_dir: out\nper_device_train_batch_size: 2\nlearning_rate: 1.0e-4\n"
+    "dataset_name: org/data\nload_best_model_at_end: true\nsave_strategy: steps\nnum_train_epochs: 1\n",
+    "llamafactory": "stage: sft\ndo_train: true\nfinetuning_type: lora\ntemplate: llama3\noutput_dir: out\n",
+    "axolotl": "base_model: org/model\nadapter: lora\nlora_r: 8\nmicro_batch_size: 1\ngradient_accumulation_steps: 1\n"
+    "learning_rate: 0.0001\n",
+    "torchtune": "output_dir: out\ntokenizer:\n  _component_: torchtune.models.llama3.llama3_tokenizer\n",
+}
+COMMANDS = {
+    "trl": "trl sft --config a.yaml",
+    "llamafactory": "llamafactory-cli train a.yaml",
+    "axolotl": "axolotl train a.yaml",
+    "torchtune": "tune run full_finetune_single_device --config a.yaml",
+}
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "said"),
+    [
+        ("trl", "", ["FS208"]),
+        ("trl", "--eval_strategy steps", []),
+        ("trl", "--eval_strategy=$HOW", []),
+        ("trl", '"${MORE[@]}"', []),
+        ("trl", "--seed $SEED", ["FS208"]),
+        ("trl", "--seed=$SEED", ["FS208"]),
+        ("llamafactory", "", ["FS503", "FS508"]),
+        ("llamafactory", "model_name_or_path=$MODEL dataset=a", []),
+        ("llamafactory", "seed=$SEED", ["FS503", "FS508"]),
+        ("llamafactory", "$MORE", []),
+        ("axolotl", "", ["FS403"]),
+        ("axolotl", "$MORE", []),
+        ("axolotl", "--seed $SEED", ["FS403"]),
+        ("torchtune", "$MORE", []),
+    ],
+)
+def test_what_a_command_line_may_give(tmp_path: Path, program: str, words: str, said: list[str]) -> None:
+    """What the file leaves out is not missing where the command that reads it gives it, or may give it."""
+    pins = "trl==0.17.0\ntransformers==4.51.3\nllamafactory==0.9.3\naxolotl==0.13.2\ntorchtune==0.6.1\n"
+    write(tmp_path, {"a.yaml": PARTS[program], "run.sh": f"{COMMANDS[program]} {words}\n", "requirements.txt": pins})
+    assert [f.rule for f in lint([tmp_path / "a.yaml"]).active] == said
+
+
+def test_a_part_of_a_recipe_alone_lacks_a_parameter(tmp_path: Path) -> None:
+    """The counterpart of the open command line: nothing gives what the tokenizer requires."""
+    write(tmp_path, {"a.yaml": PARTS["torchtune"], "requirements.txt": "torchtune==0.6.1\n"})
+    assert [f.rule for f in lint([tmp_path / "a.yaml"]).active] == ["TT305"]
+
+
+INTO_OPTIONS = """import argparse, yaml
+from transformers import Trainer
+parser = argparse.ArgumentParser()
+parser.add_argument("--output_dir")
+parser.add_argument("--learning_rate")
+parser.add_argument("--per_device_train_batch_size")
+parser.add_argument("--num_train_epochs")
+settings = yaml.safe_load(open(path))
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "owner"),
+    [
+        (f"{INTO_OPTIONS}parser.set_defaults(**settings)\n", []),
+        (f"{INTO_OPTIONS}args = argparse.Namespace(**settings)\n", []),
+        (f"{INTO_OPTIONS}vars(args).update(settings)\n", []),
+        (f"{INTO_OPTIONS}for key, value in settings.items():\n    setattr(args, key, value)\n", []),
+        (INTO_OPTIONS, ["transformers"]),
+        ("parser.set_defaults(**yaml.safe_load(path))\nparser.add_argument('--output_dir')\n", ["transformers"]),
+    ],
+)
+def test_options_of_an_own_parser(tmp_path: Path, code: str, owner: list[str]) -> None:
+    """A script that reads files into the options of its own parser, most of which a file gives, is its reader."""
+    write(tmp_path, {"a.yaml": ARGUMENTS, "train.py": code})
+    assert owners(tmp_path, "a.yaml") == owner

@@ -224,6 +224,10 @@ def _fixes(report: Report) -> None:
             continue
         values = _without(values, [(e.start, e.end) for e in edits[path] if not e.replacement.strip()])
         after = after and _without(after, list(_added(edits[path])))
+        if after is not None and len(after) != len(values):
+            # A value that becomes a list of itself, and the like.
+            values = _without(values, [(e.start, e.end) for e in edits[path]])
+            after = _without(after, list(_written(edits[path])))
         if after is None or len(after) != len(values):
             raise Failure(f"a fix changes the shape of {path}")
         for (depth, kind, value, start, end), now in zip(values, after, strict=True):
@@ -239,10 +243,15 @@ def _without(values: Sequence[Value], stretches: Sequence[tuple[int, int]]) -> l
 
 def _added(edits: Sequence[Edit]) -> Iterator[tuple[int, int]]:
     """Where text stands, after all edits, that takes the place of none."""
+    whole = sorted(edits, key=lambda one: one.start)
+    return (place for edit, place in zip(whole, _written(whole), strict=True) if edit.start == edit.end)
+
+
+def _written(edits: Sequence[Edit]) -> Iterator[tuple[int, int]]:
+    """Where the text of each edit stands after all edits."""
     shift = 0
     for edit in sorted(edits, key=lambda one: one.start):
-        if edit.start == edit.end:
-            yield edit.start + shift, edit.start + shift + len(edit.replacement)
+        yield edit.start + shift, edit.start + shift + len(edit.replacement)
         shift += len(edit.replacement) - (edit.end - edit.start)
 
 

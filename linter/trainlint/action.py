@@ -9,6 +9,7 @@ Source: GitHub documentation, "Workflow commands for GitHub Actions": stopping c
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -16,14 +17,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from trainlint.baseline import Places, marked
+from trainlint.baseline import Places, marked, read
 from trainlint.engine import Run
 from trainlint.faults import fault
 from trainlint.findings import Severity
 from trainlint.records import dataclass
 from trainlint.reports import FORMATS, RenderOptions, render, without_secrets
 from trainlint.reports.escape import visible
-from trainlint.repository.bounds import PathError, leads_out
+from trainlint.reports.github import wrong_use
+from trainlint.repository.bounds import Bounds, PathError, leads_out
 from trainlint.repository.discover import SUFFIXES, repository_root
 from trainlint.repository.git import changed
 from trainlint.settings import Overrides, SettingsError
@@ -82,14 +84,22 @@ def main(env: Mapping[str, str] = os.environ) -> int:
         run = Run(Overrides(fail_on=inputs.fail_on, config=inputs.config, force_exclude=base is not None, jobs=0))
         settings = run.settings_for(inputs.paths)
         paths = inputs.paths if base is None else _changed(inputs.paths, base)
-        report = marked(run.lint(paths), run.baselines, Places(run.homes, paths))
+        report = marked(run.lint(paths), map(read, run.baselines), Places(run.homes, paths))
         report = without_secrets(report)
         options = RenderOptions(root=repository_root(Path.cwd()), fail_on=settings.fail_on)
         notices = "".join(f"trainlint: {visible(notice)}\n" for notice in report.notices)
         told = notices + render("text", report, options)
-        _write(target, render("sarif", report, options))
-        sarif = _from_workspace(inputs)
+        if base is not None and not paths:
+            below = ", ".join(map(str, inputs.paths))
+            told = f"{notices}The pull request changes no YAML file below {visible(below)}.\n"
         code = 2 if report.crashed else int(report.fails(settings.fail_on))
+        try:
+            _write(target, render("sarif", report, options))
+            sarif = _from_workspace(inputs)
+        except _Unusable as error:
+            # What was found is shown all the same.
+            code, told = 2, f"{told}trainlint: {visible(str(error))}\n"
+            print(wrong_use(str(error)))
         if inputs.format in ("github", "text"):
             _print_inert(told)
         elif inputs.format == "concise":
@@ -99,9 +109,10 @@ def main(env: Mapping[str, str] = os.environ) -> int:
         if inputs.format == "github":
             print(render("github", report, options), end="")
     except Exception as error:
-        wrong_use = isinstance(error, (_Unusable, PathError, SettingsError))
-        code, told = 2, f"trainlint: {visible(str(error) if wrong_use else fault(error))}\n"
+        said = str(error) if isinstance(error, (_Unusable, PathError, SettingsError)) else fault(error)
+        code, told = 2, f"trainlint: {visible(said)}\n"
         _print_inert(told)
+        print(wrong_use(said))
     findings = str(sum(1 for _ in report.active)) if report is not None and sarif else ""
     _append(env.get("GITHUB_OUTPUT"), _outputs({"sarif-file": sarif, "exit-code": str(code), "findings": findings}))
     _append(env.get("GITHUB_STEP_SUMMARY"), _summary(told))
@@ -118,18 +129,19 @@ def _base_of_pull_request(env: Mapping[str, str]) -> str | None:
     try:
         event = json.loads(Path(env["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
         return str(event["pull_request"]["base"]["sha"])
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         raise _Unusable("only-changed: the event of this workflow cannot be read") from None
 
 
 def _changed(paths: Sequence[Path], base: str) -> list[Path]:
-    """The YAML files at or below some paths that the pull request changes."""
+    """The YAML files at or below some paths that the pull request changes; no link that leads out of the repository."""
     here = Path(os.path.realpath(os.getcwd()))
+    bounds = Bounds(repository_root(here))
     named = [os.path.realpath(path) for path in paths]
     found = []
     for file in changed(here, base):
         below = any(str(file) == path or str(file).startswith(os.path.join(path, "")) for path in named)
-        if below and file.name.lower().endswith(SUFFIXES) and os.path.isfile(file):
+        if below and file.name.lower().endswith(SUFFIXES) and bounds.file(file):
             found.append(file.relative_to(here) if file.is_relative_to(here) else file)
     return found
 
@@ -148,9 +160,13 @@ def _free(sarif_file: str, workspace: Path) -> Path:
     target = Path(sarif_file)
     if not sarif_file.isprintable():
         raise _Unusable(f"sarif-file {sarif_file} is not a file name")
+    if sarif_file.endswith(("/", os.sep)) or target.is_dir():
+        raise _Unusable(f"sarif-file {sarif_file} is a folder: name a file in it, such as trainlint.sarif")
     if _leads_out(target.parent, workspace):
         raise _Unusable(f"sarif-file {sarif_file} leads out of the workspace")
     try:
+        if os.path.lexists(target) and not os.path.islink(target) and not os.path.isfile(target):
+            raise OSError(errno.EINVAL, "not a regular file")
         target.unlink(missing_ok=True)
     except OSError as error:
         raise _Unusable(f"{sarif_file}: cannot be written: {error.strerror}") from None
@@ -198,7 +214,8 @@ def _summary(told: str) -> str:
 
 def _append(file: str | None, text: str) -> None:
     if file:
-        with open(file, "a", encoding="utf-8", newline="\n") as stream:
+        # A folder may have a name that is no text.
+        with open(file, "a", encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
             stream.write(text)
 
 

@@ -13,6 +13,7 @@ from trainlint.records import NamedTuple, dataclass, replace
 from trainlint.report import Report
 from trainlint.repository.bounds import Bounds
 from trainlint.repository.discover import trap
+from trainlint.repository.writing import write_whole
 from trainlint.settings import SettingsError
 
 VERSION = 3
@@ -63,13 +64,19 @@ class Places:
         return any(bounds.leaves(home / path) or os.path.exists(home / path) for home, bounds in self._homes)
 
     def covered(self, path: str) -> Path | None:
-        """The file of a row if it is one of the named paths, or below one of them."""
+        """The file of a row if it is one of the named paths, or below one of them.
+
+        One that is no longer there may have been moved: nobody knows unless all of its home is named.
+        """
         for home, bounds in self._homes:
             file = home / path
-            below = (str(file) == named or str(file).startswith(os.path.join(named, "")) for named in self._named)
-            if not bounds.leaves(file) and any(below):
+            if not bounds.leaves(file) and self._are_named(file if os.path.lexists(file) else home):
                 return file
         return None
+
+    def _are_named(self, file: Path) -> bool:
+        """The file or folder is a named path, or below one."""
+        return any(str(file) == named or str(file).startswith(os.path.join(named, "")) for named in self._named)
 
 
 def read(file: Path) -> Baseline:
@@ -139,13 +146,10 @@ def apply(report: Report, known: Baseline, exists: Callable[[str], bool]) -> App
     return Applied(replace(report, findings=findings, notices=notices), tuple(held.values()), tuple(left.elements()))
 
 
-def marked(report: Report, files: Iterable[Path], places: Places) -> Report:
-    """A report with what these baselines know marked.
-
-    Raises SettingsError for a baseline that cannot be read.
-    """
-    for file in files:
-        report = apply(report, read(file), places.exists).report
+def marked(report: Report, known: Iterable[Baseline], places: Places) -> Report:
+    """A report with what these baselines know marked."""
+    for one in known:
+        report = apply(report, one, places.exists).report
     return report
 
 
@@ -157,14 +161,14 @@ def rows_of(report: Report) -> Iterator[Row]:
 def write(file: Path, rows: Iterable[Row]) -> int:
     """Write rows, each on a line of its own, sorted by path, rule and field; returns their number.
 
-    Raises OSError, and SettingsError for a link out of the repository.
+    A kill leaves the old file. Raises OSError, and SettingsError for a link out of the repository.
     """
     if found := trap(file):
         raise SettingsError(f"{file}: {found}")
     lines = [json.dumps(row._asdict()) for row in sorted(rows)]
     listed = ",".join(f"\n  {line}" for line in lines)
     text = f'{{\n "version": {VERSION},\n "findings": [{listed}{chr(10) if lines else ""} ]\n}}\n'
-    file.write_text(text, encoding="utf-8", newline="\n")
+    write_whole(file, text.encode())
     return len(lines)
 
 

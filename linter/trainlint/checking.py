@@ -16,7 +16,7 @@ from trainlint.settings import Overrides, SettingsError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from trainlint.baseline import Row
+    from trainlint.baseline import Baseline, Places, Row
     from trainlint.engine import Run
     from trainlint.output import Output
     from trainlint.report import Report
@@ -37,8 +37,6 @@ class Options(NamedTuple):
     outputs: tuple[Output, ...] = ()
     exit_zero: bool = False
     stdin_filename: Path | None = None
-    baseline: Path | None = None
-    no_baseline: bool = False
     write_baseline: bool = False
     update_baseline: bool = False
     add_ignores: bool = False
@@ -107,15 +105,17 @@ def run_check(options: Options) -> None:
     try:
         run = Run(options.overrides)
         settings = run.settings_for([*named, *([stdin[0]] if stdin else [])])
-        if (options.write_baseline or options.update_baseline) and not (options.baseline or settings.baseline):
+        if (options.write_baseline or options.update_baseline) and settings.baseline is None:
             option = "--write-baseline" if options.write_baseline else "--update-baseline"
             stop(f"{option} needs --baseline FILE, or the setting baseline")
         report = _told(run, options, named, stdin)
         if options.diff:
             sys.exit(_show_diff(report, run, options, named, stdin))
         failed: dict[str, str] = {}
-        for _ in range(_ROUNDS if options.fix or options.fix_only else 0):
-            if not _fix(_marked(report, run, options, named), failed, unsafe=options.unsafe_fixes):
+        fixes = options.fix or options.fix_only
+        known = _known(run, options) if fixes else []
+        for _ in range(_ROUNDS if fixes else 0):
+            if not _fix(_marked(report, run, known, named), failed, unsafe=options.unsafe_fixes):
                 break
             run = Run(options.overrides)
             report = run.lint(named)
@@ -135,10 +135,10 @@ def run_check(options: Options) -> None:
     if options.write_baseline:
         for fault in (finding for finding in told.findings if finding.rule == "TL004"):
             _say(f"{fault.path}: {fault.message}")
-        _write_baseline(report, options.baseline or Path(display_path(settings.baseline or "")))
+        _write_baseline(report, run, named, options.overrides.baseline or Path(display_path(settings.baseline or "")))
         sys.exit(2 if report.crashed or failed else 0)
-    _write(told, settings, options, run, named)
-    if report.crashed or failed:
+    written = _write(told, settings, options, run, named)
+    if report.crashed or failed or not written:
         sys.exit(2)
     if report.fails(settings.fail_on) and not options.exit_zero:
         sys.exit(1)
@@ -158,7 +158,7 @@ def _show_instead(run: Run, paths: list[Path], options: Options) -> None:
     from trainlint.repository.bounds import PathError
     from trainlint.settings import show as show_settings
 
-    as_json = options.overrides.format == "json"
+    as_json = options.overrides.format in ("json", "jsonl")
     try:
         if options.show_files:
             files = list(run.files(paths))
@@ -169,13 +169,36 @@ def _show_instead(run: Run, paths: list[Path], options: Options) -> None:
     except (PathError, SettingsError) as error:
         stop(str(error))
     show(told)
+    for refusal in run.refused.values():
+        _say(f"{refusal}; nothing there is shown")
+    if run.refused:
+        sys.exit(2)
 
 
-def _write_baseline(report: Report, file: Path) -> None:
+def _write_baseline(report: Report, run: Run, named: Sequence[Path], file: Path) -> None:
+    """Write the findings; what the file has of other paths and rules than those of this run stays."""
     from trainlint import baseline
+    from trainlint.repository import git
 
-    count = _written(file, baseline.rows_of(report))
-    _say(f"{file} holds {counted(count, 'finding')}")
+    places = baseline.Places(run.homes, named)
+    try:
+        left = baseline.apply(report, baseline.read(file), places.exists).left if file.exists() else ()
+    except SettingsError:
+        # It is no baseline, perhaps since two branches were merged; whether it may be written is asked below.
+        left = ()
+    # What the settings turn off has no row, unlike what the options of this one run leave out.
+    kept = [row for row in left if report.crashed or not _is_looked_at(row, run, places, as_set=False)]
+    count = _written(file, (*baseline.rows_of(report), *kept))
+    beside = f", {len(kept)} of them of what this run did not look at" if kept else ""
+    _say(f"{file} holds {counted(count, 'finding')}{beside}")
+    if git.ignores(file.absolute()):
+        _say(f"{file} is ignored by git: others have it only after git add --force {file}")
+
+
+def _is_looked_at(row: Row, run: Run, places: Places, *, as_set: bool = True) -> bool:
+    """The run would have found what a row of a baseline holds, or its options alone would have let it."""
+    covered = places.covered(row.path)
+    return covered is not None and run.looks_for(covered, row.rule, as_set=as_set)
 
 
 def _written(file: Path, rows: Iterable[Row]) -> int:
@@ -191,16 +214,21 @@ def _written(file: Path, rows: Iterable[Row]) -> int:
 
 def _baselines(run: Run, options: Options) -> Sequence[Path]:
     """The baselines whose findings do not count."""
-    if options.no_baseline or options.write_baseline:
-        return ()
-    return run.baselines if options.baseline is None else [options.baseline]
+    return () if options.overrides.no_baseline or options.write_baseline else run.baselines
 
 
-def _marked(report: Report, run: Run, options: Options, named: Sequence[Path]) -> Report:
+def _known(run: Run, options: Options) -> list[Baseline]:
+    """What these baselines hold, for all rounds of fixes."""
+    from trainlint import baseline
+
+    return [baseline.read(file) for file in _baselines(run, options)]
+
+
+def _marked(report: Report, run: Run, known: Sequence[Baseline], named: Sequence[Path]) -> Report:
     """The report with the known findings marked: they are not fixed either."""
     from trainlint import baseline
 
-    return baseline.marked(report, _baselines(run, options), baseline.Places(run.homes, named))
+    return baseline.marked(report, known, baseline.Places(run.homes, named))
 
 
 def _with_baseline(report: Report, run: Run, named: Sequence[Path], file: Path, *, update: bool) -> Report:
@@ -211,13 +239,8 @@ def _with_baseline(report: Report, run: Run, named: Sequence[Path], file: Path, 
     from trainlint.records import replace
 
     places = baseline.Places(run.homes, named)
-
-    def is_gone(row: Row) -> bool:
-        covered = places.covered(row.path)
-        return covered is not None and run.looks_for(covered, row.rule)
-
     report, found, left = baseline.apply(report, baseline.read(file), places.exists)
-    gone = Counter(() if report.crashed else filter(is_gone, left))
+    gone = Counter(row for row in left if not report.crashed and _is_looked_at(row, run, places))
     if update and not report.crashed:
         count = _written(file, (*found, *(row for row in left if row not in gone)))
         _say(f"{file} holds {counted(count, 'finding')}, {gone.total()} dropped")
@@ -255,7 +278,8 @@ def _show_diff(report: Report, run: Run, options: Options, paths: list[Path], st
     rounds: dict[str, Rounds] = {}
     contents: dict[str, bytes] = {}
     count = 0
-    now = _marked(report, run, options, paths)
+    known = _known(run, options)
+    now = _marked(report, run, known, paths)
     for _ in range(_ROUNDS):
         changed = fixes.mended(now, unsafe=options.unsafe_fixes)
         if not changed:
@@ -267,7 +291,7 @@ def _show_diff(report: Report, run: Run, options: Options, paths: list[Path], st
             if stdin is not None and os.path.abspath(stdin[0]) == os.path.abspath(file.path):
                 stdin = stdin[0], file.data
         run = Run(options.overrides, contents)
-        now = _marked(run.lint(paths, stdin), run, options, paths)
+        now = _marked(run.lint(paths, stdin), run, known, paths)
     diffs = [one.diff(show_values=options.show_values) for _, one in sorted(rounds.items())]
     told = "".join(diff.text for diff in diffs)
     show(told)
@@ -281,7 +305,7 @@ def _show_diff(report: Report, run: Run, options: Options, paths: list[Path], st
     _say(f"would fix {counted(count, 'finding')}{more}")
     if report.crashed:
         return 2
-    return 1 if rounds else 0
+    return 1 if rounds and not options.exit_zero else 0
 
 
 def _fix(report: Report, failed: dict[str, str], *, unsafe: bool) -> int:
@@ -323,7 +347,8 @@ def _told(run: Run, options: Options, paths: list[Path], stdin: tuple[Path, byte
     return report
 
 
-def _write(report: Report, settings: Settings, options: Options, run: Run, paths: list[Path]) -> None:
+def _write(report: Report, settings: Settings, options: Options, run: Run, paths: list[Path]) -> bool:
+    """Write the reports; whether all files could be written."""
     from trainlint.output import OutputError, Screen, write
     from trainlint.reports import STATISTICS, RenderOptions
     from trainlint.repository.discover import repository_root
@@ -346,9 +371,13 @@ def _write(report: Report, settings: Settings, options: Options, run: Run, paths
         jobs = by_document(found, show_values=options.show_values)
         rendering = rendering._replace(jobs=jobs)
     try:
-        show(write(report, options.outputs, chosen, rendering, Screen.of(options.color)))
+        written = write(report, options.outputs, chosen, rendering, Screen.of(options.color))
     except OutputError as error:
         stop(str(error))
+    show(written.shown)
+    for failure in written.failures:
+        _say(failure)
+    return not written.failures
 
 
 def show(text: str) -> None:

@@ -16,7 +16,7 @@ from trainlint.checking import Options, guarded, run_check, show, stop
 from trainlint.completion import SHELLS, command_words
 from trainlint.findings import Severity, Stage
 from trainlint.progress import terminal_height
-from trainlint.reports import FORMATS, STATISTICS
+from trainlint.reports import FOR_TERMINALS, FORMATS, STATISTICS
 from trainlint.settings import RUNTIMES, Overrides, SettingsError
 from trainlint.targets import Target, TargetError, unknown_program
 
@@ -28,6 +28,23 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _STAGES = [stage.value for stage in Stage]
 _SEVERITIES = [severity.value for severity in Severity]
 _RUNTIMES_HELP = "A runtime that is not in the repository is a note (open, the default) or an error (closed)."
+
+
+_ON_BASELINES = {"--write-baseline", "--update-baseline"}
+_WRITING = ("--write-baseline", "--update-baseline", "--add-ignores", "--fix", "--fix-only", "--diff")
+_EXCLUDING = {
+    "--config": ("--isolated",),
+    "--quiet": ("--verbose",),
+    "--no-baseline": ("--baseline", "--write-baseline", "--update-baseline"),
+    "--write-baseline": ("--update-baseline", "--fix-only", "--diff", "--output", "--statistics"),
+    "--update-baseline": ("--fix-only", "--diff"),
+    "--add-ignores": (*_WRITING[:2], *_WRITING[3:], "--output", "--statistics"),
+    "--fix-only": ("--output", "--statistics"),
+    "--diff": ("--output", "--statistics"),
+    "--show-files": ("--show-settings", *_WRITING, "--output", "--statistics"),
+    "--show-settings": (*_WRITING, "--output", "--statistics"),
+}
+"""By option: those that cannot be used beside it, because one would do nothing or undo the other."""
 
 
 class _DefaultsToCheck(click.Group):
@@ -45,7 +62,8 @@ class _DefaultsToCheck(click.Group):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """What the first word may be: a command, or an option or path of `check`."""
         command = self.commands["check"]
-        return [*super().shell_complete(ctx, incomplete), *command_words(command, ctx, incomplete)]
+        # What lets bash complete a path makes it forget what was before.
+        return [*command_words(command, ctx, incomplete), *super().shell_complete(ctx, incomplete)]
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Read the options of the group."""
@@ -102,6 +120,8 @@ def _selectors(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
     from trainlint.catalogue import selector_problem
 
     words = _words(ctx, param, values)
+    if values and not words and param.name == "select":
+        raise click.BadParameter("no rule is named; without the option all are used.")
     for word in words:
         if problem := selector_problem(word):
             raise click.BadParameter(problem)
@@ -317,11 +337,15 @@ def check(
     color: str,
 ) -> None:
     """Check files and folders (default: the current folder); - reads standard input."""
-    if isolated and config is not None:
-        raise click.UsageError("--config and --isolated exclude each other.")
+    _check_together(click.get_current_context(), format_)
+    if stdin_filename is not None and not paths:
+        paths = (Path("-"),)
+    elif stdin_filename is not None and Path("-") not in paths:
+        raise click.UsageError("--stdin-filename names what - reads: write - as the path.")
     overrides = Overrides(
         select=select,
-        ignore=ignore + extend_ignore,
+        ignore=ignore,
+        extend_ignore=extend_ignore,
         extend_select=extend_select,
         per_file_ignores=per_file_ignores,
         extend_per_file_ignores=extend_per_file_ignores,
@@ -337,20 +361,9 @@ def check(
         cache=not no_cache,
         jobs=1 if timings else jobs or 0,
         shard=shard,
+        baseline=baseline,
+        no_baseline=no_baseline,
     )
-    if shard is not None and (write_baseline or update_baseline):
-        raise click.UsageError("A baseline is of all findings, and --shard finds a part of them.")
-    if statistics and (format_ not in (None, *STATISTICS) or any(output.format for output in outputs)):
-        raise click.UsageError(f"--statistics are shown as {' or '.join(STATISTICS)}.")
-    if quiet and verbose:
-        raise click.UsageError("--quiet and --verbose exclude each other.")
-    for option, given in (("--show-files", show_files), ("--show-settings", show_settings)):
-        if given and format_ not in (None, "text", "json"):
-            raise click.UsageError(f"{option} is shown as text or json.")
-    for option, given in (("--baseline", baseline is not None), ("--update-baseline", update_baseline)):
-        if no_baseline and given:
-            raise click.UsageError(f"--no-baseline and {option} exclude each other.")
-    _check_together(write_baseline, update_baseline, add_ignores, reason, fix)
     run_check(
         Options(
             paths=paths,
@@ -358,8 +371,6 @@ def check(
             outputs=outputs,
             exit_zero=exit_zero,
             stdin_filename=stdin_filename,
-            baseline=baseline,
-            no_baseline=no_baseline,
             write_baseline=write_baseline,
             update_baseline=update_baseline,
             add_ignores=add_ignores,
@@ -381,18 +392,26 @@ def check(
     )
 
 
-def _check_together(
-    write_baseline: bool, update_baseline: bool, add_ignores: bool, reason: str | None, fix: bool
-) -> None:
-    """Raises UsageError for options that need others or exclude each other."""
-    if write_baseline and update_baseline:
-        raise click.UsageError("--write-baseline and --update-baseline exclude each other.")
-    if reason is not None and not add_ignores:
+def _check_together(ctx: click.Context, format_: str | None) -> None:
+    """Raises UsageError for options that need others or exclude each other: none is passed over in silence."""
+    source = click.core.ParameterSource.COMMANDLINE
+    options = (one for one in ctx.command.params if one.name and ctx.get_parameter_source(one.name) is source)
+    given = {max(one.opts, key=len) for one in options}
+    for option, others in _EXCLUDING.items():
+        for other in others:
+            if {option, other} <= given:
+                raise click.UsageError(f"{option} and {other} exclude each other.")
+    if "--shard" in given and given & _ON_BASELINES:
+        raise click.UsageError("A baseline is of all findings, and --shard finds a part of them.")
+    if "--reason" in given and "--add-ignores" not in given:
         raise click.UsageError("--reason needs --add-ignores.")
-    if add_ignores:
-        for option, given in (("--fix", fix), ("--write-baseline", write_baseline)):
-            if given:
-                raise click.UsageError(f"--add-ignores and {option} exclude each other.")
+    if "--statistics" in given and (
+        format_ not in (None, *STATISTICS) or any(output.format for output in ctx.params["outputs"])
+    ):
+        raise click.UsageError(f"--statistics are shown as {' or '.join(STATISTICS)}.")
+    for option in ("--show-files", "--show-settings"):
+        if option in given and format_ not in (None, *FOR_TERMINALS, "json", "jsonl"):
+            raise click.UsageError(f"{option} is shown as text or json.")
 
 
 @main.command("settings-schema")
@@ -451,7 +470,10 @@ def list_rules(format_: str, programs: tuple[str, ...], stages: tuple[Stage, ...
 
 @main.command(short_help="Explain a rule, or list those of a prefix.")
 @click.argument("rule", shell_complete=_complete_rules)
-def explain(rule: str) -> None:
+@click.option(
+    "--format", "format_", type=click.Choice(["text", "json", "markdown"]), default="text", help="Output format."
+)
+def explain(rule: str, format_: str) -> None:
     """Explain a rule, by its code or name, or list those whose codes begin so."""
     from trainlint import rule_list
     from trainlint.catalogue import all_rules, find_rule, nearest_rule
@@ -462,6 +484,12 @@ def explain(rule: str) -> None:
     if found is None and not listed:
         near = nearest_rule(rule)
         stop(f"unknown rule {rule!r}" + (f', did you mean "{near}"?' if near else ""))
+    if format_ == "json":
+        show(rule_list.as_json([found] if found else listed, explained=True))
+        return
+    if format_ == "markdown":
+        show(rule_list.page_of(found) if found else rule_list.as_markdown(listed))
+        return
     screen = Screen.of("auto")
     told = (
         rule_list.as_text(listed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -18,6 +18,7 @@ from trainlint.programs import Subject, Surroundings, Views
 from trainlint.programs.table import PROGRAMS, VERDICTS, Program
 from trainlint.reading.text import Text
 from trainlint.recognise import (
+    BY_SETTINGS,
     NONE,
     Recogniser,
     answers_version,
@@ -38,6 +39,7 @@ from trainlint.repository.discover import (
     discover,
     is_too_deep,
     is_workspace,
+    misspelt_settings,
     repository_root,
     settings_file,
     workspace_of,
@@ -67,11 +69,11 @@ FEW = 200
 
 
 def lint(
-    paths: Iterable[str | os.PathLike[str]],
+    paths: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
     settings: Overrides | None = None,
     stdin: tuple[str | os.PathLike[str], bytes] | None = None,
 ) -> Report:
-    """Lint files and folders, as `trainlint check` does; nothing is printed or written.
+    """Lint files and folders, one or several, as `trainlint check` does; nothing is printed or written.
 
     `settings` are what the options of the command line are: they win over the settings files that count for the paths.
     What their baseline knows is marked.
@@ -81,15 +83,20 @@ def lint(
     Raises PathError for a path that is not there or leads out, SettingsError for settings that cannot be used; both are
     ValueErrors whose text is one line for the user.
     """
-    named = [Path(path) for path in ([paths] if isinstance(paths, str) else paths)]
-    run = Run(settings or Overrides())
+    options = Overrides()
+    if settings is not None:
+        from trainlint.settings.given import checked
+
+        options = checked(settings, VOCABULARY)
+    named = [Path(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+    run = Run(options)
     report = run.lint(named, None if stdin is None else (Path(stdin[0]), stdin[1]))
     files = run.baselines
     if not files:
         return report
     from trainlint import baseline
 
-    return baseline.marked(report, files, baseline.Places(run.homes, named))
+    return baseline.marked(report, map(baseline.read, files), baseline.Places(run.homes, named))
 
 
 class Workspace:
@@ -100,7 +107,7 @@ class Workspace:
     ) -> None:
         self.settings = settings
         self.faults = Faults()
-        self.judge = Judge(self._may_use, self._alternatives, self.faults.add)
+        self.judge = Judge(self._may_use, self._views, self.faults.add)
         self._selections: dict[str, Selection] = {}
         self.repository = Repository(root, Excluder((), root, (*settings.excluders, *above)), marks, run, sought())
         self.recogniser = Recogniser(self.repository, settings.program_of, self.faults.of)
@@ -137,8 +144,9 @@ class Workspace:
     def _named_target(self, program: str, path: str) -> Target | None:
         return self.settings.targets_of(path).get(program)
 
-    def _alternatives(self, program: Program, subject: Subject, release: str) -> Iterable[Views]:
-        return program.load().alternatives(subject, self.surroundings, release)
+    def _views(self, program: Program, subject: Subject, release: str) -> tuple[Views, Iterable[Views]]:
+        asked, module = (subject, self.surroundings, release), program.load()
+        return module.in_all(*asked), module.alternatives(*asked)
 
     def _may_use(self, rule: Rule) -> bool:
         return self.settings.selects_all or self.settings.may_use(rule.code, rule.name)
@@ -220,6 +228,8 @@ class Run:
         """Called before each file, with how many are done, of how many."""
         self.tell: Callable[[str, str], None] | None = None
         """Called with each file, and what is done with it."""
+        self.refused: dict[Path, PathError | SettingsError] = {}
+        """The workspaces of several that cannot be read, with the reason: the others are checked."""
 
     def lint(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None = None) -> Report:
         """Check everything; returns the report."""
@@ -243,6 +253,7 @@ class Run:
             self._names.update(checked.names)
         self._retell(last)
         self._note_unstated()
+        self._note_settings()
         if self._left_alone:
             one, several = (f"not checked: .gitattributes marks {them} as generated" for them in ("it", "them"))
             self._notice(counted(len(self._left_alone), f"file is {one}", f"files are {several}"))
@@ -265,7 +276,8 @@ class Run:
             near=tuple(self._told.near),
             left_alone=len(self._left_alone) + self._told.left_alone,
             unjudged=self._told.unjudged,
-            crashed=any(one.faults.found or one.repository.has_faults for one in self._workspaces.values()),
+            crashed=bool(self.refused)
+            or any(one.faults.found or one.repository.has_faults for one in self._workspaces.values()),
         )
 
     def _all_checked(self, work: Sequence[tuple[Told, Candidate, Source]]) -> Iterator[Checked]:
@@ -395,10 +407,13 @@ class Run:
             known = [one for version in versions for one in claim.program.load().in_force(version).releases]
             told = target is not None and target.how not in (How.CHOSEN, How.NOT_STATED)
             others = passed_over(workspace.repository, source.path, claim.program.name) if told else ()
+            if claim.evidence == BY_SETTINGS:
+                claim = claim._replace(evidence=workspace.settings.place_of_program(source.path))
             owned.append(Owned(claim, target, bool(known) or not versions, others))
         claiming = {claim.program.name for claim in claims}
         if not claims and workspace.settings.program_of(source.path) == NONE:
-            return ShownFile(source.path, (), (), f'the settings say program = "{NONE}"')
+            place = workspace.settings.place_of_program(source.path)
+            return ShownFile(source.path, (), (), f'{place} says program = "{NONE}"')
         near = [(p.title, p.known_by) for p in programs_of(source) if p.name not in claiming]
         counts = any(one.target is not None and one.claim.subject.owns_document for one in owned)
         return ShownFile(source.path, tuple(owned), () if counts else tuple(near))
@@ -471,15 +486,22 @@ class Run:
                 tuple(abridged(off, rule_names())),
                 len(rule_names()) - len(off),
                 len(rule_names()),
+                self.settings_of(workspace).program_of(str(path)) == NONE,
             )
 
     def _sources(self, paths: Sequence[Path], stdin: tuple[Path, bytes] | None) -> Iterator[tuple[Candidate, Source]]:
         candidates = []
         for candidate in discover(paths, self._shared.tree):
+            if self._is_refused(candidate):
+                continue
             if not self._excluded(candidate):
                 candidates.append(candidate)
             elif self.tell is not None:
                 self.tell(display_path(candidate.file), "not read: the settings exclude it")
+        for error in self.refused.values():
+            if not candidates and len(self.refused) == 1:
+                raise error
+            self._notice(f"{error}; nothing there is checked")
         near = [candidate for candidate in candidates if not is_too_deep(candidate.key, candidate.workspace)]
         if len(near) < len(candidates):
             deep = f"more than {BUDGET.depth} folders deep"
@@ -500,9 +522,34 @@ class Run:
             self._workspace(workspace).repository.name(candidate.key for candidate in ours)
         for candidate in filter(self._is_in_shard, candidates):
             try:
-                yield candidate, self._workspace(candidate.workspace).repository.checked(candidate.key)
+                yield candidate, self._source(candidate)
             except OSError as error:
                 self._notice(f"{display_path(candidate.key)}: cannot be read: {error.strerror}")
+
+    def _is_refused(self, candidate: Candidate) -> bool:
+        """The workspace of a file cannot be read: its settings are wrong, or git refuses its repository."""
+        root = candidate.workspace
+        if root not in self._workspaces and root not in self.refused:
+            try:
+                self._workspace(root)
+                if root != candidate.start and os.path.exists(root / ".git"):
+                    _ = self._shared.tree(root).names
+            except (PathError, SettingsError) as error:
+                self.refused[root] = error
+        return root in self.refused
+
+    def _source(self, candidate: Candidate) -> Source:
+        """A file that is checked; the program that the settings give it reads it, whatever words it has.
+
+        Raises OSError.
+        """
+        workspace = self._workspace(candidate.workspace)
+        source = workspace.repository.checked(candidate.key)
+        if not source.marks and workspace.settings.gives_programs:
+            program = workspace.settings.program_of(candidate.key)
+            if program not in (None, NONE):
+                return workspace.repository.read_for(candidate.key, program)
+        return source
 
     def _is_in_shard(self, candidate: Candidate) -> bool:
         """The file belongs to the part of a run that this one does: its path tells, whatever other files there are."""
@@ -571,8 +618,14 @@ class Run:
         self._told.parsed += bool(source.documents or source.trouble)
         subjects = workspace.recogniser.subjects(source)
         self._told.recognised += bool(subjects)
-        if source.marks and not subjects and workspace.settings.program_of(source.path) == NONE:
+        chosen = workspace.settings.program_of(source.path) if source.marks and not subjects else None
+        if chosen == NONE:
             self._told.left_alone += 1
+        elif chosen is not None and source.trouble is None:
+            self._notice(
+                f"{source.path}: nothing in it is of {PROGRAMS[chosen].title}, whose it is by "
+                f"{workspace.settings.place_of_program(source.path)}: its files have {PROGRAMS[chosen].known_by}"
+            )
         elif source.marks and not subjects and source.trouble is None:
             self._told.near.append(Near(source.path, tuple(program.title for program in programs_of(source))))
         verdicts = (self._guarded(workspace, *owned) for owned in subjects)
@@ -696,12 +749,26 @@ class Run:
     def _note_unstated(self) -> None:
         """Say once for each program that nothing states its release, and which ones its files were checked for."""
         for program, releases in self._unstated.items():
-            first, last = minor(min(releases, key=version_tuple)), minor(max(releases, key=version_tuple))
+            oldest, newest = min(releases, key=version_tuple), max(releases, key=version_tuple)
+            first, last = minor(oldest), minor(newest)
+            if first == last:
+                first, last = oldest, newest
             self._notice(
                 f"no file states the release of {PROGRAMS[program].title}: checked for "
                 f"{last if first == last else f'{first} to {last}'}; pin it, or set "
-                f'{program} = "{last}" in [tool.trainlint.targets]'
+                f'{program} = "{newest}" in [tool.trainlint.targets]'
             )
+
+    def _note_settings(self) -> None:
+        """Say what is surely not meant in settings, and which file looks like settings and is none."""
+        for root, workspace in self._workspaces.items():
+            file = self.overrides.config or (None if self.overrides.isolated else settings_file(root))
+            if not (workspace.settings.selects_all or any(starmap(workspace.settings.may_use, rule_names().items()))):
+                who = display_path(file) if file else "options"
+                self._notice(f"no rule is used, so nothing is found: {who} leave{'s' if file else ''} none")
+            if file is None and not self.overrides.isolated:
+                for problem in misspelt_settings(root):
+                    self._notice(problem)
 
     def _in_force(self, program: Program, target: Target) -> Iterator[InForce]:
         """The known releases that stand in for each chosen or stated version."""
@@ -738,15 +805,19 @@ class Run:
 
     @property
     def baselines(self) -> list[Path]:
-        """The baselines that the settings of the run's files name."""
+        """The baselines whose findings do not count: those that the settings of the run's files name, or the option."""
+        if self.overrides.baseline is not None:
+            return [self.overrides.baseline]
         named = {workspace.settings.baseline for workspace in self._workspaces.values()}
         return sorted(Path(display_path(file)) for file in named if file is not None)
 
-    def looks_for(self, file: Path, code: str) -> bool:
-        """The run would report findings of a rule in a file, if there were some."""
-        if self.overrides.stages:
+    def looks_for(self, file: Path, code: str, *, as_set: bool = True) -> bool:
+        """The run would report findings of a rule in a file, if there were some; or its options alone let it."""
+        workspace = workspace_of(file.parent, self.home_of(file.parent))
+        settings = self.settings_of(workspace) if as_set else self.overrides.over(Settings(), workspace)
+        excluded = Excluder(self.overrides.exclude, settings.base or workspace).excludes(file)
+        if self.overrides.stages or excluded:
             return False
-        settings = self.settings_of(workspace_of(file.parent, self.home_of(file.parent)))
         name = rule_names().get(code)
         return name is None or settings.selection_of(str(file)).uses(code, name)
 
@@ -820,9 +891,12 @@ class Faults:
 def _trouble(workspace: Workspace, source: Source) -> Iterator[Finding]:
     """The finding on a file that could not be read to its end."""
     trouble, text = source.trouble, source.text
-    owner = owner_of_broken(source) if trouble is not None else None
     if trouble is None or text is None:
         return
+    chosen = workspace.settings.program_of(source.path)
+    if chosen == NONE:
+        return
+    owner = owner_of_broken(source) if chosen is None else PROGRAMS[chosen]
     from trainlint.own_rules import BrokenFile, Excess
 
     line_end = len(text.line(trouble.line)) + 1 if trouble.line <= text.line_count else trouble.column

@@ -7,7 +7,6 @@ import os
 import sys
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from trainlint.findings import Edit, Finding, Fix
@@ -16,8 +15,7 @@ from trainlint.records import NamedTuple
 from trainlint.report import Report
 from trainlint.repository.bounds import inside, read
 from trainlint.repository.discover import workspace_of
-
-_DESCRIPTORS = "/proc/self/fd"
+from trainlint.repository.writing import give_name, new_file
 
 
 def _raise(error: OSError) -> None:
@@ -144,7 +142,7 @@ def replace_content(file: Path, known: bytes, data: bytes) -> None:
         raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(file))
     name = target.with_name(f".trainlint-{before.st_ino:x}")
     try:
-        descriptor, is_named = _new_file(name)
+        descriptor, is_named = new_file(name)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(file)) from None
     try:
@@ -159,26 +157,8 @@ def replace_content(file: Path, known: bytes, data: bytes) -> None:
             if read(workspace, target) != known:
                 raise OSError(errno.EBUSY, "it has changed since it was read", str(file))
             if not is_named:
-                _give_name(descriptor, name)
+                give_name(descriptor, name)
         os.replace(name, target)
     except BaseException:
         name.unlink(missing_ok=True)
         raise
-
-
-def _new_file(name: Path) -> tuple[int, bool]:
-    """A new file for a name, and whether it has it already: where it need not, no kill leaves a part of it behind."""
-    with suppress(OSError):
-        if hasattr(os, "O_TMPFILE") and os.path.isdir(_DESCRIPTORS):
-            return os.open(name.parent, os.O_TMPFILE | os.O_WRONLY, 0o600), False
-    try:
-        return os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600), True
-    except FileExistsError:
-        raise OSError(errno.EEXIST, f"another run changes it, or was ended while it did; remove {name}") from None
-
-
-def _give_name(descriptor: int, name: Path) -> None:
-    """Give a whole file its name; a kill just before it took its place is the only way in which one can be there."""
-    name.unlink(missing_ok=True)
-    # With the folder's descriptor, which the absolute path makes needless, Python follows the link to the file.
-    os.link(f"{_DESCRIPTORS}/{descriptor}", name, src_dir_fd=descriptor)

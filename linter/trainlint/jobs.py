@@ -50,7 +50,10 @@ class _Worker(NamedTuple):
 
 
 class Spread(Generic[Found, Rest]):
-    """Work on numbered pieces, spread over some processes; `rest` is asked of each process when it is done."""
+    """Work on numbered pieces, spread over some processes; `rest` is asked of each process when it is done.
+
+    Pieces for which the system has no process are not in `found`.
+    """
 
     def __init__(self, work: Callable[[int], Found], rest: Callable[[], Rest]) -> None:
         self._work = work
@@ -79,7 +82,13 @@ class Spread(Generic[Found, Rest]):
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
-        process = os.fork()
+        try:
+            process = os.fork()
+        except OSError:
+            # There may be no more processes, or no memory for one: who has asked does these pieces itself.
+            os.close(reading)
+            os.close(writing)
+            return
         if not process:
             os.close(reading)
             self._as_worker(pieces, writing)

@@ -24,8 +24,10 @@ RECENT = 64
 class _Judgement:
     """What is known of one subject in one release: its views, as far as they were gathered, and findings by rule."""
 
-    def __init__(self, subject: Subject, alternatives: Iterable[Views]) -> None:
+    def __init__(self, subject: Subject, in_all: Views, alternatives: Iterable[Views]) -> None:
         self.subject = subject
+        self.in_all = in_all
+        self.judged: set[str] = set()
         self.found: dict[str, Sequence[Finding]] = {}
         self._gathered: list[Views] = []
         self._left = iter(alternatives)
@@ -42,14 +44,14 @@ class _Judgement:
 class Judge:
     """The rules that may be used, and what they find.
 
-    `gather` gives the alternatives of a subject in a release; `blame` keeps an exception in a rule, by document and
-    code.
+    `gather` gives the views of a subject in a release that all its alternatives have, and those of each; `blame` keeps
+    an exception in a rule, by document and code.
     """
 
     def __init__(
         self,
         may_use: Callable[[Rule], bool],
-        gather: Callable[[Program, Subject, str], Iterable[Views]],
+        gather: Callable[[Program, Subject, str], tuple[Views, Iterable[Views]]],
         blame: Callable[[Document, str, Exception], None],
     ) -> None:
         self._may_use = may_use
@@ -73,15 +75,15 @@ class Judge:
         """The findings of rules in one known release that hold in every alternative of the subject."""
         judgement = self._judgement(program, subject, release)
         found = judgement.found
-        new = [rule for rule in rules if rule.code not in found]
+        new = [rule for rule in rules if rule.code not in judgement.judged] if judgement.judged else rules
         if new:
             try:
-                common = self._common(program, subject, release, new, judgement.alternatives)
-                found.update((rule.code, common.get(rule.code, ())) for rule in new)
+                found.update(self._common(program, subject, release, new, judgement))
+                judgement.judged.update([rule.code for rule in new])
             except Exception:
                 del self._recent[id(subject), release]
                 raise
-        return [finding for rule in rules for finding in found[rule.code]]
+        return [finding for rule in rules for finding in found.get(rule.code, ())] if found else []
 
     def admits(self, program: Program, subject: Subject, release: str) -> bool:
         """The subject's own program admits it: no rule on that finds an error, whatever the settings select."""
@@ -99,22 +101,27 @@ class Judge:
         if key not in self._recent:
             while len(self._recent) >= RECENT:
                 del self._recent[next(iter(self._recent))]
-            self._recent[key] = _Judgement(subject, self._gather(program, subject, release))
+            self._recent[key] = _Judgement(subject, *self._gather(program, subject, release))
         return self._recent[key]
 
     def _common(
-        self, program: Program, subject: Subject, release: str, rules: Sequence[Rule], alternatives: Iterable[Views]
+        self, program: Program, subject: Subject, release: str, rules: Sequence[Rule], judgement: _Judgement
     ) -> dict[str, list[Finding]]:
         """By rule, its findings in the first alternative that all others have at the same place too."""
         facts, document = program.load().facts(release), subject.field.document
         common: dict[str, list[Finding]] = {}
-        for number, views in enumerate(alternatives):
-            found = self._by_rule(rules, views, program.name, release, facts, document)
+        left = rules
+        for number, views in enumerate(judgement.alternatives):
+            found = self._by_rule(left, views, program.name, release, facts, document)
             common = {c: common_to_all([common[c], found[c]]) for c in common if c in found} if number else found
             # The next alternative can only confirm what is left.
-            rules = [rule for rule in rules if common.get(rule.code)]
-            if not rules:
+            left = [rule for rule in left if common.get(rule.code)]
+            if not left:
                 break
+        for code, found_in_all in self._by_rule(
+            rules, judgement.in_all, program.name, release, facts, document
+        ).items():
+            common.setdefault(code, []).extend(found_in_all)
         return common
 
     def _by_rule(
@@ -133,12 +140,13 @@ class Judge:
             if not ours:
                 continue
             try:
-                for finding in _found(rule, ours, program, release, facts):
+                for finding in rule.run(ours, facts):
+                    stamped = _stamped(finding, rule, program, release)
                     so_far = found.setdefault(rule.code, [])
                     if len(so_far) == BUDGET.findings:
-                        so_far.extend(self.own(_further(finding)))
+                        so_far.extend(self.own(_further(stamped)))
                         break
-                    so_far.append(finding)
+                    so_far.append(stamped)
             except Exception as error:
                 self._blame(document, rule.code, error)
         return found
@@ -147,20 +155,19 @@ class Judge:
 def run_rules(rules: Iterable[Rule], views: Views, program: str) -> Iterator[Finding]:
     """The findings of rules on the views that they look at, completed with rule and program."""
     for rule in rules:
-        yield from _found(rule, [view for view in views if isinstance(view, rule.subject)], program, None, None)
+        for finding in rule.run([view for view in views if isinstance(view, rule.subject)], None):
+            yield _stamped(finding, rule, program, None)
 
 
-def _found(rule: Rule, views: Iterable[object], program: str, release: str | None, facts: object) -> Iterator[Finding]:
-    for view in views:
-        for finding in rule.run(view, facts):
-            yield finding.stamped(
-                rule=rule.code,
-                name=rule.name,
-                severity=rule.severity,
-                stage=rule.stage,
-                program=rule.program or program,
-                version=release,
-            )
+def _stamped(finding: Finding, rule: Rule, program: str, release: str | None) -> Finding:
+    return finding.stamped(
+        rule=rule.code,
+        name=rule.name,
+        severity=rule.severity,
+        stage=rule.stage,
+        program=rule.program or program,
+        version=release,
+    )
 
 
 def _further(finding: Finding) -> Excess:

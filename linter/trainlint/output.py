@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from trainlint.findings import did_you_mean
 from trainlint.progress import terminal_width
 from trainlint.records import NamedTuple
 from trainlint.report import Report
@@ -33,10 +34,12 @@ class Output(NamedTuple):
     def of(cls, word: str) -> Output:
         """`FILE`, or `FORMAT=FILE`; a word before an equals sign that is no format belongs to the file's name.
 
-        Raises OutputError for a format without a file.
+        Raises OutputError for a format without a file, and for a word that is almost a format.
         """
         prefix, equals, rest = word.partition("=")
         if not equals or prefix not in FORMATS:
+            if equals and "/" not in prefix and (hint := did_you_mean(prefix, FORMATS)):
+                raise OutputError(f"{word!r}: {prefix} is no format, {hint} A file of this name is ./{word}")
             return cls("", Path(word))
         if not rest:
             raise OutputError(f"{word!r} names no file: write FORMAT=FILE, such as {prefix}=report")
@@ -81,11 +84,18 @@ def _shows_links() -> bool:
     )
 
 
-def write(report: Report, outputs: Sequence[Output], chosen: str, options: RenderOptions, screen: Screen) -> str:
-    """Write each output, and return what standard output shows.
+class Written(NamedTuple):
+    """What standard output shows, and which files could not be written."""
 
-    That is the report in the chosen format, or, where a file without a format of its own takes that one, the text.
-    Raises OutputError for a file that cannot be written, or is named twice.
+    shown: str
+    failures: tuple[str, ...] = ()
+
+
+def write(report: Report, outputs: Sequence[Output], chosen: str, options: RenderOptions, screen: Screen) -> Written:
+    """Write each output.
+
+    Standard output shows the report in the chosen format, or, where a file without a format of its own takes that one,
+    the text; also where no file can be written. Raises OutputError for a file that is named twice.
     """
     shown = "text" if any(not output.format and output.file != STDOUT for output in outputs) else chosen
     seen: set[str] = set()
@@ -94,13 +104,18 @@ def write(report: Report, outputs: Sequence[Output], chosen: str, options: Rende
         if place in seen:
             raise OutputError(f"{output.file}: two reports cannot be written to one file")
         seen.add(place)
+    failures = []
     for output in outputs:
         form = output.format or chosen
         if output.file == STDOUT:
             shown = form
-        else:
+            continue
+        try:
             _write(output.file, render(form, report, options))
-    return render(shown, report, screen.options(options) if shown in FOR_TERMINALS else options)
+        except OutputError as error:
+            failures.append(str(error))
+    told = render(shown, report, screen.options(options) if shown in FOR_TERMINALS else options)
+    return Written(told, tuple(failures))
 
 
 def _write(file: Path, document: str) -> None:

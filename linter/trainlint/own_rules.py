@@ -40,7 +40,7 @@ def unparsable_file(file: BrokenFile) -> Iterator[Finding]:
     """
     trouble = file.trouble
     if file.templated:
-        yield file.finding(f"the file is not checked: {trouble.message}", _RENDERED, Severity.NOTE)
+        yield file.finding(f"the file is a template and is not checked: {trouble.message}", _RENDERED, Severity.NOTE)
     else:
         yield file.finding(f"the file is not valid YAML: {trouble.message}", "fix the syntax here or just above")
 

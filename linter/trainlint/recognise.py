@@ -32,6 +32,8 @@ Recognised = list[tuple[Program, "Subject"]]
 NONE = "none"
 """The program in settings for files that should not be checked."""
 
+BY_SETTINGS = "the settings"
+"""The evidence of a claim that the settings make."""
 OWN_KEYS = 4
 """A file with so many keys that only one program knows is its file, with a key of another program among them."""
 FOREIGN_KEYS = 4
@@ -274,7 +276,7 @@ def _chosen(document: Document, programs: Sequence[Program], chosen: str) -> Ite
     if chosen != NONE:
         program = PROGRAMS[chosen]
         for subject in program.load().adopt(document):
-            yield Claim(program, subject, "the settings")
+            yield Claim(program, subject, BY_SETTINGS)
 
 
 def _against(program: Program, subject: Subject) -> str:

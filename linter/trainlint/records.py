@@ -56,6 +56,24 @@ class _Fields:
         return {field.name: field for field in dataclasses.fields(made)}
 
 
+class _Signature:
+    """The parameters of a class as `help` and `inspect` show them, made when they ask."""
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        from inspect import Parameter, Signature
+
+        own = (getattr(base, "__annotations__", {}) for base in reversed(owner.__mro__))
+        hints = {name: hint for one in own for name, hint in one.items()}
+        parameters = []
+        for name, member in sorted(members(owner).items(), key=lambda one: bool(one[1].kw_only)):
+            default = Parameter.empty if member.default is _MISSING else member.default
+            if member.factory is not None:
+                default = member.factory()
+            kind = Parameter.KEYWORD_ONLY if member.kw_only else Parameter.POSITIONAL_OR_KEYWORD
+            parameters.append(Parameter(name, kind, default=default, annotation=hints[name]))
+        return Signature(parameters)
+
+
 def members(record: type) -> dict[str, Member]:
     """The members of a class, those of its bases first."""
     found: dict[str, Member] = getattr(record, "_members", {})
@@ -89,6 +107,7 @@ def _made(cls: type[T], *, frozen: bool, eq: bool, kw_only: bool, slots: bool) -
     methods: dict[str, Any] = {
         "_members": found,
         "__dataclass_fields__": _Fields(),
+        "__signature__": _Signature(),
         "__match_args__": tuple(name for name, member in found.items() if not member.kw_only),
         "__init__": _initializer(cls.__name__, found, by_name=slots),
         "__repr__": _spelled,

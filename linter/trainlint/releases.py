@@ -15,7 +15,8 @@ from trainlint.records import NamedTuple, field, members
 
 T = TypeVar("T")
 
-_OLDEST = "the oldest release that is known: its files are not checked"
+_OLDEST = "the oldest release that is known"
+_NOT_CHECKED = f"{_OLDEST}: its files are not checked"
 
 
 class InForce(NamedTuple):
@@ -126,16 +127,20 @@ def speaking_for(names: Iterable[str], version: str) -> InForce:
         before = [name for name in known if name < min(same)]
         if before:
             return InForce((known[max(before)], known[min(same)]), version)
-        return InForce((), version, f"is older than {known[min(known)]}, {_OLDEST}")
+        return InForce((), version, f"is older than {known[min(known)]}, {_NOT_CHECKED}")
+    first, last = min(known), max(known)
+    # Releases that are known by two numbers are also those with a third.
+    if asked[: len(last)] > last:
+        newest = known[last]
+        notice = f"is newer than {newest}, the newest release that is known: checked as that one"
+        return InForce((newest,), newest, notice)
+    if asked[: len(first)] < first:
+        if asked[:2] != first[:2]:
+            return InForce((), version, f"is older than {known[first]}, {_NOT_CHECKED}")
+        notice = f"is older than {known[first]}, {_OLDEST}: checked as that one"
+        return InForce((known[first],), known[first], notice)
     near = [name for name in known if name[:2] == asked[:2]]
     below = max((name for name in near or known if name < asked), default=None)
     above = min((name for name in near or known if name > asked), default=None)
-    if above is None and not near:
-        newest = known[max(known)]
-        notice = f"is newer than {newest}, the newest release that is known: checked as that one"
-        return InForce((newest,), newest, notice)
-    if below is None and not near:
-        notice = f"is older than {known[min(known)]}, {_OLDEST}"
-        return InForce((), version, notice)
     speaking = tuple(known[name] for name in (below, above) if name is not None)
     return InForce(speaking, speaking[0] if len(speaking) == 1 else version)

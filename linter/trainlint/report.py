@@ -47,7 +47,7 @@ class Report:
     masked: bool = False
     """What looks like a secret is taken out of findings and notices, and hidden in the texts."""
     crashed: bool = False
-    """An exception in trainlint itself ended the check of a file; a notice says which."""
+    """Not everything was checked: after an exception in trainlint, or without a workspace that cannot be read."""
 
     @property
     def active(self) -> Iterator[Finding]:

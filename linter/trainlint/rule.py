@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from importlib import import_module
+from itertools import chain, repeat
 from typing import TypeVar
 
 from trainlint.findings import Finding, Severity, Stage
@@ -80,9 +81,10 @@ class Rule:
         """The rule set: the name of the rule's module."""
         return self.check.__module__
 
-    def run(self, subject: object, facts: object) -> Iterable[Finding]:
-        """The findings on one view."""
-        return self.check(subject, facts) if self.takes_facts else self.check(subject)
+    def run(self, views: Iterable[object], facts: object) -> Iterable[Finding]:
+        """The findings on views of the type that this rule looks at."""
+        found = map(self.check, views, repeat(facts)) if self.takes_facts else map(self.check, views)
+        return chain.from_iterable(found)
 
 
 def rule(

@@ -32,8 +32,8 @@ def as_text(rules: Sequence[Rule]) -> str:
     )
 
 
-def as_json(rules: Sequence[Rule]) -> str:
-    """An array with an object for each rule."""
+def as_json(rules: Sequence[Rule], *, explained: bool = False) -> str:
+    """An array with an object for each rule; with its page in Markdown where it is `explained`."""
     import json
 
     rows = []
@@ -53,6 +53,7 @@ def as_json(rules: Sequence[Rule]) -> str:
                 "fix": facts.fix or None,
                 "summary": rule.summary,
                 "url": rule_page(rule.code),
+                **({"explanation": page_of(rule)} if explained else {}),
             }
         )
     return json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
@@ -68,16 +69,20 @@ def as_markdown(rules: Sequence[Rule], address: str = "") -> str:
     return "\n".join([*lines, ""])
 
 
+def page_of(rule: Rule) -> str:
+    """The page of a rule, in Markdown."""
+    page = next((file for folder in _PAGES if (file := folder / f"{rule.code}.md").is_file()), None)
+    return page.read_text(encoding="utf-8") if page else f"# {rule.code} {rule.name}\n\n{rule.documentation}\n"
+
+
 def explained(rule: Rule, *, color: bool = False, width: int | None = None) -> str:
     """The page of a rule for a terminal: what it finds, why, its releases, and examples, without Markdown's fences.
 
     Paragraphs are laid into lines of `width` columns; None leaves them as they are.
     """
-    page = next((file for folder in _PAGES if (file := folder / f"{rule.code}.md").is_file()), None)
-    written = page.read_text(encoding="utf-8") if page else f"# {rule.code} {rule.name}\n\n{rule.documentation}\n"
     lines: list[str] = []
     fence = ""
-    for line in _paragraphs(written.splitlines(), width):
+    for line in _paragraphs(page_of(rule).splitlines(), width):
         if line.startswith("```"):
             fence = "" if fence else line.removeprefix("```") or "output"
             continue

@@ -77,7 +77,8 @@ def parse_target(
     program, equals, listed = option.partition("=")
     versions = [version.strip().lstrip("v") for version in listed.split(",") if version.strip()]
     if not equals or not versions:
-        raise TargetError(f"{option!r} is not a target: write PROGRAM=VERSION, such as kubeflow-trainer=2.3")
+        example = f"{program}=VERSION" if program in programs else "PROGRAM=VERSION, such as kubeflow-trainer=2.3"
+        raise TargetError(f"{option!r} is not a target: write {example}")
     if program in verdict_only and program not in programs:
         raise TargetError(f"{program} has no target of its own: name that of {verdict_only[program]}")
     if program not in programs:

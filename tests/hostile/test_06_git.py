@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,6 +27,7 @@ class Repository:
 
     def __init__(self, folder: Path) -> None:
         need(shutil.which("git"), "git")
+        self.folder = folder
         self.root = folder / "repo"
         self.owned = folder / "owned"
         self.trap = folder / "trap"
@@ -254,6 +257,103 @@ def test_a_pipe_that_git_would_read(repository: Repository, file: str) -> None:
     code, found, said = repository.check(".")
     assert (code, found) == (2, [])
     assert said == f"trainlint: {repository.root}/{file} is not a regular file, and git waits for its content\n"
+
+
+def reached_by_a_link(repository: Repository, pipe: str) -> None:
+    (repository.root / ".git/index").unlink()
+    (repository.root / ".git/index").symlink_to(f"../{pipe}")
+
+
+def included(repository: Repository, pipe: str) -> None:
+    repository.git("config", "include.path", f"../{pipe}")
+
+
+def of_ignored_files(repository: Repository, pipe: str) -> None:
+    repository.git("config", "core.excludesFile", str(repository.root / pipe))
+
+
+def of_another_folder(repository: Repository, pipe: str) -> None:
+    shutil.copytree(repository.root / ".git", repository.root / "common")
+    (repository.root / "common/config").unlink()
+    (repository.root / "common/config").symlink_to(f"../{pipe}")
+    (repository.root / ".git/commondir").write_text("../common\n", encoding="utf-8")
+
+
+def behind_a_file(repository: Repository, pipe: str) -> None:
+    (repository.root / ".git").rename(repository.root / "kept")
+    (repository.root / ".git").write_text("gitdir: kept\n", encoding="utf-8")
+    (repository.root / "kept/config").unlink()
+    (repository.root / "kept/config").symlink_to(f"../{pipe}")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process waits for")
+@pytest.mark.parametrize("name", [reached_by_a_link, included, of_ignored_files, of_another_folder, behind_a_file])
+def test_a_pipe_that_git_is_led_to(repository: Repository, name: Callable[[Repository, str], None]) -> None:
+    name(repository, "pipe")
+    os.mkfifo(repository.root / "pipe")
+    said = f"trainlint: {repository.root}/pipe is not a regular file, and git waits for its content\n"
+    assert repository.check(".") == (2, [], said)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit that is set from outside")
+def test_a_device_that_has_no_end(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Git reads the name of its common folder as long as there is more."""
+    monkeypatch.setattr(git, "_MEMORY", 50_000_000)
+    (repository.root / ".git/commondir").symlink_to("/dev/zero")
+    with pytest.raises(PathError, match="git cannot list the files of this repository: Out of memory"):
+        git.listed(repository.root, git.Answers())
+
+
+ODD_NAMES = (
+    *("../outside.yaml", "sub/../../outside.yaml", "sub/../job.yaml", "./job.yaml", "sub//b.yaml"),
+    *(".git/x.yaml", "sub/.GIT/x.yaml"),
+)
+
+
+def odd_index(repository: Repository) -> None:
+    """An index with names that `git add` refuses, as a program can write it."""
+    entries = b""
+    for name in sorted((*ODD_NAMES, str(repository.root.parent / "outside.yaml"), "job.yaml")):
+        entry = struct.pack(">10I20xH", *[0] * 6, 0o100644, 0, 0, 0, len(name)) + name.encode()
+        entries += entry + b"\0" * (8 - len(entry) % 8)
+    data = b"DIRC" + struct.pack(">II", 2, len(ODD_NAMES) + 2) + entries
+    (repository.root / ".git/index").write_bytes(data + hashlib.sha1(data).digest())
+
+
+def test_names_that_lead_out_of_the_index(repository: Repository, tmp_path: Path) -> None:
+    """A clone has no such index; an archive can."""
+    for folder in (tmp_path, repository.root / ".git", repository.root / "sub/.GIT"):
+        folder.mkdir(exist_ok=True)
+        (folder / "x.yaml").write_text(JOB, encoding="utf-8")
+    (tmp_path / "outside.yaml").write_text(JOB, encoding="utf-8")
+    odd_index(repository)
+    assert "../outside.yaml" in repository.git("ls-files")
+    assert repository.check(".") == (1, BOTH, "")
+    assert repository.check("sub") == (1, ["sub/b.yaml"], "")
+    repository.check("--fix", "--unsafe-fixes", ".")
+    assert (tmp_path / "outside.yaml").read_text(encoding="utf-8") == JOB
+
+
+@pytest.mark.parametrize("name", ["..", ".git", "."])
+def test_names_that_lead_out_of_a_commit(repository: Repository, tmp_path: Path, name: str) -> None:
+    """Servers refuse such a tree, where they are told to look."""
+    (tmp_path / "outside.yaml").write_text(JOB, encoding="utf-8")
+    base = repository.git("rev-parse", "HEAD")
+    blob = bytes.fromhex(repository.git("rev-parse", "HEAD:job.yaml"))
+    inner = raw_object(repository, "tree", b"100644 outside.yaml\0" + blob)
+    names = sorted([(b"100644 new.yaml\0", blob), (f"40000 {name}\0".encode(), bytes.fromhex(inner))])
+    tree = raw_object(repository, "tree", b"".join(entry + digest for entry, digest in names))
+    author = "a <a@b> 1700000000 +0000"
+    commit = f"tree {tree}\nparent {base}\nauthor {author}\ncommitter {author}\n\nx\n"
+    repository.git("update-ref", "HEAD", raw_object(repository, "commit", commit.encode()))
+    assert git.changed(repository.root, base) == [repository.root / "new.yaml"]
+
+
+def raw_object(repository: Repository, kind: str, content: bytes) -> str:
+    """An object that git does not look into; returns its digest."""
+    (repository.folder / "object").write_bytes(content)
+    file = str(repository.folder / "object")
+    return repository.git("hash-object", "--literally", "-t", kind, "-w", file)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit that is set from outside")

@@ -15,6 +15,7 @@ from checkout import ARGUMENTS, build, without_notice
 from trainlint import fixes
 from trainlint.cli import main
 from trainlint.report import Report
+from trainlint.repository import writing
 
 posix = pytest.mark.skipif(os.name == "nt", reason="modes, owners and links of POSIX")
 OLD, NEW = "learning_rate: 2e-5\n", "learning_rate: 2.0e-5\n"
@@ -83,6 +84,7 @@ KILLED = """
 import os, signal, sys
 sys.path[:0] = PATH
 from trainlint import cli, fixes
+from trainlint.repository import writing
 def stop(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 os.supports_fd.add(stop)
@@ -102,10 +104,10 @@ def kill(folder: Path, where: str) -> list[str]:
 
 
 @posix
-@pytest.mark.parametrize("where", ["os.chmod", "fixes.read", "fixes._give_name", "os.replace"])
+@pytest.mark.parametrize("where", ["os.chmod", "fixes.read", "fixes.give_name", "os.replace"])
 def test_a_kill_leaves_nothing_that_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     build(tmp_path, {"a.yaml": ARGUMENTS + OLD})
-    descriptor, has_name = fixes._new_file(tmp_path / "probe")
+    descriptor, has_name = writing.new_file(tmp_path / "probe")
     os.close(descriptor)
     (tmp_path / "probe").unlink(missing_ok=True)
     if has_name:
@@ -121,8 +123,8 @@ def test_a_kill_leaves_nothing_that_lasts(tmp_path: Path, monkeypatch: pytest.Mo
 @posix
 def test_a_kill_where_every_file_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build(tmp_path, {"a.yaml": ARGUMENTS + OLD})
-    monkeypatch.setattr(fixes, "_DESCRIPTORS", "/nowhere")
-    (name,) = kill(tmp_path, "fixes._DESCRIPTORS = '/nowhere'; os.chmod")
+    monkeypatch.setattr(writing, "_DESCRIPTORS", "/nowhere")
+    (name,) = kill(tmp_path, "writing._DESCRIPTORS = '/nowhere'; os.chmod")
     done = fix(tmp_path, monkeypatch)
     said = f"another run changes it, or was ended while it did; remove {os.path.realpath(tmp_path)}/{name}\n"
     assert f"a.yaml: cannot be changed: {said}" in done.output

@@ -113,6 +113,10 @@ class ProgramModule(Generic[S, F]):
         """
         raise NotImplementedError
 
+    def in_all(self, subject: S, surroundings: Surroundings, release: str) -> Views:
+        """Views that each alternative has beside its own, which are judged once for all of them."""
+        return ()
+
     def facts(self, release: str) -> F:
         """The facts of one known release."""
         raise NotImplementedError

@@ -278,7 +278,7 @@ PROGRAMS: dict[str, Program] = {
             ("trainlint.programs.llamafactory.rules", *_TRANSFORMERS_RULES, _LAUNCHED_RULES, _FSDP_RULES),
             ("model_name_or_path", "finetuning_type"),
             r"\b(model_name_or_path|finetuning_type)[\"']?\s*:",
-            "`model_name_or_path`, with `finetuning_type`, `stage` or `template`",
+            "`model_name_or_path`, with `finetuning_type`, `stage` and `do_train`, or `template` and `dataset`",
             keys=frozenset({"model_name_or_path", "cutoff_len", "finetuning_type", "stage"}),
             strength=2,
             sure=(

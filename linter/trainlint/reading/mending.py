@@ -9,7 +9,7 @@ program cannot have started with what is there, or with `keeps`, if the program 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import TypeAlias, TypeVar
 
 from trainlint.findings import Edit, Fix, common_letters
@@ -283,10 +283,10 @@ def instead(place: Place[T], name: str, literal: str, *, sure: bool = True, keep
     return first._replace(title=f"write {name}: {literal}", edits=(*first.edits, *second.edits))
 
 
-def advised(place: Place[T], advice: str) -> Fix | None:
+def advised(place: Place[T], advice: str, among: Container[str] | None = None) -> Fix | None:
     """What a table advises on a key, where that is one step: `write NAME`, `use NAME: VALUE`, `remove it`.
 
-    In VALUE the sign `…` stands for the value that is written there.
+    In VALUE the sign `…` stands for the value that is written there. A key is renamed to one `among` these names only.
     """
     field = _field(place)
     match = _ADVICE.fullmatch(advice)
@@ -295,7 +295,7 @@ def advised(place: Place[T], advice: str) -> Fix | None:
     if match["gone"]:
         return removed(field, keeps=True)
     if match["name"]:
-        return renamed(field, match["name"])
+        return renamed(field, match["name"]) if among is None or match["name"] in among else None
     value = _own_value(field)
     if value is None or ("…" not in match["value"] and field.plain is not True):
         return None

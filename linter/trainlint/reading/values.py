@@ -37,11 +37,20 @@ class UnknownContent(enum.Enum):
 UNKNOWN = UnknownContent.UNKNOWN
 
 _TEMPLATE = regex(r"\$\{|\{\{|\{%|<<[^<>]+>>|<[A-Za-z][A-Za-z0-9_ .-]*>")
+_PLACEHOLDER = regex(
+    r"\$[A-Za-z_]\w*|__[A-Z][A-Z0-9_]*__|@@?[A-Z][A-Z0-9_]*@@?|%\(\w+\)s|\{[A-Za-z_]\w*\}|\(\([\w./-]+\)\)"
+)
+_FIRST_OF_PLACEHOLDERS = frozenset("$_@%{(")
 _PLAIN_KEY = regex(r"[A-Za-z_$][\w$-]*")
 
 
 def is_template(text: str) -> bool:
-    """The text is a template: it has `${…}`, `{{…}}`, `{%…%}`, `<<…>>` or a `<PLACEHOLDER>`."""
+    """The text is a template: it has `${…}`, `{{…}}`, `{%…%}`, `<<…>>` or a `<PLACEHOLDER>`, or is one as a whole.
+
+    As a whole: envsubst's `$NAME`, Python's `{name}` and `%(name)s`, Concourse's `((name))`, `__NAME__` and `@NAME@`.
+    """
+    if text[:1] in _FIRST_OF_PLACEHOLDERS and _PLACEHOLDER.fullmatch(text):
+        return True
     return ("{" in text or "<" in text) and _TEMPLATE.search(text) is not None
 
 
@@ -159,6 +168,7 @@ class Field:
     __slots__ = (
         "_children",
         "_items",
+        "_open",
         "_path",
         "_plain",
         "_step",
@@ -200,6 +210,7 @@ class Field:
         self._items: list[Field] | None = None
         self._plain: Plain | Unread = Unread.UNREAD
         self._unknown: bool | None = None
+        self._open = False
 
     @classmethod
     def root(cls, document: Document, dialect: Dialect) -> Field:
@@ -220,6 +231,20 @@ class Field:
             origin=len(self.path),
             use=self.use,
         )
+
+    def left_open(self) -> Field:
+        """This mapping, where a key that is not written may be given elsewhere: its value is not known."""
+        copy = Field(
+            self.document, self.dialect, self.node, self.path, entry=self.entry, parent=self.parent, origin=self.origin
+        )
+        copy.use, copy._open = self.use, True
+        return copy
+
+    def given_elsewhere(self) -> Field:
+        """This place with nothing written, and a value all the same, which is not known."""
+        given = Field(self.document, self.dialect, None, self.path, parent=self.parent, origin=self.origin)
+        given._unknown = True
+        return given
 
     # what is here
 
@@ -254,7 +279,7 @@ class Field:
     @property
     def is_absent(self) -> bool:
         """Nothing is written here, or a null."""
-        return self.node is None or self.is_null
+        return not self._unknown if self.node is None else self.is_null
 
     @property
     def is_mapping(self) -> bool:
@@ -267,8 +292,13 @@ class Field:
         return isinstance(self.target, Sequence)
 
     @property
+    def is_quoted(self) -> bool:
+        """A text in quotes is here."""
+        return isinstance(self.target, Scalar) and self.target.style in ("'", '"')
+
+    @property
     def is_unknown(self) -> bool:
-        """A template is here: its value is not in the file."""
+        """A template is here, or the value is given elsewhere: it is not in the file."""
         if self._unknown is None:
             self._unknown = _is_template_node(self.target)
         return self._unknown
@@ -291,6 +321,8 @@ class Field:
             target = self.target
             entry = entries_of(target, self.dialect).get(key) if isinstance(target, Mapping) else None
             child = children[key] = self._child(key, entry)
+            if self._open and entry is None:
+                child._unknown = True
         return child
 
     def at(self, *keys: str) -> Field:
@@ -380,7 +412,7 @@ class Field:
     def _read(self, convert: Callable[[Plain], T | None]) -> Value[T]:
         target = self.target
         if target is None:
-            return Absent(self)
+            return Unknown(self) if self._unknown else Absent(self)
         plain = self.plain
         if plain is None and isinstance(target, Scalar):
             return Absent(self)
@@ -506,8 +538,12 @@ def _is_template_node(node: Node | None) -> bool:
     if isinstance(node, Scalar):
         return is_template(node.value)
     if isinstance(node, Mapping) and node.flow and len(node.pairs) == 1:
-        inner = target_of(node.pairs[0][0])
-        return isinstance(inner, Mapping) and inner.flow
+        inner, value = map(target_of, node.pairs[0])
+        # `{{name}}` and, of Python, `{name}`: no value is written.
+        named = isinstance(inner, Scalar) and is_template(f"{{{inner.value}}}")
+        return (isinstance(inner, Mapping) and inner.flow) or (
+            named and isinstance(value, Scalar) and value.implicit_null
+        )
     return False
 
 

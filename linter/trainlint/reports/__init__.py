@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import cast
 
 from trainlint import __version__
-from trainlint.findings import Finding, Severity
+from trainlint.findings import Finding, Severity, did_you_mean
 from trainlint.records import NamedTuple
 from trainlint.report import Report
 
@@ -90,8 +90,14 @@ def render(name: str, report: Report, options: RenderOptions | None = None) -> s
     """The report as a document of a format; it ends with a line end unless it is empty.
 
     All formats but text, concise, grouped, github, azure and markdown are plain ASCII.
+
+    Raises ValueError for a name that is no format, or none of statistics where these are wanted.
     """
-    module, function = (STATISTICS if options is not None and options.statistics else FORMATS)[name]
+    known = STATISTICS if options is not None and options.statistics else FORMATS
+    if name not in known:
+        hint = did_you_mean(name, known) or f"known: {', '.join(known)}"
+        raise ValueError(f"unknown format {name!r}, {hint}")
+    module, function = known[name]
     renderer = cast("Callable[[Report, RenderOptions], str]", getattr(import_module(f"{__name__}.{module}"), function))
     options = options or RenderOptions()
     return renderer(report if options.show_values else without_secrets(report), options)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from trainlint.findings import Finding, Severity
 from trainlint.report import Report
 from trainlint.reports import RenderOptions
-from trainlint.reports.escape import visible_but_line_ends, writable
+from trainlint.reports.escape import visible, visible_but_line_ends, writable
 from trainlint.reports.words import visible_with_help
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
@@ -18,6 +18,11 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE
 def render(report: Report, options: RenderOptions) -> str:
     """One command for each finding that is not suppressed; GitHub shows ten of each level for a step."""
     return "".join(f"{_command(finding, options)}\n" for finding in report.active)
+
+
+def wrong_use(message: str) -> str:
+    """The command for what is wrong with a run itself."""
+    return writable(f"::error title=trainlint::{_data(visible(message))}")
 
 
 def _command(finding: Finding, options: RenderOptions) -> str:

@@ -109,10 +109,10 @@ def result(report: Report) -> str:
     if counts:
         affected = len({finding.path for finding in active})
         return f"Found {joined(counts)} in {affected} of {_files(report, at_least=affected)}{aside}."
-    if not files.discovered:
-        return f"Found no YAML files{aside}."
     if report.crashed:
         return f"Found nothing, and not everything was checked{aside}."
+    if not files.discovered:
+        return f"Found no YAML files{aside}."
     is_judged = files.recognised > report.unjudged or report.suppressed or report.baselined
     what = "nothing found" if is_judged else "nothing to judge"
     return f"Checked {_files(report)}: {what}{aside}."

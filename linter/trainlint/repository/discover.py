@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
+from trainlint.findings import did_you_mean
 from trainlint.lazy import regex
 from trainlint.records import NamedTuple
 from trainlint.repository import git
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".yaml", ".yml")
 _TABLE = regex(rb"^[ \t]*\[[ \t]*tool[ \t]*\.[ \t]*trainlint\b", re.MULTILINE)
+_OTHER_TABLE = regex(rb"^[ \t]*\[[ \t]*tool[ \t]*\.[ \t]*(tr[\w-]{4,20})[ \t]*[\].]", re.MULTILINE)
 FILE_NAMES = ("trainlint.toml", "pyproject.toml")
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", ".tox", ".nox"})
 
@@ -211,6 +213,24 @@ def _has_table(project: Path) -> bool:
     except (ValueError, RecursionError):
         return _TABLE.search(data) is not None
     return isinstance(tool, dict) and "trainlint" in tool
+
+
+def misspelt_settings(folder: Path) -> Iterator[str]:
+    """What looks like the settings of a folder that has none."""
+    if os.path.lexists(folder / ".trainlint.toml"):
+        yield f"{_shown(folder / '.trainlint.toml')} is not read: settings are in trainlint.toml"
+    try:
+        data = read(repository_root(folder), folder / "pyproject.toml")
+    except OSError:
+        return
+    for table in _OTHER_TABLE.findall(data):
+        if hint := did_you_mean(table.decode(), ("trainlint",)):
+            yield f"{_shown(folder / 'pyproject.toml')}: [tool.{table.decode()}] is not read, {hint}"
+
+
+def _shown(file: Path) -> str:
+    """A file as the user would name it."""
+    return os.path.relpath(file) if file.is_relative_to(Path.cwd()) else str(file)
 
 
 def repository_root(folder: Path) -> Path:

@@ -278,6 +278,13 @@ class Repository:
                 self._keep(key, Question.COMMANDS, 0)
         return self.source(key)
 
+    def read_for(self, key: str, mark: str) -> Source:
+        """A file that has no mark, read as if it had this one. Raises OSError."""
+        source = self._sources.get(key)
+        if source is None or not source.marks:
+            source = self._sources[key] = load(key, self.read(key), lambda content: (mark,))
+        return source
+
     def _load(self, key: str) -> Source:
         return self._loaded(key, self.read(key))
 

@@ -44,6 +44,8 @@ _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
 }
+_ODD_NAME = regex(r"\0/|//|[\0/](?:\.{1,2}|\.git)(?=[\0/])", re.IGNORECASE)
+"""In names between NULs: a path that is absolute, has an empty part, `.` or `..`, or leads into `.git`."""
 _DIGEST = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _KEPT = regex(r"GIT_CONFIG_(?:GLOBAL|SYSTEM|COUNT|KEY_\d+|VALUE_\d+|PARAMETERS)|GIT_TEST_ASSUME_DIFFERENT_OWNER")
 """Variables for git that users set; the others are set by hooks, for one repository and its index."""
@@ -55,6 +57,8 @@ LIMIT = 120
 """Seconds after which git is stopped."""
 _WORK = 60
 """Seconds of computing after which git ends by itself, even if nobody waits for it any more."""
+_MEMORY = 2_000_000_000
+"""Bytes that git may ask for besides the files that it maps; the index of a million files needs a tenth."""
 
 
 class Answers:
@@ -166,7 +170,37 @@ def changed(folder: Path, base: str) -> list[Path]:
     code, out, error = _answer(git, root, ["diff-tree", *options, start, "HEAD"], trusted)
     if code:
         raise PathError(f"{root}: git cannot compare the commits of the pull request: {error.strip()}")
-    return [root / os.fsdecode(name) for name in sorted(out.split(b"\0")) if name]
+    return [root / name for name in sorted(_names(out))]
+
+
+def _names(out: bytes) -> list[str]:
+    """The names in an output, without those that git itself refuses to check out.
+
+    Git lists what an index or a tree holds, and either can be made with `../x.yaml` in it.
+    """
+    text = os.fsdecode(out)
+    names = text.split("\0")[:-1]
+    # Nearly no output has one, and a search costs less than a look at each name.
+    if os.sep == "/" and not _ODD_NAME.search(f"\0{text}"):
+        return names
+    return [name for name in names if not _is_odd(name)]
+
+
+def _is_odd(name: str) -> bool:
+    # Windows takes further characters as signs between parts, and of a drive.
+    return bool(_ODD_NAME.search(f"\0{name}\0")) or (os.name == "nt" and ("\\" in name or ":" in name))
+
+
+def ignores(file: Path) -> bool:
+    """Git surely ignores a file, which it does not track."""
+    root = top(file.parent)
+    if root is None:
+        return False
+    root, real = Path(os.path.realpath(root)), Path(os.path.realpath(file.parent), file.name)
+    git = Answers().program(root)
+    if git is None or not real.is_relative_to(root):
+        return False
+    return _answer(git, root, _question(real.relative_to(root).as_posix()))[0] == 0
 
 
 def top(folder: Path) -> Path | None:
@@ -184,7 +218,7 @@ def _listing(git: str, root: Path, below: str) -> list[str] | None:
         trusted = [f"safe.directory={folder}" for folder in _trusted(git)]
         code, out, error = _answer(git, root, arguments, trusted) if trusted else (code, out, error)
     if code == 0:
-        return sorted(dict.fromkeys(os.fsdecode(out).split("\0")[:-1]), key=by_parts)
+        return sorted(dict.fromkeys(_names(out)), key=by_parts)
     if "not a git repository" in error:
         return None
     if code < 0:
@@ -204,8 +238,13 @@ def _refusal(root: Path) -> PathError:
 
 def _ignores(git: str, root: Path, below: str) -> bool:
     """Git ignores a folder, or cannot tell (a folder of a submodule)."""
-    code, _, _ = _answer(git, root, ["--literal-pathspecs", "check-ignore", "-q", "--", below])
+    code, _, _ = _answer(git, root, _question(below))
     return code != 1
+
+
+def _question(path: str) -> list[str]:
+    """The command that asks whether git ignores a path, of which it takes stars and brackets as they are."""
+    return ["check-ignore", "-q", "--", f"./{path}"]
 
 
 def _trusted(git: str) -> list[str]:
@@ -241,12 +280,16 @@ def _answer(
 
 
 def _bound(process: int) -> None:
-    """A run that is killed cannot stop git, which may have a pattern of ignored files that would take it days."""
+    """A run that is killed cannot stop git, which may have a pattern of ignored files that would take it days.
+
+    Some of its files it reads to their end, which `/dev/zero` behind a link has not.
+    """
     if sys.platform == "linux":
         import resource
 
-        with suppress(OSError):
-            resource.prlimit(process, resource.RLIMIT_CPU, (_WORK, _WORK))
+        for kind, most in ((resource.RLIMIT_CPU, _WORK), (resource.RLIMIT_DATA, _MEMORY)):
+            with suppress(OSError, ValueError):
+                resource.prlimit(process, kind, (most, most))
 
 
 def _wait(process: subprocess.Popen[bytes], root: Path) -> tuple[bytes, bytes]:
@@ -255,7 +298,7 @@ def _wait(process: subprocess.Popen[bytes], root: Path) -> tuple[bytes, bytes]:
     try:
         return process.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
-        reason = next(_reasons_to_wait(root), None)
+        reason = next(_reasons_to_wait(root, waits=_waits(process)), None)
         if reason is not None:
             raise PathError(reason) from None
     try:
@@ -264,13 +307,30 @@ def _wait(process: subprocess.Popen[bytes], root: Path) -> tuple[bytes, bytes]:
         raise PathError(f"{root}: git has not listed the files within {LIMIT} seconds") from None
 
 
-def _reasons_to_wait(root: Path) -> Iterator[str]:
-    """Files that git reads and that are pipes or devices, and patterns of ignored files that take it very long."""
+def _waits(process: subprocess.Popen[bytes]) -> bool:
+    """Every thread of git sleeps, and not because nobody has read what it wrote."""
+    if sys.platform != "linux" or process.stdout is None:
+        return False
+    import select
+
+    try:
+        threads = [(task / "stat").read_text() for task in Path(f"/proc/{process.pid}/task").iterdir()]
+    except OSError:
+        return False
+    asleep = all(thread.rpartition(")")[2].split()[:1] == ["S"] for thread in threads)
+    return asleep and not select.select([process.stdout], [], [], 0)[0]
+
+
+def _reasons_to_wait(root: Path, *, waits: bool) -> Iterator[str]:
+    """Files that git reads and that are pipes or devices, and patterns of ignored files that take it very long.
+
+    While it `waits`, any pipe may be one that it reads: settings and links in its own folder can name it.
+    """
     for folder, _, names in walk(root):
         own = Path(folder).is_relative_to(root / ".git")
         for name in sorted(names):
             file = Path(folder, name)
-            if name not in (".gitignore", "exclude") and not (own and file.is_fifo()):
+            if name not in (".gitignore", "exclude") and not ((own or waits) and file.is_fifo()):
                 continue
             if not os.path.islink(file) and not os.path.isfile(file):
                 yield f"{file} is not a regular file, and git waits for its content"

@@ -132,8 +132,13 @@ class Invocation:
 
     def given(self, *names: str) -> Flag | None:
         """The last flag with one of these names."""
-        wanted = {self.command.spelling(name) for name in names}
-        return next((f for f in reversed(self.flags) if self.command.spelling(f.name.text) in wanted), None)
+        found = [at for name in names if (at := self._last.get(self.command.spelling(name))) is not None]
+        return self.flags[max(found)] if found else None
+
+    @cached_property
+    def _last(self) -> dict[str, int]:
+        """The number of the last flag of each spelling."""
+        return {self.command.spelling(flag.name.text): number for number, flag in enumerate(self.flags)}
 
     def has(self, *names: str) -> bool:
         """There is a flag with one of these names."""

@@ -32,7 +32,12 @@ _PARSERS = regex(rb"(?:Argument|Arguments|Arg|Trl|H4|Hf\w{0,40})Parser\(|\b(?:cl
 _WHOLE_PARSERS = regex(rb"(?:\w(?:Argument|Arguments|Arg)|Trl|H4|Hf\w{0,40})Parser\(")
 _HANDED_ON = regex(rb"\bHfArgumentParser\b|\bparse_dict\b|(?:Arguments|Config)\(\*\*")
 _FILLED = regex(rb"\b([A-Z]\w{0,60}(?:Arguments|Args|Config))\(\*\*")
+_MADE = regex(rb"\b([A-Z]\w{0,60}(?:Arguments|Config))\(")
 _TRAINER = regex(rb"^[ \t]*class\s+\w+\s*\([^)]{0,200}Trainer\b", re.MULTILINE)
+_INTO_OPTIONS = regex(
+    rb"\bset_defaults\(\s*\*\*|\bNamespace\(\s*\*\*|\bvars\(\w+\)\.update\(|\b__dict__\.update\(|\bsetattr\(\s*\w*args\b"
+)
+_NAMES_TRAINER = regex(rb"\b\w*Trainer\b|\bTrainingArguments\b")
 _LOADS = regex(rb"\byaml\.\w*load\w*\b|\bsafe_load\b|\bYAML\(|\bOmegaConf\.load\b|\bjson\.load\b|\btoml")
 
 
@@ -43,6 +48,7 @@ class PythonCode:
         self._repository = repository
         self._modules: dict[Path, Module | None] = {}
         self._defined: dict[str, bool] = {}
+        self._given: dict[Callable[[str], bool], tuple[frozenset[tuple[str, object]], frozenset[str]]] = {}
         self._replaced: dict[tuple[str, str], bool] = {}
 
     @cached_property
@@ -114,12 +120,12 @@ class PythonCode:
 
     def holds_text(self, word: str) -> bool:
         """A Python file contains this word in quotes."""
-        return any(quote + _utf8(word) + quote in data for _, data in self._texts for quote in (b'"', b"'"))
+        return any(name in data for name in _quoted(word) for _, data in self._texts)
 
     def registers(self, function: str, word: str) -> bool:
         """A Python file that calls this function contains this word in quotes."""
-        quoted = [quote + _utf8(word) + quote for quote in (b'"', b"'")]
-        return any(any(name in data for name in quoted) for _, data in self._holding(_utf8(f"{function}(")))
+        calling = [data for _, data in self._holding(_utf8(f"{function}("))]
+        return any(name in data for name in _quoted(word) for data in calling)
 
     def may_list(self, name: str, word: str) -> bool:
         """The list of this name in a Python file has the word, or is computed, so that it may have it."""
@@ -149,6 +155,11 @@ class PythonCode:
         return any(_TRAINER.search(data) for _, data in self._holding(b"loss_type", b"Trainer"))
 
     @cached_property
+    def has_trainer(self) -> bool:
+        """A Python file names a Trainer or its arguments."""
+        return any(_NAMES_TRAINER.search(data) for _, data in self._texts)
+
+    @cached_property
     def loads_alone(self) -> bool:
         """Some Python file loads files of settings, and none passes all keys of one to a parser or a dataclass."""
         loads = any(_LOADS.search(data) for _, data in self._texts)
@@ -167,6 +178,15 @@ class PythonCode:
         """A Python file with this file's name loads YAML itself, and passes no whole file to an argument parser."""
         found = [data for _, data in self._holding(os.fsencode(PurePosixPath(path).name)) if _LOADS.search(data)]
         return bool(found) and not any(_WHOLE_FILE.search(data) for data in found)
+
+    def reads_into_options(self, keys: Collection[str]) -> Path | None:
+        """A Python file that loads settings into the options of its own parser, which are most of these keys."""
+        for file, data in self._texts:
+            if _INTO_OPTIONS.search(data) and _LOADS.search(data):
+                module = self._module(file)
+                if module is not None and 2 * len(module.options.intersection(keys)) > len(keys):
+                    return file
+        return None
 
     def reads_with_omegaconf(self, path: str) -> bool:
         """A Python file that uses OmegaConf contains the name of this file or of its folder."""
@@ -191,7 +211,7 @@ class PythonCode:
 
         None if no code loads files, or makes a class of a mapping, and has the section's name in quotes.
         """
-        quoted = [quote + _utf8(section) + quote for quote in (b'"', b"'")]
+        quoted = _quoted(section)
         found = [
             (file, data)
             for file, data in self._texts
@@ -206,6 +226,27 @@ class PythonCode:
     def types_of(self, name: str) -> Sequence[frozenset[str]]:
         """The types that the classes which take settings give a field of this name."""
         return self._taken.get(name, ())
+
+    def gives(self, name: str, default: object, is_config: Callable[[str], bool]) -> bool:
+        """A config of the repository has another default for this name, or code makes a config of a mapping and it.
+
+        Such code gives the argument itself, or stores the key in a mapping before.
+        """
+        if is_config not in self._given:
+            configs = [one for one in self._taking if any(map(is_config, self._with_bases([one.name])))]
+            defaults = frozenset(pair for one in configs for pair in one.defaults.items())
+            self._given[is_config] = defaults, frozenset(self._given_beside(is_config))
+        defaults, beside = self._given[is_config]
+        return name in beside or any(known == name and own != default for known, own in defaults)
+
+    def _given_beside(self, is_config: Callable[[str], bool]) -> Iterator[str]:
+        """The keys that code which makes a config of a mapping gives besides, or stores in mappings."""
+        for file, data in self._holding(b"**"):
+            makes = any(is_config(name.decode()) for name in set(_MADE.findall(data)))
+            module = self._module(file) if makes else None
+            if module is not None and any(map(is_config, module.filled)):
+                yield from module.stored
+                yield from (key for name, key in module.beside if is_config(name))
 
     @cached_property
     def _taken(self) -> dict[str, list[frozenset[str]]]:
@@ -333,6 +374,10 @@ class OwnReader:
         """The types that the repository's classes which take settings give a field of this name."""
         return self._code.types_of(name) if self._code is not None else ()
 
+    def gives(self, name: str, default: object, is_config: Callable[[str], bool]) -> bool:
+        """The repository's code gives an argument that the file leaves out another value than the default."""
+        return self._code is not None and self._code.gives(name, default, is_config)
+
     def owns(self, name: str, is_config: Callable[[str], bool]) -> bool:
         """A class of the repository that takes settings, and is no config of a trainer, has a field of this name."""
         return self._code is not None and self._code.owns(name, is_config)
@@ -389,6 +434,11 @@ def _nearest(path: str, found: Sequence[T], file_of: Callable[[T], Path]) -> lis
 
     most = max(map(shared, found), default=0)
     return [one for one in found if shared(one) == most]
+
+
+def _quoted(word: str) -> tuple[bytes, ...]:
+    """A text in either kind of quotes."""
+    return tuple(quote + _utf8(word) + quote for quote in (b'"', b"'"))
 
 
 def _utf8(text: str) -> bytes:

@@ -20,6 +20,8 @@ class Class:
     name: str
     bases: tuple[str, ...]
     fields: Mapping[str, frozenset[str]]
+    defaults: Mapping[str, object]
+    """The defaults of the fields that have one; an `ast` node stands for what is computed."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Module:
     """The argument parsers that are made: `TrlParser`, `HfArgumentParser`."""
     filled: frozenset[str]
     """The classes that are made of a mapping: `TrainingArguments(**settings)`."""
+    beside: frozenset[tuple[str, str]]
+    """What such classes are given besides the mapping: `beta` of `TrainingArguments(**settings, beta=1)`."""
     keys: frozenset[str]
     """Keys that are read from mappings: `config["beta"]`, `config.get("beta")`."""
     lists: frozenset[tuple[str, frozenset[str] | None]]
@@ -72,6 +76,7 @@ def _read(tree: ast.Module) -> Module:
     read: set[str] = set()
     parsers: set[str] = set()
     filled: set[str] = set()
+    beside: set[tuple[str, str]] = set()
     keys: set[str] = set()
     calls: set[tuple[str, frozenset[str]]] = set()
     lists: set[tuple[str, frozenset[str] | None]] = set()
@@ -80,13 +85,15 @@ def _read(tree: ast.Module) -> Module:
     nulls_filled: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
-            classes.append(Class(node.name, tuple(_last(base) for base in node.bases), _fields(node)))
+            bases = tuple(_last(base) for base in node.bases)
+            classes.append(Class(node.name, bases, _fields(node), _defaults(node)))
         elif isinstance(node, ast.Call):
             name = _last(node.func)
             if len(node.args) > 2 and isinstance(node.args[0], ast.Name):
                 given.update(_texts_of(node.args[1:2]))
             if name[:1].isupper() and any(keyword.arg is None for keyword in node.keywords):
                 filled.add(name)
+                beside.update((name, keyword.arg) for keyword in node.keywords if keyword.arg)
             if name.startswith("parse_"):
                 calls.add((name, frozenset(keyword.arg or "" for keyword in node.keywords)))
             if name in ("get", "pop", "setdefault"):
@@ -129,6 +136,7 @@ def _read(tree: ast.Module) -> Module:
         read=frozenset(read),
         parsers=frozenset(parsers),
         filled=frozenset(filled),
+        beside=frozenset(beside),
         keys=frozenset(keys),
         lists=frozenset(lists),
         compared=frozenset(compared),
@@ -146,11 +154,36 @@ def _is_parser(name: str) -> bool:
 
 
 def _fields(node: ast.ClassDef) -> dict[str, frozenset[str]]:
-    return {
-        statement.target.id: frozenset(_alternatives(statement.annotation))
-        for statement in node.body
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
-    }
+    return {name: frozenset(_alternatives(statement.annotation)) for name, statement in _annotated(node)}
+
+
+def _defaults(node: ast.ClassDef) -> dict[str, object]:
+    """The defaults that a class gives its fields: `beta: int = 1`, `beta: int = field(default=1)`."""
+    given = ((name, _default(statement.value)) for name, statement in _annotated(node) if statement.value is not None)
+    return {name: _constant(value) for name, value in given if value is not None}
+
+
+def _annotated(node: ast.ClassDef) -> Iterator[tuple[str, ast.AnnAssign]]:
+    for statement in node.body:
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            yield statement.target.id, statement
+
+
+def _default(value: ast.expr) -> ast.expr | None:
+    """What stands for a field's default; None where a call to `field` gives none."""
+    if not isinstance(value, ast.Call) or _last(value.func) not in ("field", "Field"):
+        return value
+    given = {keyword.arg: keyword.value for keyword in value.keywords}
+    first = value.args[0] if value.args else None
+    return next((given[name] for name in ("default", "default_factory") if name in given), first)
+
+
+def _constant(value: ast.expr) -> object:
+    """A constant, also a negative number; the node itself for any other expression."""
+    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub) and isinstance(value.operand, ast.Constant):
+        number = value.operand.value
+        return -number if isinstance(number, (int, float)) else value
+    return value.value if isinstance(value, ast.Constant) else value
 
 
 def _alternatives(annotation: ast.expr) -> Iterator[str]:
@@ -158,7 +191,7 @@ def _alternatives(annotation: ast.expr) -> Iterator[str]:
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         try:
             annotation = ast.parse(annotation.value, mode="eval").body
-        except (SyntaxError, ValueError):
+        except (SyntaxError, ValueError, MemoryError):
             return
     if isinstance(annotation, ast.BinOp):
         yield from _alternatives(annotation.left)

@@ -399,7 +399,7 @@ class Statements:
 
     def _readmes(self, level: str, package: str) -> Iterator[Statement]:
         for path in self._that_speak("readmes", level, package):
-            yield from self._statements(path, package)
+            yield from self._followed(path, package, level)
 
     @cached_property
     def _of_cluster(self) -> dict[str, list[str]]:
@@ -452,6 +452,7 @@ class Statements:
         main = [statement for statement in named if not statement.extra] or named
         kept = _without_constraints(main)
         kept = _without_what_is_locked(kept)
+        kept = _without_floating_images(kept)
         counted: dict[object, Statement] = {}
         for statement in sorted(kept, key=lambda s: (s.form, s.span)):
             counted.setdefault(statement.meaning, statement)
@@ -643,6 +644,12 @@ def _shown(reading: Reading, path: str) -> Reading:
     )
 
 
+def _without_floating_images(found: list[Statement]) -> list[Statement]:
+    """The images of runtimes, of whatever day, say nothing of the Trainer beside what states its release."""
+    kept = [s for s in found if not (s.package == TRAINER and s.is_open_image)]
+    return kept or found
+
+
 def _without_constraints(found: Sequence[Statement]) -> list[Statement]:
     """Statements in which a constraint narrows what is required beside it; one that stands alone is kept."""
     constraints = [s for s in found if s.form is Form.CONSTRAINTS and s.kind is Kind.RANGE]
@@ -765,24 +772,14 @@ def statements_in(repository: Repository) -> Statements:
         root = Path(os.path.abspath(repository.root))
         top = repository_root(root) if repository.whole else root
         note, companion, run = repository.note, repository.companion, repository.run
+
+        def of(tree: Tree, index: Index | None, excluded: Callable[[str], bool]) -> Statements:
+            return Statements(top, tree, index, excluded, run.blank, run.bounds(top), note, companion)
+
         if top == root:
-            excluded = repository.exclude.excludes
-            return Statements(
-                top, repository.tree, repository.index, excluded, run.blank, run.bounds(top), note, companion
-            )
+            return of(repository.tree, repository.index, repository.exclude.excludes)
         # Workspaces within one git repository look at the same files.
-        return run.once(
-            ("statements", top),
-            lambda: Statements(
-                top,
-                run.tree(top),
-                run.index(str(top)),
-                blank=run.blank,
-                bounds=run.bounds(top),
-                note=note,
-                companion=companion,
-            ),
-        )
+        return run.once(("statements", top), lambda: of(run.tree(top), run.index(str(top)), lambda path: False))
 
     return repository.once("statements", made)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from trainlint.budget import BUDGET
@@ -72,11 +73,15 @@ def is_mentioned(repository: Repository, words: Sequence[str]) -> bool:
 
 
 def _mentioning(repository: Repository) -> Iterator[bytes]:
-    for file in repository.paths((*SCRIPT_SUFFIXES, *fences.SUFFIXES, *_STATING)):
-        try:
-            yield repository.read(file)
-        except OSError:
-            continue
+    files = repository.paths((*SCRIPT_SUFFIXES, *fences.SUFFIXES, *_STATING))
+    return (data for _, data in _contents(repository, files))
+
+
+def _contents(repository: Repository, files: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """Those of these files that can be read, with their bytes."""
+    for file in files:
+        with suppress(OSError):
+            yield file, repository.read(file)
 
 
 def _handed(repository: Repository) -> dict[str, Invocation]:
@@ -125,11 +130,7 @@ def _texts(repository: Repository) -> Sequence[tuple[str, str]]:
 def _read(repository: Repository) -> Iterator[tuple[str, str]]:
     workflows = [path for path in repository.paths() if "/.github/workflows/" in path.replace(os.sep, "/")]
     files = [*repository.paths(SCRIPT_SUFFIXES), *repository.paths(fences.SUFFIXES), *workflows]
-    for file in files:
-        try:
-            data = repository.read(file)
-        except OSError:
-            continue
+    for file, data in _contents(repository, files):
         if b".yaml" in data or b".yml" in data:
             yield file, data[: BUDGET.script].decode("utf-8", "replace")
 
@@ -140,12 +141,5 @@ def _is_made_here(repository: Repository, name: str) -> bool:
     for file in repository.files_named((".py",)):
         if file.stem == module or module in file.parts:
             return True
-    entry = re.compile(rf"^\s*[\"']?{re.escape(name)}[\"']?\s*=", re.MULTILINE)
-    return any(entry.search(_text(repository, file)) for file in repository.files_named(_PROJECTS))
-
-
-def _text(repository: Repository, file: Path) -> str:
-    try:
-        return repository.read(file).decode("utf-8", "replace")
-    except OSError:
-        return ""
+    entry = re.compile(rb"^\s*[\"']?%s[\"']?\s*=" % re.escape(name.encode()), re.MULTILINE)
+    return any(entry.search(data) for _, data in _contents(repository, map(str, repository.files_named(_PROJECTS))))

@@ -49,6 +49,8 @@ class PathOverride:
     choice: Choice = field(default_factory=Choice)
     per_file_ignores: tuple[PerFileIgnores, ...] = ()
     severity: Mapping[str, str] = field(default_factory=dict)
+    origin: str = ""
+    """The file and line of its `program`."""
 
     def covers(self, path: str) -> bool:
         """It is meant for this file."""
@@ -102,8 +104,16 @@ class Settings:
 
     def program_of(self, path: str) -> str | None:
         """The program that the settings give a file, `none` for no program; None where they do not say."""
-        named = [override.program for override in self._overrides_of(path) if override.program]
-        return named[-1] if named else None
+        named = self._naming(path)
+        return named.program if named else None
+
+    def place_of_program(self, path: str) -> str:
+        """The file and line of the settings that give a file to a program."""
+        named = self._naming(path)
+        return named.origin if named else ""
+
+    def _naming(self, path: str) -> PathOverride | None:
+        return next((override for override in reversed(self._overrides_of(path)) if override.program), None)
 
     def selection_of(self, path: str) -> Selection:
         """Which rules are used on a file, and with which severity."""
@@ -119,6 +129,11 @@ class Settings:
     def differs_by_file(self) -> bool:
         """Rules are used, or their severities are set, in a way that the choice for the workspace does not tell."""
         return bool(self.per_file_ignores or any(self.severities)) or any(one.on_rules for one in self.overrides)
+
+    @cached_property
+    def gives_programs(self) -> bool:
+        """Some file is said to be a program's."""
+        return any(override.program for override in self.overrides)
 
     @cached_property
     def selects_all(self) -> bool:
@@ -169,6 +184,11 @@ class Overrides:
     """The processes among which many files are divided; 0 for as many as there are cores."""
     shard: tuple[int, int] | None = None
     """Which part of the files is checked, of how many parts; None for all."""
+    extend_ignore: tuple[str, ...] = ()
+    baseline: Path | None = None
+    """A file of known findings that is used in place of the one in the settings."""
+    no_baseline: bool = False
+    """What a baseline holds counts, too."""
 
     def over(self, settings: Settings, base: Path) -> Settings:
         """The settings overridden by these options, whose patterns are relative to a folder; `exclude` is added."""
@@ -176,7 +196,7 @@ class Overrides:
         added = (*self.per_file_ignores.items(), *self.extend_per_file_ignores.items())
         return replace(
             settings,
-            choice=Choice(self.select or None, self.ignore, self.extend_select),
+            choice=Choice(self.select or None, (*self.ignore, *self.extend_ignore), self.extend_select),
             per_file_ignores=(*known, *(PerFileIgnores.of(pattern, rules, base) for pattern, rules in added)),
             stages=self.stages,
             excluders=(*settings.excluders, *([Excluder(self.exclude, base)] if self.exclude else [])),
@@ -185,6 +205,7 @@ class Overrides:
             runtimes=self.runtimes or settings.runtimes,
             fail_on=self.fail_on or settings.fail_on,
             format=self.format or settings.format,
+            baseline=None if self.no_baseline else self.baseline or settings.baseline,
         )
 
 

@@ -52,9 +52,12 @@ class At:
         place = f"{display_path(self.file)}:{self.line((), word)}"
         return SettingsError(f"{place}: {shortened(problem, _LONGEST)}{f', {hint}' if hint else ''}")
 
-    def unknown(self, among: Collection[str], where: str = "") -> SettingsError:
-        """The last key is none of these."""
-        return self.error(f"unknown setting {self.key!r}{where}", did_you_mean(self.key.replace("_", "-"), among))
+    def unknown(self, among: Collection[str], where: str = "", hint: str = "") -> SettingsError:
+        """The last key is none of these; a hint says where it belongs."""
+        if not hint and self.key in (*self.known.targets, *self.known.verdict_only):
+            hint = "releases stand in [targets]"
+        hint = hint or did_you_mean(self.key.replace("_", "-"), among)
+        return self.error(f"unknown setting {self.key!r}{where}", hint)
 
 
 class Kind(ABC):
@@ -141,7 +144,8 @@ class Words(Kind):
     def read(self, at: At, value: object) -> tuple[str, ...]:
         """The texts; as many as the budget allows."""
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise at.error(f"{at.key!r} must be a list of strings")
+            hint = f'write ["{shortened(value)}"]' if isinstance(value, str) else ""
+            raise at.error(f"{at.key!r} must be a list of strings", hint)
         if len(value) > BUDGET.patterns:
             raise at.error(f"{at.key!r} has more than {BUDGET.patterns:,} entries")
         return tuple(value)
@@ -263,12 +267,14 @@ class Targets(Kind):
             written = versions if isinstance(versions, list) else [versions]
             listed = [version for version in written if isinstance(version, str)]
             if len(listed) < len(written):
-                raise place.error(f"the target of {program} must be a string or a list of strings")
+                is_number = isinstance(versions, (int, float)) and not isinstance(versions, bool)
+                hint = "write the release in quotes" if is_number else ""
+                raise place.error(f"the target of {program} must be a string or a list of strings", hint)
             if len(listed) > BUDGET.patterns:
                 raise place.error(f"more than {BUDGET.patterns:,} releases of {program}")
             try:
-                option = f"{program}={','.join(listed)}"
-                targets.update(parse_target(option, at.known.targets, at.known.verdict_only, at.file.name))
+                option, origin = f"{program}={','.join(listed)}", f"{display_path(at.file)}:{place.line()}"
+                targets.update(parse_target(option, at.known.targets, at.known.verdict_only, origin))
             except TargetError as error:
                 raise place.error(str(error)) from None
         return targets

@@ -51,7 +51,7 @@ def written(file: Path, known: Vocabulary) -> list[Written]:
     seen: set[str] = set()
     next_file: Path | None = file
     while next_file is not None:
-        one = _read(next_file, known, extended=bool(found))
+        one = _read(next_file, known)
         found.insert(0, one)
         seen.add(os.path.realpath(next_file))
         next_file = _extended(one)
@@ -86,7 +86,11 @@ def settings_of(files: Iterable[Written], base: Path) -> Settings:
         format=values.get("format", "text"),
         cluster=Cluster(cluster.get("runtimes"), cluster.get("priority-classes")),
         base=base,
-        overrides=tuple(_override(override, one.base) for one in files for override in one.overrides),
+        overrides=tuple(
+            _override(override, one.base, one.at.below("overrides").below(str(number)))
+            for one in files
+            for number, override in enumerate(one.overrides)
+        ),
     )
 
 
@@ -101,7 +105,7 @@ def _per_file(values: Mapping[str, Any], base: Path) -> Iterator[PerFileIgnores]
             yield PerFileIgnores.of(pattern, rules, base)
 
 
-def _override(values: Mapping[str, Any], base: Path) -> PathOverride:
+def _override(values: Mapping[str, Any], base: Path, at: At) -> PathOverride:
     return PathOverride(
         Excluder(values["paths"], base),
         values.get("targets", {}),
@@ -109,31 +113,39 @@ def _override(values: Mapping[str, Any], base: Path) -> PathOverride:
         _choice(values),
         tuple(_per_file(values, base)),
         values.get("severity", {}),
+        f"{display_path(at.file)}:{at.below('program').line()}" if "program" in values else "",
     )
 
 
-def _read(file: Path, known: Vocabulary, *, extended: bool) -> Written:
+def _read(file: Path, known: Vocabulary) -> Written:
     text, data = _parsed(file)
     at = At(file, text, known)
     table: object = data
     if file.name == "pyproject.toml":
         for key in ("tool", "trainlint"):
-            table = table.get(key, None if extended else {}) if isinstance(table, dict) else {}
+            table = table.get(key) if isinstance(table, dict) else None
         if table is None:
             raise SettingsError(f"{display_path(file)}: has no [tool.trainlint]")
     if not isinstance(table, dict):
         raise at.error("'trainlint' must be a table")
     values: dict[str, Any] = {}
     for key, value in table.items():
-        name = key.replace("_", "-")
-        if name == "overrides":
+        if key == "overrides":
             continue
-        if name not in TOP:
-            raise at.below(key).unknown((*TOP, "overrides"))
-        values[name] = TOP[name].kind.read(at.below(key), value)
+        if key not in TOP:
+            raise at.below(key).unknown((*TOP, "overrides"), hint=_home_of(key))
+        values[key] = TOP[key].kind.read(at.below(key), value)
     overrides = _overrides(at.below("overrides"), table.get("overrides", []))
     _measure(at.below("overrides"), (values, *overrides))
     return Written(at, values, overrides)
+
+
+def _home_of(key: str) -> str:
+    """Where a key belongs that does not stand at the top; empty for any other."""
+    if key in IN_OVERRIDES:
+        return "which stands in [[overrides]], for the files of its paths"
+    is_table = key in ("tool", "trainlint")
+    return "in trainlint.toml the settings stand at the top, without [tool.trainlint]" if is_table else ""
 
 
 def _measure(at: At, tables: Iterable[Mapping[str, Any]]) -> None:
@@ -158,10 +170,10 @@ def _overrides(at: At, value: object) -> tuple[Mapping[str, Any], ...]:
 def _read_override(at: At, table: Mapping[str, object]) -> Mapping[str, Any]:
     values: dict[str, Any] = {}
     for key, value in table.items():
-        name = key.replace("_", "-")
-        if name not in IN_OVERRIDES:
-            raise at.below(key).unknown(IN_OVERRIDES, " of an override")
-        values[name] = IN_OVERRIDES[name].kind.read(at.below(key), value)
+        if key not in IN_OVERRIDES:
+            hint = "which stands at the top, for all files" if key in TOP else ""
+            raise at.below(key).unknown(IN_OVERRIDES, " of an override", hint)
+        values[key] = IN_OVERRIDES[key].kind.read(at.below(key), value)
     if not values.get("paths"):
         raise at.error("an override needs paths")
     return values

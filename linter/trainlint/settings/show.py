@@ -46,6 +46,8 @@ class Shown(NamedTuple):
     off: tuple[str, ...]
     used: int
     rules: int
+    left_alone: bool = False
+    """It is no program's, so that no rule looks at it."""
 
 
 class _Layer(NamedTuple):
@@ -99,8 +101,10 @@ def _of_options(options: Overrides) -> _Layer:
         "select": options.select,
         "ignore": options.ignore,
         "extend-select": options.extend_select,
+        "extend-ignore": options.extend_ignore,
         "per-file-ignores": options.per_file_ignores,
         "extend-per-file-ignores": options.extend_per_file_ignores,
+        "baseline": str(options.baseline) if options.baseline else None,
         "exclude": options.exclude,
         "targets": options.targets,
         "runtimes": options.runtimes,
@@ -149,6 +153,7 @@ def as_json(shown: Iterable[Shown]) -> str:
                 for value in one.values
             },
             "off": list(one.off),
+            "leftAlone": one.left_alone,
         }
         for one in shown
     ]
@@ -160,6 +165,9 @@ def _lines(one: Shown) -> Iterator[str]:
     for value in one.values:
         written = f"{value.key} = {_toml(_plain(value.value)) if value.origins else value.default}"
         yield f"{written:{_ROOM}}  # {', '.join(value.origins) or 'default'}"
+    if one.left_alone:
+        yield "# the file is not checked: it is no program's"
+        return
     unused = f", all but {', '.join(one.off)}" if one.off else ""
     yield f"# {one.used} of {one.rules} rules are used{unused}"
 

@@ -339,7 +339,8 @@ def _of_json(document: Document) -> Field | BrokenConfig | None:
         json.loads(text.content)
     except json.JSONDecodeError as error:
         return _trouble(document, error)
-    except RecursionError:
+    except (RecursionError, ValueError):
+        # Nested too deeply, or a number of thousands of digits.
         return None
     try:
         return Field.root(next(documents(document.path, text)), JSON)

@@ -972,7 +972,7 @@ def deepspeed_old_section(config: DeepSpeedConfig) -> Iterator[Finding]:
     elastic = config.at("elasticity")
     if _is_true(elastic.get("enabled")) and not _is_true(elastic.get("ignore_non_elastic_batch_info")):
         yield elastic.get("enabled").finding(
-            "elasticity excludes batch sizes, and accelerate always writes one",
+            "elasticity excludes batch sizes, and Accelerate always writes one",
             help="remove elasticity",
         )
     for name, needed in _NEEDED.items():

@@ -354,7 +354,7 @@ def _no_policy(setup: FsdpSetup) -> bool:
     "FS014",
     "fsdp-beside-deepspeed",
     stage=Stage.START,
-    varies="warning under accelerate, which ignores the other section",
+    varies="warning under Accelerate, which ignores the other section",
 )
 def fsdp_beside_deepspeed(setup: FsdpSetup) -> Iterator[Finding]:
     """FSDP and DeepSpeed are both configured.

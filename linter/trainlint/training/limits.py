@@ -317,10 +317,10 @@ def is_true(value: Data) -> bool | None:
 
 def data_of(field: Field) -> Data:
     """What a field holds as plain data; a template in it is UNKNOWN."""
-    if field.node is None:
-        return None
     if field.is_unknown:
         return UNKNOWN
+    if field.node is None:
+        return None
     if field.is_mapping:
         return {entry.name: data_of(entry) for entry in field.entries()}
     if field.is_sequence:

@@ -223,7 +223,7 @@ class Launch:
         given = self.invocation.given("--" + name)
         return None if given is None else _flag_field(given)
 
-    @property
+    @cached_property
     def paradigm(self) -> Value[str] | None:
         """The distributed type that a flag sets, at the place of the flag."""
         for flag, runs in (("--use_fsdp", "FSDP"), *((flag, flag) for flag in PARADIGMS)):

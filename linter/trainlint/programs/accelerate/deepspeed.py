@@ -13,6 +13,8 @@ from trainlint.reading.scalars import Dialect, Plain
 from trainlint.reading.text import Undecodable
 from trainlint.reading.values import Field
 from trainlint.records import NamedTuple, dataclass
+from trainlint.releases import within
+from trainlint.targets import How
 from trainlint.training.deepspeed import (
     OWN_LOOP,
     TRAINER,
@@ -50,6 +52,7 @@ class DeepSpeedLaunch:
     is_folder: bool
     """The section names a folder in place of a file."""
     hosts: Hosts | None
+    repository: Repository
 
     @property
     def field(self) -> Field:
@@ -75,6 +78,23 @@ class DeepSpeedLaunch:
             return "pdsh"
         text = field.text()
         return None if text.known is None or text.is_("standard") else text.known.lower()
+
+    @property
+    def counts_steps(self) -> bool:
+        """The Accelerator reads the steps of accumulation from the launcher: no Trainer may give it a plugin for them.
+
+        Source: transformers, Trainer.create_accelerator_and_postprocess: 4.46 to 4.57 give none.
+        """
+        from trainlint.training.meant import known_releases, target
+
+        if not _may_have_trainer(self.config, self.repository):
+            return True
+        meant = target(self.repository, self.field.document.path, known_releases("transformers"))
+        certain = meant.how in (How.STATED, How.RANGE) and bool(meant.versions)
+        return certain and all(within(version, _WITHOUT_PLUGIN) for version in meant.versions)
+
+
+_WITHOUT_PLUGIN = "4.46.0..4.57.6"
 
 
 class HostLine(NamedTuple):
@@ -107,21 +127,20 @@ def deepspeed_views(
     found = named_deepspeed(config, known, repository)
     hostfile = config.deepspeed("deepspeed_hostfile", known).text().known
     hosts = _hosts(hostfile, bases, repository) if hostfile else None
-    launch = DeepSpeedLaunch(config, known, facts, found, bool(name) and repository.has_folder(name), hosts)
+    launch = DeepSpeedLaunch(config, known, facts, found, bool(name) and repository.has_folder(name), hosts, repository)
     yield launch
     if isinstance(found, BrokenConfig):
         yield found
     elif found is not None:
         mesh = config.mesh(known)
-        own = _own_loop(config, repository)
         several = launch.launcher is not None or (mesh is not None and mesh.size("sp") > 1)
         yield DeepSpeedConfig(
             field=found,
             named=field,
             facts=facts,
             processes=None if several else config.world_size,
-            fills=_fills(own),
-            has_trainer=not own,
+            fills=_fills(config, repository),
+            has_trainer=_may_have_trainer(config, repository),
         )
 
 
@@ -152,26 +171,37 @@ _TRAINS = regex(r"\b\w*Trainer\b|\bTrainingArguments\b")
 _LOOP = regex(r"\bAccelerator\(")
 
 
-def _fills(own: str) -> dict[str, Plain]:
+def _fills(config: AccelerateConfig, repository: Repository) -> dict[str, Plain]:
     """What is put for "auto": by accelerate alone where the script that is launched has a loop of its own."""
+    text = _script_text(config, repository) or ""
+    own = _LOOP.search(text) and not _TRAINS.search(text)
     filled = {**dict.fromkeys(OWN_LOOP if own else TRAINER), **_PLUGIN}
     if own:
         filled["gradient_clipping"] = 1.0
-    if own and "gradient_accumulation_steps" not in own:
+    if own and "gradient_accumulation_steps" not in text:
         filled["gradient_accumulation_steps"] = 1
     return filled
 
 
-def _own_loop(config: AccelerateConfig, repository: Repository) -> str:
-    """The script that is launched, if it has a loop of its own, else nothing."""
-    script = config.launch.invocation.positionals if config.launch else []
-    name = script[0].known if script else None
+def _may_have_trainer(config: AccelerateConfig, repository: Repository) -> bool:
+    """The script that is launched has a Trainer, or is not to be seen; without a launch, some code has one."""
+    from trainlint.repository.python_code import python_code
+
+    if config.launch is None:
+        return python_code(repository).has_trainer
+    text = _script_text(config, repository)
+    return text is None or not _LOOP.search(text) or bool(_TRAINS.search(text))
+
+
+def _script_text(config: AccelerateConfig, repository: Repository) -> str | None:
+    """The script that is launched with a config file, where it is in the repository."""
+    words = config.launch.invocation.positionals if config.launch else []
+    name = words[0].known if words else None
     file = _script(config, name, repository) if name and name.endswith(".py") else None
-    text = ""
     if file is not None:
         with suppress(OSError, Undecodable):
-            text = repository.text(file)
-    return text if _LOOP.search(text) and not _TRAINS.search(text) else ""
+            return repository.text(file)
+    return None
 
 
 def _script(config: AccelerateConfig, name: str, repository: Repository) -> Path | None:

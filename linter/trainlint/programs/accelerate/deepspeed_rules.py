@@ -78,7 +78,10 @@ def deepspeed_setting(launch: DeepSpeedLaunch) -> Iterator[Finding]:
     "auto" is refused, and so is 2.0; `gradient_clipping` is a number or "auto"; the devices are none, cpu or nvme in
     any case; `zero3_init_flag` is a boolean. `zero3_save_16bit_model` is true for the word true, else false.
 
-    Source: accelerate, DeepSpeedPlugin and Accelerator; deepspeed, runtime/zero/config.py.
+    The Trainer of transformers tells the Accelerator how many steps to accumulate, except from 4.46 to 4.57. Then
+    nobody reads `gradient_accumulation_steps: auto` as a number, and nothing is said of it where a Trainer may run.
+
+    Source: accelerate, DeepSpeedPlugin and Accelerator; deepspeed, runtime/zero/config.py; transformers, Trainer.
     """
     flag = launch.setting("zero3_init_flag")
     word = python_text(flag).map(str.lower)
@@ -87,7 +90,9 @@ def deepspeed_setting(launch: DeepSpeedLaunch) -> Iterator[Finding]:
     if not launch.named.is_absent:
         return
     yield from _stage(launch.setting("zero_stage"))
-    yield from _accumulation(launch.setting("gradient_accumulation_steps"))
+    steps = launch.setting("gradient_accumulation_steps")
+    if not python_text(steps).is_("auto") or launch.counts_steps:
+        yield from _accumulation(steps)
     clipping = launch.setting("gradient_clipping")
     if not clipping.is_absent and not clipping.is_unknown and not _is_number(clipping):
         yield clipping.finding("gradient_clipping must be a number or auto", help="write a number; 0 clips nothing")
@@ -277,7 +282,7 @@ def deepspeed_launcher(launch: DeepSpeedLaunch) -> Iterator[Finding]:
         yield field.finding(f"DeepSpeed does not know the launcher {field.written}", help=help)
     elif several and (word in MPI_LAUNCHERS or (word == "openmpi" and not facts.openmpi_asks_environment)):
         yield field.finding(
-            f"the launcher {word} refuses the limit on GPUs or hosts that accelerate always passes",
+            f"the launcher {word} refuses the limit on GPUs or hosts that Accelerate always passes",
             help="write pdsh, slurm or standard",
         )
 

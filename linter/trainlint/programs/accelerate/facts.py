@@ -257,7 +257,7 @@ ADVICE = {
     "fsdp_cpu_offload": "write fsdp_offload_params",
     "fsdp_offload": "write fsdp_offload_params",
     "fsdp_transformer_cls_names_to_wrap": "write fsdp_transformer_layer_cls_to_wrap",
-    "fsdp_limit_all_gathers": "remove it: accelerate always limits them",
+    "fsdp_limit_all_gathers": "remove it: Accelerate always limits them",
     "fsdp_mixed_precision": "write mixed_precision at the top level of the file",
     "fsdp_mixed_precision_policy": "write mixed_precision at the top level of the file",
     "fsdp_gradient_checkpointing": "write fsdp_activation_checkpointing",
@@ -278,6 +278,6 @@ def _key_advice(known: Declarations, release: str) -> Mapping[str, str]:
 def read_by(span: ReleaseSpan) -> str:
     """Help for a key that only other releases read, by their first two numbers: one patch of each is known."""
     if not span.until:
-        return f"remove it, or use accelerate {minor(span.since)} or newer"
+        return f"remove it, or use Accelerate {minor(span.since)} or newer"
     first = f"{minor(span.since)} to" if span.since else "up to"
-    return f"remove it: only accelerate {first} {minor(span.until)} reads it"
+    return f"remove it: only Accelerate {first} {minor(span.until)} reads it"

@@ -296,12 +296,20 @@ class Accelerate(WheelProgram[AccelerateConfig | ListedConfig | MisnamedConfig, 
         if not isinstance(subject, AccelerateConfig):
             return [[subject]]
         known = accelerate_facts(release)
-        launches = [Launch(invocation, subject.field) for invocation in _launches_of(surroundings, subject)]
-        configs = [AccelerateConfig(subject.field, launch) for launch in _differing(launches)] or [subject]
+        launches = _differing(self.in_all(subject, surroundings, release))
+        configs = [AccelerateConfig(subject.field, launch) for launch in launches] or [subject]
         return (
-            [config, fsdp_setup(config, known), *deepspeed_views(config, known, surroundings.repository), *launches]
+            [config, fsdp_setup(config, known), *deepspeed_views(config, known, surroundings.repository)]
             for config in configs
         )
+
+    def in_all(
+        self, subject: AccelerateConfig | ListedConfig | MisnamedConfig, surroundings: Surroundings, release: str
+    ) -> Sequence[Launch]:
+        """The command lines that use the file."""
+        if not isinstance(subject, AccelerateConfig):
+            return ()
+        return [Launch(invocation, subject.field) for invocation in _launches_of(surroundings, subject)]
 
     def facts(self, release: str) -> AccelerateFacts:
         """What one known release accepts."""

@@ -65,7 +65,7 @@ def unknown_accelerate_key(config: AccelerateConfig, facts: AccelerateFacts) -> 
         else:
             help = did_you_mean(entry.name, known) or "remove it"
             fix = mending.renamed_to_nearest(entry, known)
-        message = f"accelerate {facts.release} does not know {entry.name}"
+        message = f"Accelerate {facts.release} does not know {entry.name}"
         yield entry.finding(message, help=help, fix=fix, at_key=True)
 
 
@@ -111,7 +111,7 @@ def _filled_in(config: AccelerateConfig, facts: AccelerateFacts) -> Iterator[Fin
     if known and facts.processes_filled_in and config.field.get("num_processes").node is None:
         yield config.field.get("distributed_type").finding(
             "with NO the loader adds num_processes, which a file for SageMaker cannot have",
-            help="write DATA_PARALLEL, or launch with accelerate 0.33 or older",
+            help="write DATA_PARALLEL, or launch with Accelerate 0.33 or older",
         )
 
 
@@ -371,7 +371,7 @@ def ram_loading_without_sync(config: AccelerateConfig, facts: AccelerateFacts) -
         )
     elif setup.is_fsdp1 and switch(sync).is_(False) and (ram.node is None or switch(ram).is_(True)):
         yield sync.finding(
-            "accelerate switches fsdp_sync_module_states on: only one process loads the weights"
+            "Accelerate switches fsdp_sync_module_states on: only one process loads the weights"
             if facts.sync_forced_aloud
             else "fsdp_sync_module_states is off: all processes but one keep empty weights",
             help=help,

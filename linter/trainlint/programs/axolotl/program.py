@@ -317,7 +317,7 @@ class Converted(AxolotlConfig):
         return any(name in self.model(_model_of(plugin)) for plugin in self.facts.plugins.values())
 
     def _converted(self, value: Data, spec: Spec, place: Field) -> Data:
-        if value is None and place.node is None:
+        if value is None and place.is_absent and not place.is_null:
             default = spec.default
             return default if isinstance(default, (str, int, float, bool)) else None
         if isinstance(value, Mapping) and any(self.model(kind) for kind in spec.types):
@@ -537,8 +537,9 @@ class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
         training = [command for command in commands if "train" in command.name]
         counts = [_processes(command) for command in training]
         reader = own_reader(surroundings.repository, subject.field.document.path)
+        is_open = any(command.is_open for command in commands)
         config = AxolotlConfig(
-            subject.field,
+            subject.field.left_open() if is_open else subject.field,
             facts_of(release),
             surroundings.repository.holds_above(subject.field.document.path, _OWN_SOURCE),
             _overridden(commands) | _replaced(subject.field, reader),

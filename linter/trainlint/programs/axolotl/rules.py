@@ -309,8 +309,8 @@ def axolotl_required(config: AxolotlConfig) -> Iterator[Finding]:
     Source: Axolotl, utils/schemas/config.py and validation.py of each release.
     """
     for name, spec in config.fields.items():
-        written = [key for key in (name, *spec.aliases) if config.field.get(key).node is not None]
-        if spec.required and not written and name not in config.overridden and not config.may_be_filled(name):
+        given = [place for key in (name, *spec.aliases) if (place := config.field.get(key)).node or place.is_unknown]
+        if spec.required and not given and name not in config.overridden and not config.may_be_filled(name):
             yield config.field.finding(f"{name} is missing", help=f"add {name}")
     if config.field.get("datasets").is_null and not config.field.get("pretraining_dataset").is_absent:
         datasets = config.field.get("datasets")

@@ -90,7 +90,7 @@ class BuiltValue:
     __slots__ = ("_key", "_place", "content", "made", "owner")
 
     def __init__(
-        self, content: Content, place: Field | BuiltValue, owner: Owner, *, made: bool = False, key: str = ""
+        self, content: Content, place: Field | BuiltValue, owner: Owner, made: bool = False, key: str = ""
     ) -> None:
         self.content = content
         self.owner = owner
@@ -178,8 +178,8 @@ class BuiltValue:
             if value is not None:
                 return value
         elif content is UNKNOWN:
-            return BuiltValue(UNKNOWN, self, self.owner, made=self.made, key="" if self.made else key)
-        return BuiltValue(None, self, self.owner, made=self.made, key="" if self.made else key)
+            return BuiltValue(UNKNOWN, self, self.owner, self.made, "" if self.made else key)
+        return BuiltValue(None, self, self.owner, self.made, "" if self.made else key)
 
     def at(self, *keys: str) -> BuiltValue:
         """The value several keys down."""
@@ -225,16 +225,19 @@ class BuiltValue:
 
     # building
 
-    def copy(self) -> BuiltValue:
-        """The same value, whose mappings and lists can be changed without this one."""
+    def copy(self, within: Collection[str]) -> BuiltValue:
+        """The same value; it, and what is under some keys, can be changed without this one. They share the rest."""
         content = self.content
         if isinstance(content, dict):
-            content = {key: value.copy() for key, value in content.items()}
+            content = {key: value.copy(within) if key in within else value for key, value in content.items()}
         elif isinstance(content, list):
-            content = [value.copy() for value in content]
+            content = [value.copy(within) for value in content]
         else:
             return self
-        return BuiltValue(content, self._place, self.owner, made=self.made, key=self._key)
+        return self._holding(content)
+
+    def _holding(self, content: Content) -> BuiltValue:
+        return BuiltValue(content, self._place, self.owner, self.made, self._key)
 
     def with_content(self, content: Content) -> BuiltValue:
         """Another content at the same place."""
@@ -256,6 +259,15 @@ class BuiltValue:
             value = BuiltValue(default, value.place, value.owner, made=self.made)
             self.set(key, value)
         return value
+
+    def own_list(self, key: str) -> list[BuiltValue] | None:
+        """The list under a key, as one that no other value has and that can be changed; None where none is there."""
+        value = self.child(key, [])
+        if not isinstance(value.content, list):
+            return None
+        content = [*value.content]
+        self.set(key, value._holding(content))
+        return content
 
 
 def repeated(values: Iterable[BuiltValue]) -> Iterator[BuiltValue]:

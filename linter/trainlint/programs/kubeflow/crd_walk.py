@@ -35,6 +35,8 @@ MAX_KEY_NODES = 100
 LONGEST_QUOTE = 60
 _INT32 = (-(2**31), 2**31 - 1)
 _INT64 = (-(2**63), 2**63 - 1)
+_SUBSTITUTED = regex(r"\$\([\w.-]+\)")
+"""What Tekton, Argo and kustomize fill in; in texts Kubernetes itself does so, or leaves it as it is."""
 _LARGEST_WHOLE_FLOAT = 2**53 - 1
 _RFC3339 = regex(r"(\d{4}-\d\d-\d\d)T(\d\d?:\d\d:[0-5]\d)(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 
@@ -289,6 +291,8 @@ class Walk:
         value = _in_json(field.plain)
         quantity = structure.type == "int-or-string" and structure.pattern is not None
         if not self._has_type(value, structure.type, quantity):
+            if isinstance(value, str) and _SUBSTITUTED.fullmatch(value):
+                return
             message = f"{_called(field)} must be {_kind(structure)}, not {_given(value)}"
             number = isinstance(value, float) and math.isfinite(value)
             unplaced = structure.type == "int-or-string" and ((quantity and number) or not self.options.decoded)

@@ -15,6 +15,10 @@ from trainlint.programs.kubeflow.objects import Runtime, TrainJob
 NODE = "node"
 LAUNCHER = "launcher"
 TRAINER = "trainer"
+_WRITTEN_INTO = frozenset(
+    {"replicatedJobs", "template", "metadata", "labels", "annotations", "spec", "containers", "initContainers"}
+)
+"""Where the controller's steps write into the runtime's own mappings and lists; all other lists they write anew."""
 
 
 class Draft:
@@ -34,7 +38,7 @@ class Draft:
         untimed = field == "runtimePatches" and any(patch.get("time").is_absent for patch in overrides.items())
         self.spec = read(job.spec, job_schema, Owner.JOB, Decoding(rewritten=False, empty_texts=untimed))
         self.overrides = read(overrides, job_schema.properties[field], Owner.JOB, Decoding(empty_texts=untimed))
-        self.runtime_spec = _decoded(runtime, facts).copy()
+        self.runtime_spec = _decoded(runtime, facts).copy(_WRITTEN_INTO)
         self.policy = self.runtime_spec.get("mlPolicy")
         template = self.runtime_spec.get("template")
         self.labels = template.at("metadata", "labels")
@@ -169,21 +173,24 @@ def _amounts(listed: BuiltValue) -> Amounts | None:
 
 def append(owner: BuiltValue, key: str, item: BuiltValue) -> None:
     """Add to the list under a key."""
-    listed = owner.child(key, [])
-    if isinstance(listed.content, list):
-        listed.content.append(item)
+    listed = owner.own_list(key)
+    if listed is not None:
+        listed.append(item)
 
 
 def upsert(owner: BuiltValue, key: str, item: BuiltValue, same: Callable[[BuiltValue, BuiltValue], bool]) -> None:
     """Put in place of the first item that counts as the same, else add."""
-    listed = owner.child(key, [])
-    if not isinstance(listed.content, list):
-        return
-    for index, other in enumerate(listed.content):
+    listed = owner.own_list(key)
+    if listed is not None:
+        _put(listed, item, same)
+
+
+def _put(listed: list[BuiltValue], item: BuiltValue, same: Callable[[BuiltValue, BuiltValue], bool]) -> None:
+    for index, other in enumerate(listed):
         if same(other, item):
-            listed.content[index] = item
+            listed[index] = item
             return
-    listed.content.append(item)
+    listed.append(item)
 
 
 def upsert_volume(pods: Pods, volume: BuiltValue) -> None:
@@ -193,22 +200,22 @@ def upsert_volume(pods: Pods, volume: BuiltValue) -> None:
 
 def upsert_env(container: BuiltValue, env: Iterable[BuiltValue]) -> None:
     """Add variables, or replace those of their names."""
-    listed = container.child("env", [])
-    if not isinstance(listed.content, list):
+    listed = container.own_list("env")
+    if listed is None:
         return
     positions: dict[Content, int] = {}
-    for index, other in enumerate(listed.content):
+    for index, other in enumerate(listed):
         if not is_no_key(other.get("name")):
             positions.setdefault(other.get("name").content, index)
     for item in env:
         name = item.get("name")
         if is_no_key(name):
-            upsert(container, "env", item, _same("name"))
+            _put(listed, item, _same("name"))
         elif name.content in positions:
-            listed.content[positions[name.content]] = item
+            listed[positions[name.content]] = item
         else:
-            positions[name.content] = len(listed.content)
-            listed.content.append(item)
+            positions[name.content] = len(listed)
+            listed.append(item)
 
 
 def same_port(one: BuiltValue, other: BuiltValue) -> bool:

@@ -92,7 +92,7 @@ def env(text: str) -> str:
     """The name of an environment variable, as servers from 1.32 on accept it."""
     if not text:
         return "must not be empty"
-    fine = all(" " <= letter <= "~" and letter != "=" for letter in text)
+    fine = text.isascii() and text.isprintable() and "=" not in text
     return "" if fine else "must have only printable ASCII characters other than ="
 
 

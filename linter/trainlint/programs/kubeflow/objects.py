@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from trainlint.programs.kubeflow.crd_walk import Defect, DefectKind, Walk, Walked, WalkOptions, place_of, structure_at
 from trainlint.programs.kubeflow.facts.admission import CEL_RULES, QUEUE_ANNOTATION, SUPPORT_LABEL
@@ -25,6 +25,8 @@ from trainlint.reading.values import Absent, Field, Value
 if TYPE_CHECKING:
     from trainlint.programs.kubeflow.built_value import BuiltValue
     from trainlint.programs.kubeflow.facts.crds import Kind
+
+Declares: TypeAlias = "Callable[[Kind, Field], bool]"
 
 GROUP = "trainer.kubeflow.org"
 OLD_GROUP, OLD_VERSION = "kubeflow.org", "v2alpha1"
@@ -73,16 +75,29 @@ class TrainerObject:
 class Manifest:
     """An object as strict decoding and its CRD's structure check it in one release."""
 
-    def __init__(self, subject: TrainerObject, kind: Kind, facts: KubeflowFacts, *, partial: bool = False) -> None:
+    def __init__(
+        self,
+        subject: TrainerObject,
+        kind: Kind,
+        facts: KubeflowFacts,
+        *,
+        partial: bool = False,
+        declares: Declares = lambda kind, field: False,
+    ) -> None:
         self.field = subject.field
         self.name = subject.name
         self.kind: Kind = kind
         self.facts = facts
         self.partial = partial
+        self.declares = declares
+        """CRDs in the repository have a field that the release lacks."""
 
     def defects(self, kind: DefectKind) -> Iterator[Defect]:
         """The places with a defect of this kind."""
-        return (defect for walk in self._walks for defect in walk.defects if defect.kind is kind)
+        found = (defect for walk in self._walks for defect in walk.defects if defect.kind is kind)
+        if kind is not DefectKind.UNKNOWN_FIELD:
+            return found
+        return (defect for defect in found if not self.declares(self.kind, defect.field))
 
     def places(self, cel_rule: str) -> Iterator[Field]:
         """The places that a CEL rule of this name checks, and that are not absent."""
@@ -140,12 +155,18 @@ class Manifest:
         return any(patch.is_null or (patch.is_mapping and patch.get("time").is_absent) for patch in patches)
 
 
-def manifest_of(subject: TrainJob | Runtime, facts: KubeflowFacts, *, partial: bool = False) -> Manifest:
+def manifest_of(
+    subject: TrainJob | Runtime,
+    facts: KubeflowFacts,
+    *,
+    partial: bool = False,
+    declares: Declares = lambda kind, field: False,
+) -> Manifest:
     """An object as one release checks its structure; a `partial` one is a patch of kustomize."""
     key = facts.release, partial
     if key not in subject.manifests:
         kind: Kind = "TrainJob" if isinstance(subject, TrainJob) else "TrainingRuntime"
-        subject.manifests[key] = Manifest(subject, kind, facts, partial=partial)
+        subject.manifests[key] = Manifest(subject, kind, facts, partial=partial, declares=declares)
     return subject.manifests[key]
 
 

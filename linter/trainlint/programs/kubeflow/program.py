@@ -33,6 +33,8 @@ from trainlint.training.meant import KnownReleases, target
 
 if TYPE_CHECKING:
     from trainlint.programs import Surroundings, Views
+    from trainlint.programs.kubeflow.facts.crds import Kind
+    from trainlint.programs.kubeflow.objects import Declares
     from trainlint.repository.files import Repository
 
 
@@ -218,12 +220,13 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
         facts = self.facts(release)
         if isinstance(subject, Runtime):
             runtime = Runtime(subject.field, partial=True) if _is_patch(subject, surroundings) else subject
-            manifest = manifest_of(subject, facts, partial=runtime.partial)
+            manifest = manifest_of(subject, facts, partial=runtime.partial, declares=_declared(surroundings.repository))
             return [[runtime, manifest, *_as_is(runtime, surroundings, facts)]]
         if not isinstance(subject, TrainJob):
             return [[subject]]
         jobs = self.jobs(subject, surroundings, release)
-        manifest = manifest_of(subject, facts, partial=jobs[0].partial)
+        declares = _declared(surroundings.repository)
+        manifest = manifest_of(subject, facts, partial=jobs[0].partial, declares=declares)
         return ([job, manifest, *_built(job, surroundings, facts), *_namesakes(job, surroundings)] for job in jobs)
 
     def jobs(self, subject: TrainJob, surroundings: Surroundings, release: str) -> list[TrainJob]:
@@ -243,18 +246,27 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
     def default_target(self, subject: TrainerObject, surroundings: Surroundings) -> Target:
         """The releases that are stated, that the repository's CRDs are of, or whose fields the object has.
 
-        A field that exists in one release alone says that the object is for that one, and what is used with it, too.
+        CRDs of the time between two releases say more than a range. A field that exists in one release alone says that
+        the object is for that one, and what is used with it, too.
         """
+        field = subject.field
+        return field.document.once(("target", field.path), lambda: self._target(subject, surroundings))
+
+    def _target(self, subject: TrainerObject, surroundings: Surroundings) -> Target:
         from trainlint.programs.kubeflow.installed import installed
 
         repository, path = surroundings.repository, subject.field.document.path
-        for known in (_KNOWN, _API):
-            stated = target(repository, path, known)
-            if stated.how is not How.NOT_STATED:
-                return stated
-        releases, place = installed(repository)
-        if releases:
-            return Target(releases, place, How.STATED if len(releases) == 1 else How.RANGE)
+        stated = (target(repository, path, known) for known in (_KNOWN, _API))
+        named = next((one for one in stated if one.how is not How.NOT_STATED), None)
+        if named is not None and named.how is How.STATED:
+            return named
+        found = installed(repository)
+        if found.is_between:
+            return Target((f"{found.releases[-1]}.dev0",), found.place, How.STATED)
+        if named is not None:
+            return named
+        if found.releases:
+            return Target(found.releases, found.place, How.STATED if len(found.releases) == 1 else How.RANGE)
         shaped = self._shaped_for(subject)
         for linked in _linked(subject, surroundings) if len(shaped) > 1 else ():
             theirs = self._shaped_for(linked)
@@ -278,6 +290,17 @@ class KubeflowTrainer(ProgramModule[TrainerObject, KubeflowFacts]):
             if having:
                 fitting &= set(having)
         return tuple(name for name in RELEASES if name in fitting)
+
+
+def _declared(repository: Repository) -> Declares:
+    """Asks the CRDs of the repository for a field, once there is a field to ask for."""
+
+    def declares(kind: Kind, field: Field) -> bool:
+        from trainlint.programs.kubeflow.installed import installed
+
+        return installed(repository).declares(kind, field)
+
+    return declares
 
 
 _DATES = {name: facts.date for name, facts in RELEASES.items()}

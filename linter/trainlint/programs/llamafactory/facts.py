@@ -14,7 +14,7 @@ from functools import cache
 from trainlint.findings import Stage
 from trainlint.programs.transformers.facts import TABLES, ArgumentFacts, argument_fields
 from trainlint.records import dataclass, replace
-from trainlint.releases import behaviour, names_within, words_within
+from trainlint.releases import behaviour, names_within, within, words_within
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.limits import Limit, limits_of_release
 
@@ -66,6 +66,9 @@ QUANTIZATION_BITS: Mapping[str, tuple[int, ...]] = {
 
 BNB: Mapping[str, str] = {"bitsandbytes": "..0.9.2", "bnb": "0.9.3.."}
 """The name of bitsandbytes, with the releases that use it."""
+
+LOADED_WITH_OMEGACONF = "0.9.4.."
+"""The releases in which read_args of hparams/parser.py hands the file to OmegaConf.load; before, to yaml.safe_load."""
 
 PREQUANTIZED = ("gptq", "awq", "aqlm", "-int4", "-int8", "-4bit", "-8bit", "bnb", "fp8", "mxfp4", "gpt-oss")
 """Parts of names of models that are already quantized, so that quantization_bit is not used."""
@@ -165,6 +168,8 @@ class LlamaFactoryFacts:
     """The chat templates that data/template.py registers."""
     limits: Mapping[str, tuple[Limit, ...]]
     """The limits by section of limits.txt."""
+    loads_with_omegaconf: bool
+    """OmegaConf reads the file, not PyYAML: `1e-4` is a number, and a key that is written twice is refused."""
 
 
 @cache
@@ -184,6 +189,7 @@ def facts_of(release: str) -> LlamaFactoryFacts:
         split_texts=names_within(SPLIT_TEXTS, release),
         templates=known.keys("templates", release),
         limits={} if known.is_only_read(release) else limits_of_release("llamafactory", release, known.names),
+        loads_with_omegaconf=within(release, LOADED_WITH_OMEGACONF),
     )
 
 

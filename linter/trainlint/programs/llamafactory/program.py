@@ -34,6 +34,7 @@ from trainlint.reading.values import UNKNOWN, Field, Value
 from trainlint.records import NamedTuple, replace
 from trainlint.repository.invocations import Command
 from trainlint.repository.python_code import own_reader
+from trainlint.training.command_lines import GivenBeside
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.deepspeed import named_config
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
@@ -68,7 +69,7 @@ class Reading(NamedTuple):
     """A command that reads a file."""
 
     command: str
-    overrides: frozenset[str]
+    beside: GivenBeside
     """The settings that it gives itself (`learning_rate=1e-5`)."""
     place: Field
     """The name of the file in it."""
@@ -84,7 +85,6 @@ class LlamaFactoryConfig:
         *,
         command: str | None = None,
         misplaced: Sequence[Reading] = (),
-        overridden: frozenset[str] = frozenset(),
         several: bool | None = None,
         setups: Sequence[FsdpSetup] = (),
         own_package: bool = False,
@@ -93,12 +93,12 @@ class LlamaFactoryConfig:
         self.field = arguments.field
         self.arguments = arguments
         self.facts = facts
+        self.overridden = arguments.given_beside.names
+        """Settings that a command line overrides."""
         self.command = command
         """The command of the repository that reads the file, if there is one."""
         self.misplaced = misplaced
         """Other commands of the repository, which cannot read a file for training."""
-        self.overridden = overridden
-        """Settings that a command line overrides."""
         self.several = True if is_true(self.data("deepspeed")) else several
         """Training is distributed: the repository shows it, or DeepSpeed is on, which starts in no other way."""
         self.setups = setups
@@ -131,7 +131,8 @@ class LlamaFactoryConfig:
 
     def gives(self, name: str) -> bool:
         """A command line, or code of the repository, may give a setting that the file does not have."""
-        return name in self.overridden or self.arguments.reader.fills(name)
+        beside = self.arguments.given_beside
+        return name in beside.names or beside.is_open or self.arguments.reader.fills(name)
 
     def may_know(self, word: str, *lists: str) -> bool:
         """The file belongs to a copy of LLaMA-Factory, whose code may have added this word to those of a release."""
@@ -162,7 +163,7 @@ class LlamaFactoryConfig:
         field, spec = self.field.get(name), self.spec(name)
         if spec is None or self._is_refused(field) or self._is_own(field, spec):
             return UNKNOWN if spec else None
-        if field.node is not None:
+        if field.node is not None or field.is_unknown:
             return data_of(field)
         default = PIXELS.get(name, spec.default)
         return default if isinstance(default, (str, int, float, bool)) else None
@@ -258,13 +259,15 @@ def _readings(subject: LlamaFactoryFile, surroundings: Surroundings) -> Iterator
     """The commands that read the file."""
     for reader in (_CLI_READER, _SCRIPT_READER):
         for invocation in reader.invocations(surroundings.repository, subject.field.document):
-            words = [word.known or "" for word in invocation.words]
             file = reader.word(invocation)
             if file is None:
                 continue
-            given = frozenset(word.partition("=")[0].lstrip("-+") for word in words if "=" in word)
+            words = [word for word in invocation.words if word is not file]
+            given = frozenset(word.text.partition("=")[0].lstrip("-+") for word in words if "=" in word.text)
+            is_open = any(word.known is None and "=" not in word.text for word in words)
             names = [word.text for word in invocation.program]
-            yield Reading(next((name for name in names if name in COMMANDS), "train"), given, file.field)
+            command = next((name for name in names if name in COMMANDS), "train")
+            yield Reading(command, GivenBeside(given, is_open), file.field)
 
 
 def _is_of_a_copy(arguments: Arguments, surroundings: Surroundings) -> bool:
@@ -298,9 +301,15 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
 
     def alternatives(self, subject: LlamaFactoryFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The configuration, its training arguments and its sharding; one alternative for each transformers release."""
+        if not facts_of(release).loads_with_omegaconf:
+            subject = LlamaFactoryFile(Field.root(subject.field.document, Dialect.PYYAML))
         keys = frozenset(entry.name for entry in subject.field.entries())
         readings = list(_readings(subject, surroundings))
         misplaced = [reading for reading in readings if reading.command != "train" and "do_train" in keys]
+        beside = GivenBeside(
+            frozenset[str]().union(*(reading.beside.names for reading in readings)),
+            any(reading.beside.is_open for reading in readings),
+        )
         launched = list(launches(subject, surroundings))
         found: list[Views] = []
         needed = declarations("llamafactory").bounds(release).get("transformers", "")
@@ -313,6 +322,7 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
                 config,
                 deepspeed_config(subject, surroundings),
                 own_reader(surroundings.repository, subject.field.document.path),
+                given_beside=beside,
             )
             own = fsdp_setup(arguments)
             setups = [setup for setup in ([own] if own else []) + [setup for setup, _ in launched] if setup.on]
@@ -322,7 +332,6 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
                 facts_of(release),
                 command=commands.pop() if len(commands) == 1 else "train" if misplaced else None,
                 misplaced=misplaced,
-                overridden=frozenset(name for reading in readings for name in reading.overrides),
                 several=True if setups else None,
                 setups=setups,
                 dataset_info=_dataset_info(subject, surroundings),

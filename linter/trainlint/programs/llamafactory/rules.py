@@ -54,8 +54,7 @@ def llamafactory_unknown_key(config: LlamaFactoryConfig, facts: LlamaFactoryFact
             continue
         command = f"llamafactory-cli {config.command}" if config.command else f"LLaMA-Factory {facts.release}"
         help = _instead(entry.name, config, facts)
-        fix = None if help.startswith("remove it") else mending.advised(entry, help)
-        fix = None if fix is not None and fix.renames and fix.renames not in config.keys else fix
+        fix = None if help.startswith("remove it") else mending.advised(entry, help, among=config.keys)
         yield entry.finding(
             f"{entry.name} is not an argument of {command}",
             help=help,
@@ -81,34 +80,49 @@ def _instead(name: str, config: LlamaFactoryConfig, facts: LlamaFactoryFacts) ->
     return did_you_mean(name, config.keys) or "remove it"
 
 
-@rule("FS502", "llamafactory-duplicate-key", stage=Stage.LOAD)
-def llamafactory_duplicate_key(config: LlamaFactoryConfig) -> Iterator[Finding]:
+@rule(
+    "FS502",
+    "llamafactory-duplicate-key",
+    stage=Stage.LOAD,
+    varies="warning before 0.9.4, where only the last one counts",
+)
+def llamafactory_duplicate_key(config: LlamaFactoryConfig, facts: LlamaFactoryFacts) -> Iterator[Finding]:
     """A key is written twice.
 
-    OmegaConf, which reads the file, refuses equal texts as keys of any mapping.
+    OmegaConf, which reads the file since 0.9.4, refuses equal texts as keys of any mapping. Before, PyYAML takes the
+    last of them without a message, and the first value is lost (FS216, where it is an argument of training).
 
-    Source: OmegaConf, its loader of YAML; LLaMA-Factory 0.9.2 and later, hparams/parser.py.
+    Source: OmegaConf, its loader of YAML; LLaMA-Factory 0.9.1 to 0.9.5, read_args of hparams/parser.py.
     """
-    yield from _duplicates(config.field)
-
-
-def _duplicates(field: Field) -> Iterator[Finding]:
-    for entry in (*field.entries(), *field.items()):
-        if entry.entry is not None and entry.entry.duplicates and not entry.use:
+    for entry in _duplicates(config.field):
+        fix = mending.without_earlier(entry)
+        if facts.loads_with_omegaconf:
             yield entry.finding(
                 f"{entry.name} is written twice",
                 help="remove one of them",
-                fix=_without_equal(entry),
+                # Unless they say the same, nobody knows which one is meant.
+                fix=fix if fix is not None and fix.safe else None,
                 at_key=True,
                 related=entry.earlier_keys,
             )
+        elif entry.parent is not config.field or not config.arguments.facts.is_ever(entry.name):
+            yield entry.finding(
+                f"{entry.name} is written twice: only this one counts",
+                help="remove the wrong one",
+                severity=Severity.WARNING,
+                stage=Stage.RUN,
+                fix=fix,
+                at_key=True,
+                related=entry.earlier_keys,
+            )
+
+
+def _duplicates(field: Field) -> Iterator[Field]:
+    """The fields, at any depth, whose key stands more than once in a mapping."""
+    for entry in (*field.entries(), *field.items()):
+        if entry.entry is not None and entry.entry.duplicates and not entry.use:
+            yield entry
         yield from _duplicates(entry)
-
-
-def _without_equal(entry: Field) -> Fix | None:
-    """The earlier keys go, where they say the same; else nobody knows which one is meant."""
-    fix = mending.without_earlier(entry)
-    return fix if fix is not None and fix.safe else None
 
 
 @rule("FS503", "llamafactory-value", stage=Stage.LOAD)

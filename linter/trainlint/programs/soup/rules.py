@@ -691,7 +691,7 @@ def fails_later(config: SoupConfig) -> Iterator[Finding]:
     if scheduler.known_and_not_in(schedulers()):
         help = did_you_mean(str(scheduler), schedulers()) or "write one such as cosine or linear"
         fix = mending.respelled(scheduler, schedulers())
-        yield scheduler.finding(f"transformers has no scheduler {scheduler}", help=help, fix=fix)
+        yield scheduler.finding(f"Transformers has no scheduler {scheduler}", help=help, fix=fix)
     if steps.is_(0):
         yield steps.finding("logging_steps must not be 0", help="write 1 or more")
     dropout, rank = config.setting("training.lora.dropout"), config.setting("training.lora.r").known

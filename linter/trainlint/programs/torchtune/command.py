@@ -175,7 +175,7 @@ def _removal(arg: Arg, key: str, left: ConfigNode | None) -> Override:
         return Override(arg, key)
     node = left.at(key)
     if not node.present:
-        return Override(arg, key, refusal=f"the config has no {key} to remove", help=f"remove ~{key}", missing=True)
+        return Override(arg, key, refusal=f"the config has no key {key} to remove", help=f"remove ~{key}", missing=True)
     if node.mapping is not None and "_component_" in node.mapping:
         return Override(
             arg, key, refusal=f"{key} is a component and cannot be removed", help=f"replace it: {key}=component"

@@ -143,6 +143,8 @@ class RecipeSettings:
     world_size: int | None = None
     job: bool = False
     overridden: frozenset[str] = frozenset()
+    is_open: bool = False
+    """The command with the file has words that are filled in later: they may give further settings."""
     filled_in: tuple[str, ...] = ()
     """Overrides with a value that a shell or a template fills in, as written."""
     provides: Callable[[str], bool] = lambda name: False
@@ -298,7 +300,7 @@ def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> l
     if _is_fork(surroundings, path):
         return [[*every, RecipeSettings(root, None, stated=stated, fork=True)]]
     uses = []
-    is_certain = False
+    is_certain = is_open = False
     for command in _commands(surroundings, release):
         uses_this = command.config == Path(path).absolute()
         nameless = command.in_script and command.config is None
@@ -308,6 +310,7 @@ def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> l
             found = [view for view in command.views if isinstance(view, RecipeSettings)]
             uses += found
             is_certain = is_certain or (command.in_script and bool(found))
+            is_open = is_open or not found
     if is_certain:
         # What a command in a script does is in every alternative already.
         return [every]
@@ -315,11 +318,12 @@ def _of_file(subject: RecipeFile, surroundings: Surroundings, release: str) -> l
     if _is_documented_for_another(path, surroundings, release):
         recipes = []
     provides = python_code(surroundings.repository).makes
-    return (
-        [[*every, settings] for settings in uses]
-        or [[*every, RecipeSettings(root, one, near=near, stated=stated, provides=provides)] for one in recipes]
-        or [[*every, RecipeSettings(root, None, stated=stated, provides=provides)]]
-    )
+    likely: Sequence[RecipeFacts | None] = recipes or [None]
+    alone = [
+        RecipeSettings(root, one, near=near and bool(one), stated=stated, provides=provides, is_open=is_open)
+        for one in likely
+    ]
+    return [[*every, settings] for settings in uses or alone]
 
 
 def _first_beside(script: str, surroundings: Surroundings) -> RecipeFile | None:

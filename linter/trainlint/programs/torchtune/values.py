@@ -7,7 +7,7 @@ given null, texts, numbers, a list and a mapping, and the recipe run until it ra
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from trainlint.findings import Stage, one_of
 from trainlint.programs.torchtune.omegaconf import ConfigNode
@@ -190,35 +190,33 @@ SCHEDULE: Mapping[str, Accepts] = {
 
 def settings_with(settings: RecipeSettings) -> Iterator[tuple[ConfigNode, Accepts]]:
     """The settings that the user wrote, with what is accepted for them."""
-    for node, accepts in _all(settings):
-        if node.own and node.present:
-            yield node, accepts
-
-
-def _all(settings: RecipeSettings) -> Iterator[tuple[ConfigNode, Accepts]]:
-    for key, accepts in TOP.items():
-        if settings.reads(key) and not settings.fork:
-            yield settings.at(key), accepts
+    if not settings.fork:
+        yield from _written(settings.root, ((key, accepts) for key, accepts in TOP.items() if settings.reads(key)))
     for section in settings.models:
         if _path(section).startswith("torchtune.models."):
-            yield from ((section.get(key), accepts) for key, accepts in _of_model(settings, _path(section)))
+            yield from _written(section, _of_model(settings, _path(section)))
     for name, (component, table) in SECTIONS.items():
         found = settings.section(name)
         if found is not None and _path(found).startswith(component):
             pairs = _path(found).endswith(_EPS_OF_ANOTHER_KIND)
             table = _AWARE if name == "quantizer" and "QAT" in _path(found) else table
-            yield from ((found.get(key), accepts) for key, accepts in table.items() if not (pairs and key == "eps"))
+            yield from _written(found, (row for row in table.items() if not (pairs and row[0] == "eps")))
     for name in ("loss", "kd_loss"):
         found = settings.section(name)
         if found is not None and _path(found).startswith(("torchtune.", "torch.nn.")):
-            table = LOSSES.get(_path(found).rpartition(".")[2], {})
-            yield from ((found.get(key), accepts) for key, accepts in table.items())
+            yield from _written(found, LOSSES.get(_path(found).rpartition(".")[2], {}).items())
     for section in settings.checkpointers:
         if _path(section).startswith("torchtune.training."):
-            yield from ((section.get(key), PATH) for key in ("checkpoint_dir", "output_dir"))
+            yield from _written(section, ((key, PATH) for key in ("checkpoint_dir", "output_dir")))
     profiler = settings.at("profiler")
     if settings.reads("profiler") and not settings.fork and profiler.get("enabled").truth().is_(True):
-        yield from ((profiler.get(key), accepts) for key, accepts in SCHEDULE.items())
+        yield from _written(profiler, SCHEDULE.items())
+
+
+def _written(section: ConfigNode, table: Iterable[tuple[str, Accepts]]) -> Iterator[tuple[ConfigNode, Accepts]]:
+    entries = section.entries
+    if any(node.own for node in entries.values()):
+        yield from ((entries[key], accepts) for key, accepts in table if key in entries and entries[key].own)
 
 
 def _of_model(settings: RecipeSettings, path: str) -> Iterator[tuple[str, Accepts]]:

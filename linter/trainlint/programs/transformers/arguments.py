@@ -20,6 +20,7 @@ from trainlint.reading.document import Document
 from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Known, Unknown, Value, WrongType
 from trainlint.repository.python_code import OwnReader
+from trainlint.training.command_lines import NOTHING_BESIDE, GivenBeside
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.deepspeed import BrokenConfig
 
@@ -118,8 +119,9 @@ class Arguments:
         deepspeed: Field | None = None,
         reader: OwnReader | None = None,
         trouble: BrokenConfig | None = None,
+        given_beside: GivenBeside = NOTHING_BESIDE,
     ) -> None:
-        self.field = file.field
+        self.field = given_beside.seen_from(file.field)
         self.reader = reader or OwnReader()
         """What the repository's own code does with the file."""
         self.whole = file.whole and not self.reader.takes_apart
@@ -130,19 +132,32 @@ class Arguments:
         """The section of FSDP settings, where it is known."""
         self.deepspeed = deepspeed
         """The mapping in `deepspeed` or in the file that it names, where it is known."""
-        self.overridden: frozenset[str] = frozenset()
-        """The arguments that every launch of the file gives on its command line."""
+        self.given_beside = given_beside
+        """What every launch of the file gives on its command line."""
         self.trouble = trouble
         """Why the JSON in `deepspeed`, or in the file that it names, is no object."""
 
     def get(self, name: str) -> Field:
-        """The field of an argument."""
-        return self.field.get(name)
+        """The field of an argument; unknown where a command line or code of the repository gives the value."""
+        field = self.field.get(name)
+        elsewhere = name in self.given_beside.names or (field.is_absent and self._may_be_given(field))
+        return field.given_elsewhere() if elsewhere else field
+
+    def _may_be_given(self, field: Field) -> bool:
+        """The command line or code may give what the file leaves out, or code fills in the null that is written."""
+        if field.is_null or field.name not in self.facts.fields:
+            return self._is_filled_in(field)
+        default = self.facts.default(field.name)
+        return self.may_have_own_classes and self.reader.gives(field.name, default, is_config)
+
+    def _is_filled_in(self, field: Field) -> bool:
+        """The argument is null, and a class of the repository sets it then."""
+        return field.is_null and self.may_have_own_classes and self.reader.fills_null(field.name)
 
     @cached_property
     def given(self) -> list[tuple[str, Spec, Field]]:
         """The arguments of this release whose written value counts, each with what it must be."""
-        fields = {name: spec for name, spec in self.facts.fields.items() if name not in self.overridden}
+        fields = {name: spec for name, spec in self.facts.fields.items() if name not in self.given_beside.names}
         return [
             (entry.name, fields[entry.name], entry)
             for entry in self.field.entries()
@@ -153,7 +168,7 @@ class Arguments:
         """A class of the repository gives the argument another type than the release does, or fills in its null."""
         if not self.may_have_own_classes:
             return False
-        if entry.is_null and self.reader.fills_null(entry.name):
+        if self._is_filled_in(entry):
             return True
         apart = set() if entry.is_null else {"None"}
         known = set(argument.types) - apart
@@ -179,9 +194,12 @@ class Arguments:
 
     def has(self, name: str) -> bool:
         """The argument is written, even as null, unless code of the repository fills in the null."""
+        return self.get(name).node is not None
+
+    def is_left_out(self, name: str) -> bool:
+        """The release's default counts: nothing is written, and no code of the repository gives a value."""
         field = self.get(name)
-        filled = field.is_null and self.may_have_own_classes and self.reader.fills_null(name)
-        return field.node is not None and not filled
+        return field.node is None and not field.is_unknown
 
     # what is known of the parser
 

@@ -22,7 +22,7 @@ from trainlint.training.fsdp import FsdpFacts, Words
 if TYPE_CHECKING:
     from trainlint.training.declarations import Json
 
-_CALLED = {"trl": "TRL", "llamafactory": "LLaMA-Factory"}
+_CALLED = {"transformers": "Transformers", "trl": "TRL", "llamafactory": "LLaMA-Factory"}
 """How programs are called in a sentence, where not by their own names."""
 
 TABLES = ("TrainingArguments", "Seq2SeqTrainingArguments")
@@ -299,7 +299,7 @@ class ArgumentFacts:
 
     @property
     def label(self) -> str:
-        """The program and release that read the file: `transformers 5.24.0`."""
+        """The program and release that read the file: `Transformers 5.24.0`."""
         return f"{_CALLED.get(self.program, self.program)} {self.version}"
 
     def default(self, name: str) -> Json:

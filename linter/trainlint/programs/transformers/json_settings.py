@@ -51,12 +51,12 @@ def _read(field: Field, surroundings: Surroundings) -> Field | BrokenConfig | No
 
 @lru_cache(maxsize=2**6)
 def _trouble(text: str) -> str:
-    """Why a text is no JSON; empty where it is, or is nested too deeply to tell."""
+    """Why a text is no JSON; empty where it is, or is nested too deeply or has too long a number to tell."""
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
         return f"{error.msg.lower()} at character {error.pos + 1}"
-    except RecursionError:
+    except (RecursionError, ValueError):
         pass
     return ""
 

@@ -51,7 +51,7 @@ def launched_deepspeed_mismatch(run: LaunchedArguments) -> Iterator[Finding]:
             continue
         default = run.arguments.facts.default(name)
         mine = run.arguments.number(name)
-        if not run.arguments.has(name) and isinstance(default, (int, float)):
+        if run.arguments.is_left_out(name) and isinstance(default, (int, float)):
             mine = mine.or_when_absent(float(default))
         off = path == "gradient_clipping" and run.launch.deepspeed is None and theirs.number().is_(0)
         if mine.known is not None and theirs.number().known_and_not_in([mine.known]) and not off:
@@ -74,7 +74,7 @@ def _precision(run: LaunchedArguments) -> Iterator[Finding]:
         return
 
     def is_off(name: str) -> bool:
-        by_default = not arguments.has(name) and arguments.facts.default(name) is False
+        by_default = arguments.is_left_out(name) and arguments.facts.default(name) is False
         return (arguments.switch(name).is_(False) or by_default) and not arguments.is_on(f"{name}_full_eval")
 
     for name in names:
@@ -129,7 +129,8 @@ def deepspeed_twice(run: LaunchedArguments) -> Iterator[Finding]:
 
     Source: transformers, TrainingArguments.__post_init__; accelerate, DeepSpeedPlugin._deepspeed_config_checks.
     """
-    if run.launch.config.launcher != "deepspeed" or not run.has_own_deepspeed or "deepspeed" in run.given:
+    named = run.has_own_deepspeed and run.arguments.has("deepspeed")
+    if run.launch.config.launcher != "deepspeed" or not named or "deepspeed" in run.given:
         return
     section = run.launch.config.field.get("deepspeed_config")
     given = [section.get(name) for name in FILE_SETTINGS if section.get(name).node is not None]

@@ -18,8 +18,10 @@ from trainlint.reading.scalars import Dialect
 from trainlint.reading.values import Field, Value
 from trainlint.records import dataclass, replace
 from trainlint.releases import within
-from trainlint.repository.python_code import own_reader
+from trainlint.repository.files import display_path
+from trainlint.repository.python_code import own_reader, python_code
 from trainlint.targets import How
+from trainlint.training.command_lines import GivenBeside, flag_names, given_in
 from trainlint.training.declarations import declarations
 from trainlint.training.deepspeed import TRAINER, DeepSpeedConfig, deepspeed_facts, stated_release
 from trainlint.training.fsdp import FsdpRun, FsdpSetup, Training, nothing
@@ -60,7 +62,7 @@ def launches(file: ArgumentsFile, surroundings: Surroundings) -> Iterator[tuple[
 
     naming = invocations_naming(surroundings.repository, file.field.document, LAUNCH, passed_files)
     for invocation, setup in launched_setups(surroundings, naming):
-        yield setup, flag_names(word.known or "" for word in invocation.rest)
+        yield setup, flag_names(word.text for word in invocation.rest)
 
 
 @dataclass(frozen=True)
@@ -89,19 +91,23 @@ def launched_arguments(arguments: Arguments, surroundings: Surroundings) -> Iter
         yield LaunchedArguments(arguments, launch, frozenset(flag_names(launch.words)))
 
 
-def given_by_all(subject: ArgumentsFile, surroundings: Surroundings) -> frozenset[str]:
-    """The names of the arguments that each launch of a file in the repository gives on its command line."""
+def read_into_options(subject: ArgumentsFile, repository: Repository) -> str:
+    """The reason why a file is none of arguments: a script reads it into options of its own."""
+    keys = frozenset(entry.name for entry in subject.field.entries())
+    file = None if subject.handed else python_code(repository).reads_into_options(keys)
+    return f"{display_path(file)} reads it into its own options" if file is not None else ""
+
+
+def given_by_all(subject: ArgumentsFile, surroundings: Surroundings) -> GivenBeside:
+    """The arguments that each launch of a file in the repository gives on its command line."""
     from trainlint.programs.accelerate.config import LAUNCH
     from trainlint.repository.invocations import invocations_naming
 
     naming = invocations_naming(surroundings.repository, subject.field.document, LAUNCH, passed_files)
-    given = [flag_names(word.known or "" for word in invocation.rest) for invocation in naming if subject.whole]
-    return frozenset(set.intersection(*given)) if given else frozenset()
-
-
-def flag_names(words: Iterable[str]) -> set[str]:
-    """The names of the arguments on a command line: `--learning-rate=1` gives learning_rate."""
-    return {word[2:].partition("=")[0].replace("-", "_") for word in words if word.startswith("--")}
+    given = [given_in(invocation.rest) for invocation in naming if subject.whole]
+    certain = [one.names for one in given if not one.is_open] or [one.names for one in given]
+    names = frozenset.intersection(*certain) if certain else frozenset[str]()
+    return GivenBeside(names, bool(given) and all(one.is_open for one in given))
 
 
 def _without(trained: Training, given: set[str]) -> Training:
@@ -178,7 +184,7 @@ def read_by_deepspeed(arguments: Arguments, surroundings: Surroundings) -> list[
     zero = config is not None and config.is_mapping and config.get("zero_optimization").node is not None
     if config is None or not zero or not arguments.parsed or not within(release, _WITH_DEEPSPEED):
         return [[]]
-    if "deepspeed" in arguments.overridden:
+    if "deepspeed" in arguments.given_beside.names:
         return [[]]
     names = declarations("deepspeed").names
     stated = [stated_release(surroundings.repository, path, usual) for usual in (names[-1], names[0])]
@@ -212,9 +218,9 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
         return arguments_in(document)
 
     def against(self, subject: ArgumentsFile, repository: Repository) -> str:
-        """Of a section of a larger file: the nearest code that reads it does not make training arguments of it."""
+        """The nearest code that reads a section of a larger file makes no training arguments of it, or of the whole."""
         if subject.whole:
-            return ""
+            return read_into_options(subject, repository)
         section = str(subject.field.path[-1])
         made = own_reader(repository, subject.field.document.path).made_of(section)
         if made is None or any(is_config(name) or name == "parse_dict" for name in made):
@@ -231,11 +237,11 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
             deepspeed_config(subject, surroundings),
             own_reader(surroundings.repository, subject.field.document.path),
             trouble_of(subject.field.get("deepspeed"), surroundings),
+            given_by_all(subject, surroundings),
         )
-        arguments.overridden = given_by_all(subject, surroundings)
-        seen = views(arguments, training(arguments), launches(subject, surroundings))
-        found = [*seen, *launched_arguments(arguments, surroundings)]
-        return [[*found, *configs] for configs in read_by_deepspeed(arguments, surroundings)]
+        found = views(arguments, training(arguments), launches(subject, surroundings))
+        seen = [*found, *launched_arguments(arguments, surroundings)]
+        return [[*seen, *configs] for configs in read_by_deepspeed(arguments, surroundings)]
 
     def facts(self, release: str) -> ArgumentFacts:
         """What one known release accepts."""

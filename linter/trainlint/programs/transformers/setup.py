@@ -106,7 +106,7 @@ def training(arguments: Arguments) -> Training:
         place = config.get("activation_checkpointing") if config else arguments.field
         checkpointing = Known(place if place.node is not None else arguments.field, True)
     deepspeed = arguments.get("deepspeed")
-    has_deepspeed = not deepspeed.is_absent and not deepspeed.text().is_("")
+    has_deepspeed = arguments.has("deepspeed") and not deepspeed.is_absent and not deepspeed.text().is_("")
     return Training(
         arguments=arguments.field,
         gradient_checkpointing=checkpointing,

@@ -17,12 +17,12 @@ from trainlint.programs.transformers.facts import FALSE_WORDS, TABLES, TRUE_WORD
 from trainlint.programs.transformers.json_settings import trouble_of
 from trainlint.programs.transformers.program import (
     deepspeed_config,
-    flag_names,
     fsdp_config,
     given_by_all,
     launched_arguments,
     launches,
     read_by_deepspeed,
+    read_into_options,
     release_below,
     views,
 )
@@ -48,6 +48,7 @@ from trainlint.reading.values import UNKNOWN, Field, Known, Value
 from trainlint.records import replace
 from trainlint.releases import within
 from trainlint.repository.python_code import own_reader
+from trainlint.training.command_lines import flag_names
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
 from trainlint.training.limits import Data, data_of
@@ -164,7 +165,7 @@ class TrlArguments(Arguments):
         start = self.start
         if start is None or start.processes is not None or not start.command:
             return start.processes if start else None
-        if start.unknowns not in (Unknowns.LAUNCHED, Unknowns.SHARED) or "accelerate_config" in start.given:
+        if start.unknowns not in (Unknowns.LAUNCHED, Unknowns.SHARED) or "accelerate_config" in start.beside.names:
             return None
         profile = self.get("accelerate_config")
         stated = self.get("num_processes").integer().known
@@ -183,7 +184,8 @@ class TrlArguments(Arguments):
 
     def place(self, name: str) -> Field:
         """Where a setting is written."""
-        return self.field.at(*name.split("."))
+        first, *further = name.split(".")
+        return self.get(first).at(*further)
 
     def data(self, name: str) -> Data:
         """The value of a setting as the parser makes it, or its default; what the command line gives is unknown."""
@@ -192,12 +194,10 @@ class TrlArguments(Arguments):
             return derived(self)
         if name.startswith("losses."):
             return name.partition(".")[2] in self.losses if self.losses is not None else UNKNOWN
-        if self.start is not None and name in self.start.given:
-            return UNKNOWN
         if name.partition(".")[0] not in self.facts.fields:
             return None
         place = self.place(name)
-        if place.node is not None:
+        if place.node is not None or place.is_unknown:
             found = data_of(place)
             spec = self.facts.fields.get(name)
             return _converted(found, spec) if isinstance(found, str) and spec is not None else found
@@ -392,6 +392,10 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
         """Training arguments that name a model and a dataset as TRL does, or have two arguments that only TRL has."""
         return [file for file in arguments_in(document) if file.whole and _is_trl(file)]
 
+    def against(self, subject: ArgumentsFile, repository: Repository) -> str:
+        """A script of the repository reads the file into options of its own."""
+        return read_into_options(subject, repository)
+
     def alternatives(self, subject: ArgumentsFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The arguments, how they shard the model, and both together; one alternative for each transformers release."""
         reader = own_reader(surroundings.repository, subject.field.document.path)
@@ -406,10 +410,10 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
             config = fsdp_config(subject.field, known, surroundings)
             trouble = trouble_of(subject.field.get("deepspeed"), surroundings)
             deepspeed = deepspeed_config(subject, surroundings)
-            arguments = TrlArguments(file, known, config, deepspeed, reader, trouble)
+            beside = start.beside if start else given_by_all(subject, surroundings)
+            arguments = TrlArguments(file, known, config, deepspeed, reader, trouble, beside)
             arguments.start, arguments.trainer, arguments.shown = start, trainer, told is not None
             launched = [*launches(subject, surroundings), *_started(arguments, surroundings, subject)]
-            arguments.overridden = start.given if start else given_by_all(subject, surroundings)
             runs = launched_arguments(arguments, surroundings)
             seen = [*views(arguments, _training(arguments), launched), *runs]
             found.extend([*seen, *configs] for configs in read_by_deepspeed(arguments, surroundings))

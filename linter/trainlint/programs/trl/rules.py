@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from trainlint.findings import Finding, Severity, Stage, did_you_mean, one_of
+from trainlint.findings import Finding, Severity, Stage, counted, did_you_mean, one_of
 from trainlint.programs.transformers.facts import SAME_DTYPES, TORCH_DTYPES
 from trainlint.programs.trl.facts import (
     ATTENTIONS,
@@ -114,7 +114,7 @@ def trainer_without_data(arguments: TrlArguments) -> Iterator[Finding]:
     model = arguments.own("model_name_or_path")
     usual = arguments.data(model.name)
     named = model.text().known or model.is_unknown or (isinstance(usual, str) and usual)
-    scripted = start is not None and start.scripted and model.name not in start.given and arguments.whole
+    scripted = start is not None and start.scripted and model.name not in start.beside.names and arguments.whole
     if start and scripted and "model_name_or_path" in arguments.facts.fields and not named:
         at = model if model.node is not None else arguments.field
         help = "write its name" if model.node is not None else "add model_name_or_path"
@@ -196,7 +196,7 @@ def model_loading(arguments: TrlArguments) -> Iterator[Finding]:
     dtype = arguments.get(name).text()
     if not loads_dtype(start.trainer, release):
         return
-    if dtype.known_and_not_in(words) and name not in start.given:
+    if dtype.known_and_not_in(words) and name not in start.beside.names:
         hint = SAME_DTYPES.get(str(dtype)) or did_you_mean(str(dtype), words)
         help = hint if hint.startswith("did") else f"write {hint or one_of(_LOADED_DTYPES)}"
         same = SAME_DTYPES.get(str(dtype))
@@ -205,7 +205,7 @@ def model_loading(arguments: TrlArguments) -> Iterator[Finding]:
     attention = arguments.own("attn_implementation").text()
     if attention.known_and(lambda word: word not in ATTENTIONS and not {*"/|"} & {*word}):
         hint = did_you_mean(str(attention), ATTENTIONS) or f"write {one_of(sorted(ATTENTIONS))}"
-        message = f"transformers has no attn_implementation {attention}"
+        message = f"Transformers has no attn_implementation {attention}"
         yield arguments.refused(attention, message, help=hint, fix=mending.respelled(attention, ATTENTIONS))
 
 
@@ -251,7 +251,7 @@ def unknown_loss(arguments: TrlArguments) -> Iterator[Finding]:
     words = losses(trainer, release)
     field = arguments.own("loss_type")
     listed = trainer == "dpo" and within(release, "0.20.0..")
-    given = arguments.start is not None and "loss_type" in arguments.start.given
+    given = arguments.start is not None and "loss_type" in arguments.start.beside.names
     if not words or given or arguments.has_own_losses:
         return
     if field.is_sequence and not listed:
@@ -316,14 +316,10 @@ def preference_limits(arguments: TrlArguments) -> Iterator[Finding]:
     number = len(weights) if isinstance(weights, Sequence) and not isinstance(weights, str) else None
     if arguments.trainer == "dpo" and found and number not in (None, len(found)):
         at = arguments.get("loss_weights")
-        message = f"loss_weights has {_numbers(number or 0)} for {len(found)} loss{'' if len(found) == 1 else 'es'}"
+        message = f"loss_weights has {counted(number or 0, 'number')} for {counted(len(found), 'loss', 'losses')}"
         yield arguments.told(at, message, help="write one number for each loss", at_key=True, stage=Stage.LOAD)
     if arguments.trainer == "cpo" and within(release, "0.17.0..0.27.2"):
         yield from _prompt_length(arguments)
-
-
-def _numbers(count: int) -> str:
-    return f"{count} number{'' if count == 1 else 's'}"
 
 
 def _prompt_length(arguments: TrlArguments) -> Iterator[Finding]:
@@ -480,7 +476,7 @@ def reward_functions(arguments: TrlArguments) -> Iterator[Finding]:
             fix = mending.respelled(name, rewards(release))
             yield arguments.refused(name, f"TRL has no reward function {name}", help=hint, fix=fix)
             return
-    if model is UNKNOWN or "reward_funcs" in start.given or functions.is_unknown:
+    if model is UNKNOWN or "reward_funcs" in start.beside.names or functions.is_unknown:
         return
     only_model = within(release, "..0.19.1")
     count = bool(model) + (0 if only_model else len(functions.items()))
@@ -490,8 +486,8 @@ def reward_functions(arguments: TrlArguments) -> Iterator[Finding]:
         what = "reward_model_name_or_path" if only_model else "reward_funcs"
         yield arguments.refused(arguments.field, f"{start.trainer} gets no reward", help=f"add {what}")
     elif weights.is_sequence and count and len(weights.items()) != count:
-        message = f"reward_weights has {_numbers(len(weights.items()))} for {count} reward function"
-        message += "" if count == 1 else "s"
+        given, needed = counted(len(weights.items()), "number"), counted(count, "reward function")
+        message = f"reward_weights has {given} for {needed}"
         yield arguments.refused(weights, message, help="write one number for each", at_key=True)
 
 
@@ -513,7 +509,7 @@ def loss_mask_dropped(arguments: TrlArguments) -> Iterator[Finding]:
             yield arguments.get(name).finding(
                 f"{cause} drops the mask of {name}: all tokens count",
                 help=f"remove {cause}, or train with TRL 0.22 or later",
-                related=arguments.get(cause).relate(f"{cause} is here"),
+                related=arguments.get(cause).as_other_half,
             )
             return
 
@@ -540,7 +536,7 @@ def metric_not_computed(arguments: TrlArguments) -> Iterator[Finding]:
     """
     metric = arguments.own("metric_for_best_model").text()
     start, evaluates = arguments.start, arguments.data("evaluates") is True
-    if start is None or not start.scripted or not arguments.whole or metric.field.name in start.given:
+    if start is None or not start.scripted or not arguments.whole or metric.field.name in start.beside.names:
         return
     if evaluates and metric.known_and(lambda name: bool(name) and not METRIC_WORDS & set(_words(name))):
         message = f'{_NAMES.get(start.trainer, start.trainer)} computes no metric "{metric}"'

@@ -7,7 +7,6 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from trainlint.programs import FileReader
-from trainlint.programs.transformers.program import flag_names
 from trainlint.programs.trl.facts import (
     TRAINERS,
     Unknowns,
@@ -21,6 +20,7 @@ from trainlint.records import dataclass
 from trainlint.repository.invocations import Command, Invocation, invocations_naming, named_file
 from trainlint.repository.python_code import python_code
 from trainlint.repository.shell import name_of
+from trainlint.training.command_lines import NOTHING_BESIDE, GivenBeside, given_in
 
 if TYPE_CHECKING:
     from trainlint.reading.document import Document
@@ -48,7 +48,7 @@ _MACHINES = ("--nnodes", "--num_nodes")
 class Start:
     """A command line that starts a trainer with the file.
 
-    `tables` are the dataclasses that its parser fills from the file; `given` the arguments that the command line gives
+    `tables` are the dataclasses that its parser fills from the file; `beside` the arguments that the command line gives
     itself, `processes` their number where the command line or the file tells it. `scripted`: it is one of TRL's own
     scripts, which load the model and the data as the arguments say.
     """
@@ -57,7 +57,7 @@ class Start:
     trainer: str
     tables: tuple[str, ...]
     unknowns: Unknowns
-    given: frozenset[str] = frozenset()
+    beside: GivenBeside = NOTHING_BESIDE
     processes: int | None = None
     scripted: bool = True
     command: bool = False
@@ -67,7 +67,7 @@ def starts(repository: Repository, document: Document, release: str) -> list[Sta
     """The starts of a file in the repository, each different one once."""
     found: dict[tuple[object, ...], Start] = {}
     for start in (*_commands(repository, document, release), *_scripts(repository, document, release)):
-        key = (start.trainer, start.tables, start.unknowns, start.given, start.processes, start.scripted)
+        key = (start.trainer, start.tables, start.unknowns, start.beside, start.processes, start.scripted)
         found.setdefault(key, start)
     return list(found.values())
 
@@ -88,7 +88,7 @@ def _commands(repository: Repository, document: Document, release: str) -> Itera
             trainer,
             trainer_tables(trainer),
             under_command(trainer, release),
-            frozenset(flag_names(flag.name.text for flag in invocation.flags)),
+            given_in(invocation.words),
             _number(words, _PROCESSES),
             command=True,
         )
@@ -101,18 +101,17 @@ def _scripts(repository: Repository, document: Document, release: str) -> Iterat
         if script is None:
             continue
         index, name = script
-        rest = [word.known or "" for word in invocation.words[index + 1 :]]
-        given = frozenset(flag_names(rest)) - {"config"}
+        beside = given_in(invocation.words[index + 1 :])
         processes = _processes(invocation, invocation.words[:index])
         trainer = trl_script(name)
         if trainer is not None:
             unknowns = under_script(trainer, release)
-            yield Start(invocation, trainer, trainer_tables(trainer), unknowns, given, processes)
+            yield Start(invocation, trainer, trainer_tables(trainer), unknowns, beside, processes)
             continue
         file = named_file(repository, invocation, name)
         module = python_code(repository).module(file) if file is not None else None
         if module is not None:
-            yield from _own(invocation, module, python_code(repository), release, given, processes)
+            yield from _own(invocation, module, python_code(repository), release, beside, processes)
 
 
 def _config_of_script(invocation: Invocation) -> list[str]:
@@ -126,7 +125,7 @@ def _own(
     module: Module,
     code: PythonCode,
     release: str,
-    given: frozenset[str],
+    beside: GivenBeside,
     processes: int | None,
 ) -> Iterator[Start]:
     """A script of the repository that fills a config of TRL from the file.
@@ -142,7 +141,7 @@ def _own(
     strict = not reads[0] & {"fail_with_unknown_args", "return_remaining_strings", ""}
     unknowns = Unknowns.UNSURE if not tables else Unknowns.REFUSED if strict else Unknowns.DROPPED
     tables = tables or trainer_tables(trainers[0])
-    yield Start(invocation, trainers[0], tables, unknowns, given, processes, scripted=False)
+    yield Start(invocation, trainers[0], tables, unknowns, beside, processes, scripted=False)
 
 
 def trl_script(name: str) -> str | None:

@@ -91,7 +91,7 @@ _READERS = tuple(_BY_PATTERN.values())
 _FOLDERS = regex(r"(?:^|/)(?:requirements?|reqs?|constraints|deps)/[^/]+\.(?:txt|in|pip)$")
 _ENVIRONMENT = regex(r"(?:conda[\w.-]*|env|environment[\w.-]*|[\w.-]*environment)\.ya?ml")
 _NAMES_FILES = regex(rb"(?:^|\s)(?:-r|-c|--requirements?|--constraints?)[ \t=]|\.txt\b|\bfile:", re.MULTILINE)
-_NAMING = ("requirements", "projects", "setup_py", "commands")
+_NAMING = ("requirements", "projects", "setup_py", "commands", "texts")
 """Readers of files that may name others which state a release."""
 _LIKELY: dict[str, tuple[bytes, ...]] = {
     "yaml_files": (

@@ -16,7 +16,7 @@ from trainlint.repository.shell import ShellText, Word
 from trainlint.repository.statements import trees
 from trainlint.repository.statements.commands import Script, shell_text
 from trainlint.repository.statements.model import OWN_HEADER, Form, Include, Kind, Meaning, Statement
-from trainlint.repository.statements.origins import images_in, tag_of
+from trainlint.repository.statements.origins import images_in, with_named_tag
 from trainlint.repository.statements.page import Page
 from trainlint.repository.statements.setup_py import Places, parse
 from trainlint.repository.statements.specifiers import exact, of_pip
@@ -101,8 +101,7 @@ class _Code:
             image, place = self.text(argument, unknown=_OPEN) or "", self.places.of(argument)
             untagged = name == "from_registry" or argument in images
             for package, meaning, _, _ in images_in(image, self.page.packages, untagged=untagged):
-                if meaning.text.startswith("sha256:"):
-                    meaning = Meaning(Kind.UNKNOWN, tag_of(self.page.content, meaning.text))
+                meaning = with_named_tag(meaning, self.page.content)
                 if _OPEN in meaning.text:
                     meaning = Meaning(Kind.UNKNOWN, self.page.content[slice(*place)].lstrip("rRfF").strip("\"'"))
                 yield self.page.statement(package, meaning, place, Form.IMAGE)

@@ -19,7 +19,7 @@ from trainlint.records import dataclass
 from trainlint.repository.shell import ShellText, Word, commands_of, name_of, script_of
 from trainlint.repository.statements import kubeflow, kubernetes
 from trainlint.repository.statements.model import Form, Include, Kind, Meaning, Statement
-from trainlint.repository.statements.origins import images_in, of_address, of_ref, repository_of, tag_of
+from trainlint.repository.statements.origins import images_in, of_address, of_ref, repository_of, with_named_tag
 from trainlint.repository.statements.page import Page
 from trainlint.repository.statements.requirement import requirement
 from trainlint.repository.statements.specifiers import ANY, exact, of_conda, of_poetry
@@ -44,6 +44,9 @@ _PROJECT = regex(r"\.{1,2}/?(?:\[[^\]]*\])?")
 _TARGET = regex(r"[A-Za-z][\w./-]*[ \t]*:(?![=:])")
 _INSTRUCTIONS = frozenset("RUN CMD ENTRYPOINT ONBUILD SHELL".split())
 _KEYWORDS = frozenset("! { if then else elif do while until sudo time exec nohup command eval".split())
+_BUILDERS = frozenset("docker podman nerdctl buildah".split())
+_MAKING = frozenset("build push rmi save tag".split())
+"""Commands of builders that name an image which is made here, or was made before."""
 _CONTAINERS = frozenset("from docker podman nerdctl apptainer singularity enroot".split())
 _FILES = frozenset(
     ("-r", "--requirement", "--requirements", "--with-requirements", "-c", "--constraint", "--constraints")
@@ -100,6 +103,8 @@ class Script:
         """The stages of a Dockerfile that have begun."""
         self._gone: set[str] = set()
         """Packages that were uninstalled before."""
+        self._built: set[str] = set()
+        """Images that are built or handed on."""
         self._found: list[Statement | Include] = []
 
     @property
@@ -505,11 +510,19 @@ class Script:
 
     def _images(self, words: Sequence[Word], texts: Sequence[str]) -> None:
         starts = name_of(words[0]).lower() in _CONTAINERS
+        builds = name_of(words[0]).lower() in _BUILDERS or texts[0] == OPEN
+        made = builds and not _MAKING.isdisjoint(texts[1:4])
+        before = ""
         for word, text in zip(words, texts, strict=True):
-            for package, meaning, _, _ in images_in(text.replace(OPEN, "$"), self.page.packages, untagged=starts):
+            # What is built or handed on here gets its name from the script, and says nothing of what is in it.
+            own = made and ("build" not in texts or before in ("-t", "--tag") or text.startswith(("-t", "--tag=")))
+            before = text
+            if own:
+                self._built.add(text)
+            shown = "" if text in self._built else text.replace(OPEN, "$")
+            for package, meaning, _, _ in images_in(shown, self.page.packages, untagged=starts):
                 form = Form.IMAGE if self.form is Form.COMMAND else self.form
-                if meaning.text.startswith("sha256:"):
-                    meaning = Meaning(Kind.UNKNOWN, tag_of(self.page.content, meaning.text))
+                meaning = with_named_tag(meaning, self.page.content)
                 known = "$" not in meaning.text
                 self._state(package, meaning if known else self._open(word), word, form)
 

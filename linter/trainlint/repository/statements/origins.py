@@ -146,11 +146,12 @@ def images_in(text: str, packages: Packages, *, untagged: bool = False) -> list[
 _NAMED_TAG = regex(r"#[^\n]*\b(main-20\d{6}[\w.-]{0,60})")
 
 
-def tag_of(content: str, digest: str) -> str:
-    """The tag of a nightly image that a comment above its digest names; the digest itself where none does."""
-    place = content.find(digest.removeprefix("sha256:"))
+def with_named_tag(meaning: Meaning, content: str) -> Meaning:
+    """What an image says; instead of a digest, the tag of a nightly image that a comment above it names."""
+    digest = meaning.text.removeprefix("sha256:")
+    place = content.find(digest) if digest != meaning.text else -1
     tags = _NAMED_TAG.findall(content, max(0, place - _ABOVE), place) if place >= 0 else []
-    return tags[-1] if tags else digest
+    return Meaning(Kind.UNKNOWN, tags[-1]) if tags else meaning
 
 
 _ABOVE = 300

@@ -258,7 +258,8 @@ def _once(check: Callable[[Build], Iterator[Finding]]) -> Callable[[Build], Iter
 
 def _resources(job: Build) -> Iterator[tuple[str, BuiltValue]]:
     for container in job.containers:
-        yield str(container), container.get("resources")
+        if container.get("resources").given:
+            yield str(container), container.get("resources")
     for pods in job.made:
         if pods.spec.get("resources").given:
             yield f"the pod of {pods}", pods.spec.get("resources")
@@ -356,7 +357,8 @@ def resource_amount(job: Build) -> Iterator[Finding]:
         for name, part in listed:
             problem = _amount_problem(name, part)
             if problem:
-                yield job.finding(part, f"{owner}: {part} of {name} {problem}")
+                help = f"write a multiple of {name.removeprefix(tables.HUGEPAGES)}" if "multiple" in problem else ""
+                yield job.finding(part, f"{owner}: {part} of {name} {problem}", help=help)
         plain = {name for name, _ in listed} & {"cpu", "memory"}
         huge = [part for name, part in listed if name.startswith(tables.HUGEPAGES)]
         unknown = resources.get("limits").unknown or resources.get("requests").unknown
@@ -377,6 +379,15 @@ def _amount_problem(name: str, part: BuiltValue) -> str:
         if size is None or size <= 0 or size.denominator != 1 or whole(amount) % whole(size):
             return "is not a multiple of the page size"
     return ""
+
+
+_RESOURCES_MEANT = {
+    **dict.fromkeys(("gpu", "gpus", "nvidia-gpu"), "write the domain of its driver, too: nvidia.com/gpu, amd.com/gpu"),
+    **dict.fromkeys(("storage", "disk"), "write ephemeral-storage"),
+    **dict.fromkeys(("cpus", "vcpu"), "write cpu"),
+    **dict.fromkeys(("mem", "ram"), "write memory"),
+}
+"""What is probably meant by a word that is no resource."""
 
 
 @rule("TJ528", "resource-name", stage=Stage.CREATE, program="kubernetes")
@@ -404,6 +415,7 @@ def resource_name(job: Build) -> Iterator[Finding]:
                 if not problem and owner.startswith("the pod") and not _counts_for_pods(name):
                     problem, help = "can be set for containers, not for a pod", "set it for the container"
                 if problem:
+                    help = help or _RESOURCES_MEANT.get(name, "")
                     help = help or did_you_mean(name, [*tables.CONTAINER_RESOURCES, "nvidia.com/gpu", "amd.com/gpu"])
                     yield job.finding(part, f'{owner}: resource "{name}" {problem}', help=help, at_key=True)
 

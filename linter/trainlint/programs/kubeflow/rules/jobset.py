@@ -144,6 +144,13 @@ def ports_become_equal(job: BuiltJob) -> Iterator[Finding]:
                 seen.add(where)
 
 
+_UNTIL_IT_STOPS = {
+    "numNodes": "set numNodes in spec.trainer of the job",
+    "trainer job": "give a job of the runtime the label trainer.kubeflow.org/trainjob-ancestor-step: trainer",
+}
+"""By words of what stops the controller: what lets it go on."""
+
+
 @rule("TJ508", "controller-stops", stage=Stage.CREATE, program="kubernetes")
 def controller_stops(job: BuiltJob) -> Iterator[Finding]:
     """The Trainer's controller cannot build the job and retries forever.
@@ -155,7 +162,8 @@ def controller_stops(job: BuiltJob) -> Iterator[Finding]:
     """
     if job.stops:
         part, why = job.stops
-        yield job.finding(part, why)
+        helps = (help for words, help in _UNTIL_IT_STOPS.items() if words in why)
+        yield job.finding(part, why, help=next(helps, ""))
 
 
 @rule("TJ509", "unknown-replicated-job", stage=Stage.CREATE, program="kubernetes")
@@ -181,7 +189,8 @@ def unknown_replicated_job(job: BuiltJob) -> Iterator[Finding]:
     for index, pods in enumerate(job.jobs):
         for target in pods.value.find("dependsOn[].name"):
             if index and target.known_and_not_in(known[: index + 1]):  # TJ510 speaks of the first job.
-                yield job.finding(target, f'{pods} depends on "{target}", which is not an earlier job')
+                help = did_you_mean(str(target), known[:index]) or f"write {one_of(known[:index])}, or move {pods} down"
+                yield job.finding(target, f'{pods} depends on "{target}", which is not an earlier job', help=help)
 
 
 @rule("TJ510", "jobset-policy", stage=Stage.CREATE, program="kubernetes")
@@ -198,7 +207,8 @@ def jobset_policy(job: BuiltJob) -> Iterator[Finding]:
         return
     first = job.jobs[0].value.get("dependsOn")
     if first.given:
-        yield job.finding(first, f"{job.jobs[0]} is the first job and cannot depend on another")
+        message = f"{job.jobs[0]} is the first job and cannot depend on another"
+        yield job.finding(first, message, help="move it below the others, or remove dependsOn")
     for pods in job.jobs:
         count, replicas = pods.count.number or 0, pods.replicas.number or 0
         if replicas < 0:
@@ -215,16 +225,18 @@ def _failure_policy(job: BuiltJob) -> Iterator[Finding]:
     policy = job.jobset.get("failurePolicy")
     strategy = policy.get("restartStrategy")
     if strategy.is_("InPlaceRestart"):
-        yield job.finding(strategy, "restartStrategy InPlaceRestart needs a feature gate that is off by default")
+        message = "restartStrategy InPlaceRestart needs a feature gate that is off by default"
+        yield job.finding(strategy, message, help="write Recreate, or BlockingRecreate")
     taken: set[str] = set()
     for index, item in enumerate(policy.get("rules").items()):
         action, name = item.get("action"), item.get("name")
         if (action.text or "").startswith("RestartJob") and not (action.text or "").startswith("RestartJobSet"):
-            yield job.finding(action, f"action {action} needs a feature gate that is off by default")
+            message = f"action {action} needs a feature gate that is off by default"
+            yield job.finding(action, message, help="write FailJobSet, or RestartJobSet, which restarts all jobs")
         text = name.text or f"failurePolicyRule{index}"
         if len(text) > 128 or not re.fullmatch(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", text):
             yield job.finding(
-                name, f'rule name "{text}" must have only letters, digits and _,: and start with a letter'
+                name, f'rule name "{text}" must have only letters, digits, "_", "," and ":", with a letter first'
             )
         if text in taken:
             yield job.finding(name, f'two rules of the failure policy have the name "{text}"')
@@ -243,7 +255,9 @@ def _coordinator(job: BuiltJob) -> Iterator[Finding]:
         return
     if pods.job.get("completionMode").is_("NonIndexed"):
         yield job.finding(
-            coordinator.get("replicatedJob"), f"{pods} is not Indexed, so none of its pods can be the coordinator"
+            coordinator.get("replicatedJob"),
+            f"{pods} is not Indexed, so none of its pods can be the coordinator",
+            help="set completionMode: Indexed, or name another job",
         )
     replicas = 1 if pods.replicas.number is None else pods.replicas.number
     for key, count in (("jobIndex", replicas), ("podIndex", pods.count.number)):

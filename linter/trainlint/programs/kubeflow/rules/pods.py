@@ -29,6 +29,8 @@ def security_context(job: Build) -> Iterator[Finding]:
     """
     for container in job.containers:
         context = container.get("securityContext")
+        if context.absent:
+            continue
         yield from _profiles(job, context)
         for part in context.find("windowsOptions.runAsUserName"):
             if part.text is not None and not re.fullmatch(
@@ -37,14 +39,18 @@ def security_context(job: Build) -> Iterator[Finding]:
                 yield job.finding(part, f'runAsUserName "{part}" is not the name of a Windows user')
         escalation = context.get("allowPrivilegeEscalation")
         if escalation.is_(False) and context.get("privileged").is_(True):
-            yield job.finding(escalation, f"{container} is privileged and forbids privilege escalation")
+            message = f"{container} is privileged and forbids privilege escalation"
+            yield job.finding(escalation, message, help="remove allowPrivilegeEscalation, or privileged")
         if escalation.is_(False) and "CAP_SYS_ADMIN" in (context.at("capabilities", "add").texts() or []):
-            yield job.finding(escalation, f"{container} adds CAP_SYS_ADMIN and forbids privilege escalation")
+            message = f"{container} adds CAP_SYS_ADMIN and forbids privilege escalation"
+            yield job.finding(escalation, message, help="remove allowPrivilegeEscalation, or the capability")
         unmasked = context.get("procMount")
         if unmasked.is_("Unmasked") and not container.pods.spec.get("hostUsers").is_(False):
             yield job.finding(unmasked, "procMount: Unmasked needs hostUsers: false")
     for pods in job.made:
         context = pods.spec.get("securityContext")
+        if context.absent:
+            continue
         yield from _profiles(job, context)
         for name in repeated([item.get("name") for item in context.get("sysctls").items()]):
             yield job.finding(name, f"{pods} sets sysctl {name} twice")
@@ -305,9 +311,15 @@ def malformed_name(job: Build) -> Iterator[Finding]:
             empty = not part.text and _last(path) in tables.MAY_BE_EMPTY
             problem = names.SYNTAX[syntax](part.text) if part.text is not None and not empty else ""
             if problem:
-                yield job.finding(part, f'{_last(path)} "{shortened(str(part))}" of {name} {problem}')
+                yield job.finding(part, f'{_tail(path)} "{shortened(str(part))}" of {name} {problem}')
         if kind == "pod" and named and owner.get("subdomain").text:
             yield from job.malformed(owner.get("subdomain"), names.label, "subdomain", str(pods))
+
+
+def _tail(path: str) -> str:
+    """The last step of a path; with the list before it, since a name may be that of anything."""
+    before, _, last = path.rpartition(".")
+    return f"{before.rpartition('.')[2]}.{last}" if before.endswith("[]") else last.replace("[]", "")
 
 
 def _last(path: str) -> str:

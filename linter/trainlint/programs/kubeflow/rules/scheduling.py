@@ -100,6 +100,8 @@ def affinity(job: Build) -> Iterator[Finding]:
     """
     required, preferred = (f"{kind}DuringSchedulingIgnoredDuringExecution" for kind in ("required", "preferred"))
     for pods in job.made:
+        if pods.spec.get("affinity").absent:
+            continue
         node = pods.spec.at("affinity", "nodeAffinity")
         terms = node.get(required).get("nodeSelectorTerms")
         if terms.content == []:

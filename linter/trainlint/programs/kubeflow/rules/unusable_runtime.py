@@ -28,7 +28,7 @@ def unusable_runtime(runtime: RuntimeAsIs, facts: KubeflowFacts) -> Iterator[Fin
     """
     own = runtime.runtime.field.document.path
     for other in _refusing_jobs():
-        for found in other.run(runtime.sample, facts):
+        for found in other.run([runtime.sample], facts):
             if found.path == own:
                 message = f"a job that uses this runtime is refused ({other.code}): {found.message}"
                 yield replace(found, message=message, severity=None)

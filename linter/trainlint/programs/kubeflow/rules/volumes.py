@@ -66,7 +66,7 @@ def mount_path(job: BuiltJob) -> Iterator[Finding]:
             if path.is_(""):
                 yield job.finding(path, f"a mount of {container} has no path")
         for path in repeated([path for path in paths if path.text]):
-            yield job.finding(path, f"{container} mounts two volumes at {path}")
+            yield job.finding(path, f"{container} mounts two volumes at {path}", help="give one of them another path")
         for mount in mounts:
             yield from _mount(job, container, mount)
         blocks = {volume.name: volume for volume in container.pods.spec.get("volumes").items()}
@@ -161,7 +161,7 @@ def _volume(job: Build, volume: BuiltValue, kind: str) -> Iterator[Finding]:
         )
     if kind == "projected":
         for file in repeated(taken):
-            yield job.finding(file, f"volume {volume.name} has two files at {file}")
+            yield job.finding(file, f"volume {volume.name} has two files at {file}", help="give one another path")
 
 
 def _projected(job: Build, volume: BuiltValue, part: BuiltValue, inside: bool) -> Iterator[Finding]:
@@ -169,7 +169,9 @@ def _projected(job: Build, volume: BuiltValue, part: BuiltValue, inside: bool) -
     given = [key for key, _ in part.entries()]
     if inside and len(given) > 1:
         yield job.finding(
-            part.get(given[-1]), f"a source of volume {volume.name} has {len(given)} kinds: {some_of(given)}"
+            part.get(given[-1]),
+            f"a source of volume {volume.name} has {len(given)} kinds: {some_of(given)}",
+            help="make a source of each",
         )
     for key in ("secret", "configMap"):
         if inside and part.get(key).given and part.get(key).get("name").empty:

@@ -130,28 +130,29 @@ def runtime_without_initializer(job: TrainJob, facts: KubeflowFacts) -> Iterator
     for key, name in INITIALIZERS.items():
         initializer = job.spec.at("initializer", key)
         if not initializer.is_absent and not initializer.is_unknown:
-            lacks = _initializer_lacks(jobs.get(name), name, mounts=facts.initializer_mounts)
+            lacks, help = _initializer_lacks(jobs.get(name), name, mounts=facts.initializer_mounts)
             if lacks:
                 yield initializer.finding(
                     f"initializer.{key} needs {lacks} (runtime {job.runtime_name})",
-                    help=f"remove initializer.{key}, or use a runtime that runs it",
+                    help=f"{help}, or remove initializer.{key}",
                     field="spec.runtimeRef",
                     at_key=True,
                 )
 
 
-def _initializer_lacks(job: MergedJob | None, name: str, *, mounts: bool) -> str:
+def _initializer_lacks(job: MergedJob | None, name: str, *, mounts: bool) -> tuple[str, str]:
+    """What is missing in the runtime, and what to do about it."""
     if job is None:
-        return f"a job {name}"
+        return f"a job {name}", f"use a runtime with the job {name}, as the torchtune runtimes have it"
     containers, initial = job.containers(), job.containers("initContainers")
     if containers is None or initial is None:
-        return ""
+        return "", ""
     if name not in containers and name not in initial:
-        return f"a container {name} in the job of that name"
+        return f"a container {name} in the job of that name", f"call the container in the runtime's job {name}"
     mounted = job.mounts(name)
     if mounts and not any(mount.is_(INITIALIZER_MOUNT) or mount.unknown for mount in mounted):
-        return f"the volume {INITIALIZER_MOUNT} mounted in {name}"
-    return ""
+        return f"the volume {INITIALIZER_MOUNT} mounted in {name}", f"mount it in the runtime's container {name}"
+    return "", ""
 
 
 @rule("TJ112", "patch-of-unknown-job", stage=Stage.ADMISSION)

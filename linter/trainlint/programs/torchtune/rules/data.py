@@ -332,42 +332,52 @@ def unloadable_dataset(settings: RecipeSettings) -> Iterator[Finding]:
 
     Source: load_dataset, sanitize_patterns and ArrowReader of datasets 2.14 to 5.2.
     """
-    for part in settings.datasets:
-        if not (_component(part).startswith("torchtune.datasets.") and _component(part).endswith("_dataset")):
+    for dataset in settings.datasets:
+        if _component(dataset).startswith("torchtune.datasets.") and _component(dataset).endswith("_dataset"):
+            yield from _no_texts(settings, dataset)
+            yield from _no_files(settings, dataset.get("data_files"))
+            yield from _no_such_split(settings, dataset)
+
+
+def _no_texts(settings: RecipeSettings, dataset: ConfigNode) -> Iterator[Finding]:
+    for key, needed in (("source", True), ("name", False), ("data_dir", False)):
+        node = dataset.get(key)
+        if not node.own or not node.present or node.unknown:
             continue
-        for key, needed in (("source", True), ("name", False), ("data_dir", False)):
-            node = part.get(key)
-            if not node.own or not node.present or node.unknown:
-                continue
-            if needed and node.text().known == "":
-                yield settings.refusal(node, message="source of a dataset is empty", help=_SOURCES)
-            elif node.text().known is None and (needed or node.given):
-                message = f"{key} of a dataset must be a text, not {_kind(node)}"
-                yield settings.refusal(node, message=message, help=_SOURCES if needed else "write it in quotes")
-        files, split = part.get("data_files"), part.get("split")
-        if files.own and files.given and not files.unknown:
-            if not _is_true(files):
-                message, help = "data_files is empty", "name the files"
-                yield settings.refusal(files, message=message, help=help)
-            elif files.text().known is None and not files.wrong_type:
-                message = f"data_files must be a text, a list or a mapping, not {_kind(files)}"
-                yield settings.refusal(files, message=message, help="write the path of the file")
-            for part_files in files.entries.values():
-                if not (part_files.unknown or part_files.text().known or part_files.elements):
-                    message = f"data_files names no file for {part_files.key}"
-                    yield settings.refusal(part_files, message=message, help="write the path of the file")
-        wanted = [item.value.known for item in split.elements or [split]]
-        alone = files.text().known or (files.elements and not any(item.entries for item in files.elements))
-        if None not in wanted and split.own and alone and part.get("source").is_(*PACKAGED_SOURCES):
-            names = [name.partition("[")[0].strip() for word in wanted for name in str(word).split("+")]
-            others = [name for name in names if name not in ("train", "all")]
-            if others:
-                yield settings.refusal(
-                    split,
-                    files,
-                    message=f'the files have no split "{others[0]}"',
-                    help=f"write split: train, or data_files: {{{others[0] or 'train'}: …}}",
-                )
+        if needed and node.text().known == "":
+            yield settings.refusal(node, message="source of a dataset is empty", help=_SOURCES)
+        elif node.text().known is None and (needed or node.given):
+            message = f"{key} of a dataset must be a text, not {_kind(node)}"
+            yield settings.refusal(node, message=message, help=_SOURCES if needed else "write it in quotes")
+
+
+def _no_files(settings: RecipeSettings, files: ConfigNode) -> Iterator[Finding]:
+    if not files.own or not files.given or files.unknown:
+        return
+    if not _is_true(files):
+        yield settings.refusal(files, message="data_files is empty", help="name the files")
+    elif files.text().known is None and not files.wrong_type:
+        message = f"data_files must be a text, a list or a mapping, not {_kind(files)}"
+        yield settings.refusal(files, message=message, help="write the path of the file")
+    for of_split in files.entries.values():
+        if not (of_split.unknown or of_split.text().known or of_split.elements):
+            message = f"data_files names no file for {of_split.key}"
+            yield settings.refusal(of_split, message=message, help="write the path of the file")
+
+
+def _no_such_split(settings: RecipeSettings, dataset: ConfigNode) -> Iterator[Finding]:
+    """Files that are not a mapping of splits have the split train alone."""
+    files, split = dataset.get("data_files"), dataset.get("split")
+    wanted = [item.value.known for item in split.elements or [split]]
+    alone = files.text().known or (files.elements and not any(item.entries for item in files.elements))
+    if None in wanted or not split.own or not alone or not dataset.get("source").is_(*PACKAGED_SOURCES):
+        return
+    names = (part.partition("[")[0].strip() for word in wanted for part in str(word).split("+"))
+    other = next((name for name in names if name not in ("train", "all")), None)
+    if other is not None:
+        message = f'the files have no split "{other}"'
+        help = f"write split: train, or data_files: {{{other or 'train'}: …}}"
+        yield settings.refusal(split, files, message=message, help=help)
 
 
 _SOURCES = "name a data set or a folder, or write json with data_files"

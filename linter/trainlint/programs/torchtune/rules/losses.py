@@ -85,7 +85,7 @@ def unequal_chunks(settings: RecipeSettings) -> Iterator[Finding]:
             place,
             loss.get("_component_"),
             message=f"{second} takes {'the whole output' if wanted else 'chunks'}, and {first} does not",
-            help="use the one with ChunkedOutput in its name" if wanted else "use the one without ChunkedOutput",
+            help=f"use the loss with{'' if wanted else 'out'} ChunkedOutput in its name",
             stage=Stage.PREPARE if wanted else Stage.TRAIN,
         )
     elif "Chunked" in first:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlint.findings import Finding, Fix, Severity, Stage, nearest, one_of
+from trainlint.findings import Finding, Fix, Severity, Stage, nearest, one_of, some_of
 from trainlint.programs.torchtune import mended
 from trainlint.programs.torchtune.facts import LORA_TARGETS, NO_PEFT_CONFIG, SAVED_TARGETS, TIED_EMBEDDINGS, TIED_OUTPUT
 from trainlint.programs.torchtune.omegaconf import ConfigNode
@@ -76,7 +76,7 @@ def no_lora_target(settings: RecipeSettings) -> Iterator[Finding]:
     """
     for targets in _lora_targets(settings):
         empty = targets.absent or (targets.wrong_type and not targets.elements and not targets.entries)
-        help = f"write a list of {one_of(LORA_TARGETS)}"
+        help = f"write a list of names: {some_of(LORA_TARGETS)}"
         if targets.own and empty:
             yield targets.field.finding("lora_attn_modules must not be empty", help=f"add {one_of(LORA_TARGETS)}")
         elif targets.own and any(_is_no_name(node) for node in [targets, *targets.elements]):
@@ -223,7 +223,9 @@ def sharded_tied_embeddings(settings: RecipeSettings) -> Iterator[Finding]:
             if item.text().is_("tok_embeddings"):
                 message = "tok_embeddings are the output layer of this model, and cannot be sharded alone"
                 fix = mended.removed(item, sure=False)
-                yield settings.refusal(item, section.get("_component_"), message=message, help="remove it", fix=fix)
+                yield settings.refusal(
+                    item, section.get("_component_"), message=message, help="remove it from the list", fix=fix
+                )
 
 
 @rule("TT345", "unknown-sharded-layer", stage=Stage.RUN, severity=Severity.WARNING)

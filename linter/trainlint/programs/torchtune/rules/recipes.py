@@ -94,8 +94,8 @@ def unresolved_interpolation(settings: RecipeSettings) -> Iterator[Finding]:
     foreign = settings.recipe is None or not all(path.startswith(_PACKAGES) for path in paths)
     found: dict[str, list[Problem]] = {}
     for node in settings.nodes:
-        problem = node.problem
-        if problem is not None and node.own and not (problem.resolver and foreign):
+        problem = node.problem if node.own else None
+        if problem is not None and not (problem.resolver and foreign):
             found.setdefault(problem.message if problem.named else node.name, []).append(problem)
     for first, *others in found.values():
         related = tuple(part for other in others for part in other.node.field.relate(f"and {other.node.name}"))
@@ -128,7 +128,7 @@ def unknown_component(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
     """
     for section in settings.components:
         component = section.get("_component_")
-        if component.unknown or not component.own:
+        if not component.own or component.unknown:
             continue
         text = component.text().known
         severity, stage = _when(settings, section)
@@ -353,7 +353,7 @@ def missing_parameter(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterat
 
     Source: instantiate of torchtune 0.4.0 to 0.6.1; the signatures in its wheels, in torch 2.13 and bitsandbytes 0.50.
     """
-    if settings.fork or (settings.certain and settings.recipe is None):
+    if settings.fork or settings.is_open or (settings.certain and settings.recipe is None):
         return
     for name, section in settings.root.entries.items():
         path = _component(section) if section.mapping is not None and name in INSTANTIATED else None
@@ -386,7 +386,7 @@ def missing_setting(settings: RecipeSettings, facts: TorchtuneFacts) -> Iterator
 
     Source: the recipes of torchtune 0.4.0 to 0.6.1.
     """
-    if settings.recipe is None or settings.fork or not (settings.certain or settings.near):
+    if settings.recipe is None or settings.fork or settings.is_open or not (settings.certain or settings.near):
         return
     missing: dict[str, list[str]] = {}
     for key in settings.recipe.required if settings.certain else settings.recipe.start:

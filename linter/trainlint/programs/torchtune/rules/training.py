@@ -391,5 +391,5 @@ def setting_of_a_later_release(settings: RecipeSettings, facts: TorchtuneFacts) 
             )
     compile = settings.at("compile")
     if settings.reads("compile") and compile.own and compile.entries and not settings.checks("compile"):
-        message = f"torchtune {facts.release} compiles all for any mapping in compile"
+        message = f"torchtune {facts.release} takes any mapping in compile for true, and compiles all"
         yield compile.field.finding(message, help="write compile: True or False")

@@ -41,14 +41,14 @@ def deepspeed_mismatch(arguments: Arguments) -> Iterator[Finding]:
     for path, name in _DEEPSPEED_NUMBERS.items():
         theirs, mine = deepspeed.at(*path.split(".")), arguments.number(name)
         default = arguments.facts.default(name)
-        if not arguments.has(name) and isinstance(default, (int, float)):
+        if arguments.is_left_out(name) and isinstance(default, (int, float)):
             mine = mine.or_when_absent(float(default))
         if mine.known is not None and _differs(theirs, mine.known):
             yield _mismatch(arguments, theirs, path, name, f"{mine.known:g}")
     for path, name in _DEEPSPEED_SWITCHES.items():
         flag, on = deepspeed.at(*path.split(".")), arguments.switch(name)
         full = arguments.is_on(f"{name}_full_eval")
-        off = not arguments.has(name) and arguments.facts.default(name) is False and not full
+        off = arguments.is_left_out(name) and arguments.facts.default(name) is False and not full
         word = flag.text().known_and_not_in(("auto",))
         if (flag.boolean().is_(True) and (off or (on.is_(False) and not full))) or (
             (flag.boolean().is_(False) or word) and on.is_(True)
@@ -115,7 +115,7 @@ def _differs(theirs: Field, *accepted: float) -> bool:
 def _number(arguments: Arguments, name: str) -> float | None:
     """A number as given, or its default."""
     value, default = arguments.number(name), arguments.facts.default(name)
-    if arguments.has(name) or not isinstance(default, (int, float)):
+    if not arguments.is_left_out(name) or not isinstance(default, (int, float)):
         return value.known
     return float(default)
 

@@ -104,7 +104,7 @@ def _setting(arguments: Arguments, entry: Field, scheduler: str) -> Iterator[Fin
 def _end(arguments: Arguments, end: Field | None) -> Iterator[Finding]:
     rate = arguments.number("learning_rate")
     default = arguments.facts.default("learning_rate")
-    if not arguments.has("learning_rate") and isinstance(default, float):
+    if arguments.is_left_out("learning_rate") and isinstance(default, float):
         rate = rate.or_when_absent(default)
     last = end.number().known if end is not None else 1e-7
     if rate.known is not None and last is not None and rate.known >= 0 and rate.known <= last:
@@ -198,7 +198,7 @@ def step_numbers(arguments: Arguments) -> Iterator[Finding]:
     if workers.known_and(lambda number: number < 0):
         yield arguments.refused(workers, "dataloader_num_workers must not be negative", help="write 0 or more")
     persistent = arguments.own("dataloader_persistent_workers")
-    none = workers.is_(0) or not arguments.has("dataloader_num_workers")
+    none = workers.is_(0) or arguments.is_left_out("dataloader_num_workers")
     if none and persistent.node is not None and arguments.switch("dataloader_persistent_workers").is_(True):
         message = "dataloader_persistent_workers needs worker processes"
         yield arguments.refused(persistent, message, help="set dataloader_num_workers above 0, or remove it")

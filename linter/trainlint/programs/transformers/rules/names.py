@@ -57,8 +57,7 @@ def unknown_argument(arguments: Arguments) -> Iterator[Finding]:
             advice = arguments.facts.renamed(name)
             help = f"{advice} ({other})" if advice else f"remove it: {other}"
             off = name.startswith("fsdp_") and not arguments.options.on.is_(True)
-            fix = None if off or name in OTHER_VALUES else mending.advised(entry, advice)
-            fix = None if fix is not None and fix.renames and fix.renames not in fields else fix
+            fix = None if off or name in OTHER_VALUES else mending.advised(entry, advice, among=fields)
         elif near:
             elsewhere = arguments.facts.other_releases(near) if near not in fields else None
             advice = arguments.facts.renamed(near) if elsewhere else ""

@@ -11,7 +11,6 @@ from trainlint.programs.transformers.facts import (
     FALSE_WORDS,
     LOOKED_UP,
     TRUE_WORDS,
-    ArgumentFacts,
 )
 from trainlint.programs.transformers.rules.words import shown
 from trainlint.reading import mending
@@ -69,8 +68,8 @@ def text_for_number(arguments: Arguments) -> Iterator[Finding]:
             say = arguments.refused if name in _RAISING else arguments.warned
             yield say(field, f'{name} is the text "{text}", not a number', help="write a number")
         else:
-            yaml = _yaml_number(number, kind)
-            say = arguments.refused if _is_compared_at_once(name, arguments.facts) else arguments.warned
+            yaml = text if text.isdecimal() else _yaml_number(number, kind)
+            say = arguments.refused if _is_compared_at_once(name, arguments) else arguments.warned
             message = f'{name} is the text "{text}", not a number'
             fix = mending.written(field, yaml, keeps=True)
             yield say(field, message, help=_why_text(text, kind), fix=fix)
@@ -86,8 +85,13 @@ def _why_text(text: str, kind: str) -> str:
     return "write out the digits" if kind == "int" else "PyYAML needs a dot and a signed exponent to read a number"
 
 
-def _is_compared_at_once(name: str, facts: ArgumentFacts) -> bool:
+def _is_compared_at_once(name: str, arguments: Arguments) -> bool:
     """The value is compared when TrainingArguments is built."""
+    if name == "eval_steps":
+        return arguments.eval_strategy.is_("steps")
+    if name in ("logging_steps", "save_steps"):
+        return arguments.word(name.replace("_steps", "_strategy")).is_("steps")
+    facts = arguments.facts
     return (name == "warmup_steps" and facts.warmup_steps_compared) or (
         name == "warmup_ratio" and facts.warmup_ratio_compared
     )
@@ -142,18 +146,18 @@ def quoted_boolean(arguments: Arguments) -> Iterator[Finding]:
             continue
         folded = text.lower()
         meant = "true" if folded in TRUE_WORDS else "false" if folded in FALSE_WORDS else None
+        help = f"write {meant or 'true or false'}{', without quotes' if field.is_quoted else ''}"
         if arguments.facts.converts:
             if meant is None or folded in ("on", "off"):
                 message = f'{name} must be true or false, not the text "{text}"'
                 say = arguments.refused if arguments.is_certain else arguments.warned
                 fix = mending.written(field, meant) if meant else None
-                help = "write true or false, without quotes"
                 yield say(field, message, help=help, stage=Stage.LOAD, fix=fix)
         elif text and meant != "true":
             yield arguments.warned(
                 field,
                 f'{name} is the text "{text}", which counts as true',
-                help="write a YAML boolean, without quotes" if meant else "write true or false, without quotes",
+                help=help,
                 fix=mending.written(field, meant) if meant else None,
             )
 

@@ -116,7 +116,7 @@ def prefetch_without_workers(arguments: Arguments) -> Iterator[Finding]:
     Source: transformers 4.31 to 5.24, TrainingArguments.__post_init__ and _validate_args; torch, DataLoader.
     """
     factor, workers = arguments.get("dataloader_prefetch_factor"), arguments.number("dataloader_num_workers")
-    none = workers.is_(0) or not arguments.has("dataloader_num_workers")
+    none = workers.is_(0) or arguments.is_left_out("dataloader_num_workers")
     if none and not factor.is_absent and not factor.is_unknown:
         yield arguments.refused(
             factor,
@@ -162,12 +162,12 @@ def output_dir_missing(arguments: Arguments) -> Iterator[Finding]:
     given = arguments.get("output_dir")
     if argument and argument.required and arguments.parsed and arguments.has("output_dir") and given.is_null:
         yield arguments.refused(given, "output_dir cannot be null", help="write the name of a folder")
-    elif argument and argument.required and arguments.parsed and not arguments.has("output_dir"):
+    elif argument and argument.required and arguments.parsed and arguments.is_left_out("output_dir"):
         say = arguments.refused if arguments.is_certain else arguments.warned
         yield say(
             given,
             "output_dir is missing",
-            help=f"add output_dir: transformers {arguments.facts.release} has no default for it",
+            help=f"add output_dir: Transformers {arguments.facts.release} has no default for it",
         )
 
 
@@ -188,7 +188,7 @@ def argument_not_built(arguments: Arguments) -> Iterator[Finding]:
     accelerator, steps = arguments.get("accelerator_config"), arguments.number("gradient_accumulation_steps")
     for name in ("dispatch_batches", "split_batches") if arguments.facts.batch_options_break else ():
         if accelerator.is_absent and not (arguments.get(name).is_absent or arguments.get(name).is_unknown):
-            message = f"{name} cannot be given to transformers {minor(arguments.facts.release)}"
+            message = f"{name} cannot be given to Transformers {minor(arguments.facts.release)}"
             help = f"write accelerator_config: {{{name}: …}}"
             fix = mending.advised(arguments.get(name), help.replace("write", "use", 1))
             yield arguments.refused(arguments.get(name), message, help=help, fix=fix, at_key=True)

@@ -39,9 +39,9 @@ def fsdp_word(arguments: Arguments) -> Iterator[Finding]:
     options, facts = arguments.options, arguments.facts
     field = options.field
     if field.boolean().is_(False) and facts.fsdp_false_refused:
-        yield arguments.refused(field, f"transformers {facts.release} cannot read fsdp: false", help="remove it")
+        yield arguments.refused(field, f"Transformers {facts.release} cannot read fsdp: false", help="remove it")
     elif field.is_null and facts.fsdp_null_refused:
-        yield arguments.refused(field, f"transformers {facts.release} cannot read an empty fsdp", help="remove it")
+        yield arguments.refused(field, f"Transformers {facts.release} cannot read an empty fsdp", help="remove it")
     elif field.number().known is not None and not facts.reads_options_as_settings:
         yield arguments.refused(
             field, f"fsdp cannot be the number {field.written}", help="write true, or words such as full_shard"
@@ -210,7 +210,7 @@ def fsdp_config_form(arguments: Arguments) -> Iterator[Finding]:
     scalar = field.scalar()
     for text in (field, arguments.get("deepspeed")):
         if is_object_text(text) and not arguments.facts.texts_parsed:
-            message = f"transformers {minor(arguments.facts.release)} reads {text.name} as the name of a file"
+            message = f"Transformers {minor(arguments.facts.release)} reads {text.name} as the name of a file"
             yield arguments.refused(text, message, help="write its keys below it, or name a JSON file")
     if read and (field.is_sequence or (scalar.known is not None and not isinstance(scalar.known, str))):
         yield arguments.refused(
@@ -256,7 +256,8 @@ def _size(arguments: Arguments, on: bool) -> Iterator[Finding]:
     sizes = [*([config.min_num_params] if config else []), arguments.own("fsdp_min_num_params")]
     given = next((size for size in sizes if size.number().known_and(lambda number: number > 0)), None)
     own_classes = arguments.own("fsdp_transformer_layer_cls_to_wrap")
-    if on and given and ((config and config.has_classes) or not own_classes.is_absent):
+    has_own = own_classes.node is not None and not own_classes.is_null
+    if on and given and ((config and config.has_classes) or has_own):
         message = f"{given.name} and transformer_layer_cls_to_wrap exclude each other"
         classes = [*([config.read("transformer_layer_cls_to_wrap")] if config else []), own_classes]
         related = tuple(place for field in classes for place in field.as_other_half)
@@ -282,7 +283,7 @@ def _switches(arguments: Arguments, config: FsdpConfig) -> Iterator[Finding]:
             and not (field.node is None or field.is_unknown or config.switch("xla").known)
         ):
             word = "true" if field.boolean().is_(True) else "false"
-            message = f"{field.name} must be text in transformers {minor(arguments.facts.release)}"
+            message = f"{field.name} must be text in Transformers {minor(arguments.facts.release)}"
             fix = mending.written(field, f'"{word}"') if field.boolean().known is not None else None
             yield arguments.refused(field, message, help=f'write "{word}", in quotes', fix=fix)
 

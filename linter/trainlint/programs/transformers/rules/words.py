@@ -150,7 +150,7 @@ def unknown_compile_backend(arguments: Arguments) -> Iterator[Finding]:
         if backend.known_and(lambda word: word.lower() not in COMPILE_BACKENDS):
             hint = did_you_mean(str(backend), COMPILE_BACKENDS) or "write for example inductor"
             fix = mending.respelled(backend, COMPILE_BACKENDS)
-            yield arguments.refused(backend, f"accelerate has no compile backend {backend}", help=hint, fix=fix)
+            yield arguments.refused(backend, f"Accelerate has no compile backend {backend}", help=hint, fix=fix)
     mode = arguments.own("torch_compile_mode").text()
     own = arguments.own("torch_compile_backend")
     other = mode.wrong_type and bool(mode.field.plain)
