@@ -643,6 +643,21 @@ def test_what_a_command_line_may_give(tmp_path: Path, program: str, words: str, 
     assert [f.rule for f in lint([tmp_path / "a.yaml"]).active] == said
 
 
+@pytest.mark.parametrize("program", ["llamafactory", "axolotl", "trl"])
+@pytest.mark.parametrize("words", ["$MORE", ""])
+def test_what_a_documented_command_may_give(tmp_path: Path, program: str, words: str) -> None:
+    """A command that a README shows counts where no script has one."""
+    readme = f"# a\n\n```bash\n{COMMANDS[program]} {words}\n```\n"
+    pins = "trl==0.17.0\ntransformers==4.51.3\nllamafactory==0.9.3\naxolotl==0.13.2\n"
+    write(tmp_path, {"a.yaml": PARTS[program], "README.md": readme, "requirements.txt": pins})
+    (tmp_path / ".git").mkdir()
+    assert [f.rule for f in lint([tmp_path / "a.yaml"]).active if f.rule in ("FS208", "FS403", "FS503")] == (
+        [] if words else [{"llamafactory": "FS503", "axolotl": "FS403", "trl": "FS208"}[program]]
+    )
+    write(tmp_path, {"run.sh": f"{COMMANDS[program]}\n"})
+    assert any(f.rule in ("FS208", "FS403", "FS503") for f in lint([tmp_path / "a.yaml"]).active)
+
+
 def test_a_part_of_a_recipe_alone_lacks_a_parameter(tmp_path: Path) -> None:
     """The counterpart of the open command line: nothing gives what the tokenizer requires."""
     write(tmp_path, {"a.yaml": PARTS["torchtune"], "requirements.txt": "torchtune==0.6.1\n"})

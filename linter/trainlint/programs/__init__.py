@@ -60,11 +60,13 @@ class FileReader:
         """The word of an invocation that is the name of a file."""
         return next((word for word in invocation.words if (word.file_name or "").endswith(self.suffixes)), None)
 
-    def invocations(self, repository: Repository, document: Document) -> Sequence[Invocation]:
-        """The invocations of the command in the repository that hand over the file of a document."""
+    def invocations(
+        self, repository: Repository, document: Document, *, documented: bool = False
+    ) -> Sequence[Invocation]:
+        """The invocations of the command that hand over the file of a document, or those that a README shows."""
         from trainlint.repository.invocations import invocations_naming
 
-        return invocations_naming(repository, document, self.command, self.files)
+        return invocations_naming(repository, document, self.command, self.files, documented=documented)
 
 
 def told(invocation: Invocation) -> str:

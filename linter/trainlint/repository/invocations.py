@@ -276,16 +276,21 @@ def _documented(repository: Repository, wanted: Command, files: Sequence[str]) -
 
 
 def invocations_naming(
-    repository: Repository, document: Document, wanted: Command, names: Callable[[Invocation], Iterable[str | None]]
+    repository: Repository,
+    document: Document,
+    wanted: Command,
+    names: Callable[[Invocation], Iterable[str | None]],
+    *,
+    documented: bool = False,
 ) -> Sequence[Invocation]:
-    """The starts of a program that name the file of a document; `names` is a function of a module.
+    """The starts of a program that name the file of a document, or those that a README shows.
 
-    All starts are looked through once, not once for each file.
+    `names` is a function of a module. All starts are looked through once, not once for each file.
     """
 
     def found() -> dict[str, list[Invocation]]:
         by_path: dict[str, list[Invocation]] = {}
-        for invocation in repository_invocations(repository, wanted):
+        for invocation in (documented_invocations if documented else repository_invocations)(repository, wanted):
             files = (named_file(repository, invocation, name) for name in names(invocation) if name)
             for path in dict.fromkeys(display_path(file) for file in files if file is not None):
                 by_path.setdefault(path, []).append(invocation)
@@ -293,7 +298,7 @@ def invocations_naming(
 
     from trainlint.repository.files import display_path
 
-    return repository.once(("naming", wanted.name, names), found).get(document.path, ())
+    return repository.once(("naming", wanted.name, names, documented), found).get(document.path, ())
 
 
 def named_file(repository: Repository, invocation: Invocation, name: str) -> Path | None:

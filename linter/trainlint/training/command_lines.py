@@ -36,6 +36,13 @@ def given_in(words: Sequence[Word]) -> GivenBeside:
     return GivenBeside(frozenset(flag_names(word.text for word in words)), any(hidden))
 
 
+def given_by_any(given: Iterable[GivenBeside]) -> GivenBeside:
+    """What some of several command lines give."""
+    every = list(given)
+    names = frozenset[str]().union(*(one.names for one in every))
+    return GivenBeside(names, any(one.is_open for one in every))
+
+
 def flag_names(words: Iterable[str]) -> set[str]:
     """The names of the arguments on a command line: `--learning-rate=1` gives learning_rate."""
     return {word[2:].partition("=")[0].replace("-", "_") for word in words if word.startswith("--")}

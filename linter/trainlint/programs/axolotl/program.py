@@ -468,9 +468,10 @@ def _classes(field: Field) -> Value[list[str]]:
     return names.map(lambda text: text.split(","))
 
 
-def _readings(subject: AxolotlFile, surroundings: Surroundings) -> Sequence[Invocation]:
-    """The commands with this file."""
-    return invocations_naming(surroundings.repository, subject.field.document, CLI, _config_of)
+def _readings(subject: AxolotlFile, surroundings: Surroundings, *, documented: bool = False) -> Sequence[Invocation]:
+    """The commands with this file, or those that a README shows."""
+    document = subject.field.document
+    return invocations_naming(surroundings.repository, document, CLI, _config_of, documented=documented)
 
 
 def _overridden(invocations: Sequence[Invocation]) -> frozenset[str]:
@@ -538,12 +539,13 @@ class Axolotl(WheelProgram[AxolotlFile, AxolotlFacts]):
         training = [command for command in commands if "train" in command.name]
         counts = [_processes(command) for command in training]
         reader = own_reader(surroundings.repository, subject.field.document.path)
-        is_open = any(command.is_open for command in commands)
+        shown = commands or _readings(subject, surroundings, documented=True)
+        is_open = any(command.is_open for command in shown)
         config = AxolotlConfig(
             subject.field.left_open() if is_open else subject.field,
             facts_of(release),
             surroundings.repository.holds_above(subject.field.document.path, _OWN_SOURCE),
-            _overridden(commands) | _replaced(subject.field, reader),
+            _overridden(shown) | _replaced(subject.field, reader),
             reader,
             [count for count in counts if count] if None not in counts else [],
         )

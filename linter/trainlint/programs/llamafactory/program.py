@@ -34,7 +34,7 @@ from trainlint.reading.values import UNKNOWN, Field, Value
 from trainlint.records import NamedTuple, replace
 from trainlint.repository.invocations import Command
 from trainlint.repository.python_code import own_reader
-from trainlint.training.command_lines import GivenBeside
+from trainlint.training.command_lines import GivenBeside, given_by_any
 from trainlint.training.declarations import Spec, declarations
 from trainlint.training.deepspeed import named_config
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
@@ -255,10 +255,11 @@ def _training(config: LlamaFactoryConfig) -> Training:
 _CLI_READER, _SCRIPT_READER = FileReader(CLI), FileReader(SCRIPT)
 
 
-def _readings(subject: LlamaFactoryFile, surroundings: Surroundings) -> Iterator[Reading]:
-    """The commands that read the file."""
+def _readings(subject: LlamaFactoryFile, surroundings: Surroundings, *, documented: bool = False) -> Iterator[Reading]:
+    """The commands that read the file, or those that a README shows."""
+    repository, document = surroundings.repository, subject.field.document
     for reader in (_CLI_READER, _SCRIPT_READER):
-        for invocation in reader.invocations(surroundings.repository, subject.field.document):
+        for invocation in reader.invocations(repository, document, documented=documented):
             file = reader.word(invocation)
             if file is None:
                 continue
@@ -306,9 +307,8 @@ class LlamaFactory(WheelProgram[LlamaFactoryFile, LlamaFactoryFacts]):
         keys = frozenset(entry.name for entry in subject.field.entries())
         readings = list(_readings(subject, surroundings))
         misplaced = [reading for reading in readings if reading.command != "train" and "do_train" in keys]
-        beside = GivenBeside(
-            frozenset[str]().union(*(reading.beside.names for reading in readings)),
-            any(reading.beside.is_open for reading in readings),
+        beside = given_by_any(
+            reading.beside for reading in readings or _readings(subject, surroundings, documented=True)
         )
         launched = list(launches(subject, surroundings))
         found: list[Views] = []

@@ -93,13 +93,12 @@ def launched_arguments(arguments: Arguments, surroundings: Surroundings) -> Iter
 
 def read_otherwise(subject: ArgumentsFile, repository: Repository) -> str:
     """The reason why a file is none of arguments: a script reads it into options of its own, or key by key."""
-    if subject.handed:
-        return ""
     code, keys = python_code(repository), frozenset(entry.name for entry in subject.field.entries())
     file = code.reads_into_options(keys)
     if file is not None:
         return f"{display_path(file)} reads it into its own options"
-    file = code.picks(keys - known_names(), is_config)
+    known = declarations("trl")
+    file = code.picks(keys.difference(known_names(), *map(known.keys_of_any, known.tables)), is_config)
     return f"{display_path(file)} reads its keys one by one" if file is not None else ""
 
 
@@ -225,7 +224,7 @@ class Transformers(WheelProgram[ArgumentsFile, ArgumentFacts]):
     def against(self, subject: ArgumentsFile, repository: Repository) -> str:
         """The nearest code that reads a section of a larger file makes no training arguments of it, or of the whole."""
         if subject.whole:
-            return read_otherwise(subject, repository)
+            return "" if subject.handed else read_otherwise(subject, repository)
         section = str(subject.field.path[-1])
         made = own_reader(repository, subject.field.document.path).made_of(section)
         if made is None or any(is_config(name) or name == "parse_dict" for name in made):

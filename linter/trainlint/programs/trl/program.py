@@ -48,7 +48,7 @@ from trainlint.reading.values import UNKNOWN, Field, Known, Value
 from trainlint.records import replace
 from trainlint.releases import within
 from trainlint.repository.python_code import own_reader
-from trainlint.training.command_lines import flag_names
+from trainlint.training.command_lines import GivenBeside, flag_names, given_by_any, given_in
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
 from trainlint.training.limits import Data, data_of
@@ -345,6 +345,14 @@ def _trainer(subject: ArgumentsFile) -> str | None:
     return named[0] if len(named) == 1 else None
 
 
+def _given(subject: ArgumentsFile, surroundings: Surroundings) -> GivenBeside:
+    """What each launch of a file gives that no command of TRL starts, else what such a command in a README does."""
+    document = subject.field.document
+    shown = COMMAND_READER.invocations(surroundings.repository, document, documented=True)
+    launched = given_by_all(subject, surroundings)
+    return given_by_any([launched, *(given_in(invocation.words) for invocation in shown)])
+
+
 def _training(arguments: TrlArguments) -> Training:
     """Training arguments that interact with sharding, with the quantization of the model."""
     dtype_name = "dtype" if "dtype" in arguments.facts.fields and arguments.has("dtype") else "torch_dtype"
@@ -394,7 +402,8 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
 
     def against(self, subject: ArgumentsFile, repository: Repository) -> str:
         """A script of the repository reads the file in its own way."""
-        return read_otherwise(subject, repository)
+        handed = subject.handed or self.handed_by(subject.field.document, repository)
+        return "" if handed else read_otherwise(subject, repository)
 
     def alternatives(self, subject: ArgumentsFile, surroundings: Surroundings, release: str) -> Sequence[Views]:
         """The arguments, how they shard the model, and both together; one alternative for each transformers release."""
@@ -410,7 +419,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
             config = fsdp_config(subject.field, known, surroundings)
             trouble = trouble_of(subject.field.get("deepspeed"), surroundings)
             deepspeed = deepspeed_config(subject, surroundings)
-            beside = start.beside if start else given_by_all(subject, surroundings)
+            beside = start.beside if start else _given(subject, surroundings)
             arguments = TrlArguments(file, known, config, deepspeed, reader, trouble, beside)
             arguments.start, arguments.trainer, arguments.shown = start, trainer, told is not None
             launched = [*launches(subject, surroundings), *_started(arguments, surroundings, subject)]
