@@ -201,6 +201,8 @@ def deepspeed_value(config: DeepSpeedConfig) -> Iterator[Finding]:
     yield from _zenflow_values(config)
     parallel = config.at("sequence_parallel_size")
     divides = config.facts.sequence_parallel_divides and config.at("data_parallel_size").node is None
+    # What cannot divide counts as one process, which only the whole batch contradicts.
+    divides = divides and not config.at("train_batch_size").is_absent
     known = isinstance(parallel.plain, (int, float)) and bool(parallel.plain)
     if divides and _written(parallel) and parallel.plain != AUTO and not known:
         at_key = parallel.is_mapping or parallel.is_sequence
