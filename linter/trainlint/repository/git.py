@@ -46,6 +46,8 @@ _ENVIRONMENT = {
 }
 _ODD_NAME = regex(r"\0/|//|[\0/](?:\.{1,2}|\.git)(?=[\0/])", re.IGNORECASE)
 """In names between NULs: a path that is absolute, has an empty part, `.` or `..`, or leads into `.git`."""
+_ODD_SIGNS = (regex(rb"\0/"), regex(rb"//"), regex(rb"\.(?:[/\0]|[gG][iI][tT][/\0])"))
+"""One of these is in an output with such a name; each begins with one byte, which is looked for quickly."""
 _DIGEST = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _KEPT = regex(r"GIT_CONFIG_(?:GLOBAL|SYSTEM|COUNT|KEY_\d+|VALUE_\d+|PARAMETERS)|GIT_TEST_ASSUME_DIFFERENT_OWNER")
 """Variables for git that users set; the others are set by hooks, for one repository and its index."""
@@ -178,10 +180,9 @@ def _names(out: bytes) -> list[str]:
 
     Git lists what an index or a tree holds, and either can be made with `../x.yaml` in it.
     """
-    text = os.fsdecode(out)
-    names = text.split("\0")[:-1]
-    # Nearly no output has one, and a search costs less than a look at each name.
-    if os.sep == "/" and not _ODD_NAME.search(f"\0{text}"):
+    names = os.fsdecode(out).split("\0")[:-1]
+    # Nearly no output has one, and these searches cost much less than a look at each name.
+    if os.sep == "/" and not any(sign.search(out) for sign in _ODD_SIGNS) and not out.startswith(b"/"):
         return names
     return [name for name in names if not _is_odd(name)]
 
