@@ -263,3 +263,16 @@ def test_carets_stand_under_the_mask() -> None:
     for marked in ("name", "x" * 4000, "b: c"):
         told = render("text", Report((finding("m", long, marked),), texts={"a.yaml": Text(long)})).splitlines()
         assert "xx" not in told[2]
+
+
+@pytest.mark.parametrize("width", [30, 80, 400])
+def test_a_secret_far_from_the_mark(width: int, tmp_path: Path) -> None:
+    """What is shown of a long line begins behind the secret, or ends before it."""
+    filler = ", ".join(f"k{number}: v" for number in range(60))
+    text = f"distributed_type: FSDP\na: {{hub_token: hf_abcdefgh, {filler}, b: [}}\n"
+    (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
+    report = lint([tmp_path / "a.yaml"])
+    said = render("text", report, RenderOptions(width=width))
+    assert not report.crashed
+    assert "hf_abcdefgh" not in said
+    assert "^" in said

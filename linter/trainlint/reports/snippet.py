@@ -119,7 +119,8 @@ def printed(line: str, first: int, last: int, encoding: str, hidden: Sequence[St
     ]
     for a, b in hidden:
         inner = range(max(a, first) - first, min(b, last) - first)
-        cells[inner.start : inner.stop] = [MASK, *[""] * (len(inner) - 1)] if inner else []
+        if inner:
+            cells[inner.start : inner.stop] = [MASK, *[""] * (len(inner) - 1)]
     return cells
 
 
