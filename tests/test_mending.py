@@ -113,6 +113,7 @@ def test_words_in_json_have_quotes() -> None:
         ("'0x1F'", "0x1F"),
         ("''", None),
         ("'~'", None),
+        ("'12:30:45'", None),
     ],
 )
 def test_unquoted(written: str, wanted: str | None) -> None:

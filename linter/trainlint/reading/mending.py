@@ -79,10 +79,10 @@ def written(place: Place[T], literal: str, *, sure: bool = True, keeps: bool = F
 
 
 def unquoted(place: Place[T], *, sure: bool = True, keeps: bool = False) -> Fix | None:
-    """The text in quotes is read as the number or boolean that it spells."""
+    """The text in quotes is read as the number or boolean that it spells; "12:30" is no number that anyone means."""
     field = _field(place)
     target = field.target
-    if not isinstance(target, Scalar) or not target.style:
+    if not isinstance(target, Scalar) or not target.style or ":" in target.value:
         return None
     if not isinstance(plain_value(target.value, field.dialect), (bool, int, float)):
         return None

@@ -27,7 +27,8 @@ def not_a_number(settings: RecipeSettings) -> Iterator[Finding]:
         if accepts.text or text is None or (accepts.spelled and _is_float(text)):
             continue
         value = plain_value(text, Dialect.OMEGACONF)
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        # OmegaConf reads "12:30" as a number of minutes, which nobody means here.
+        number = isinstance(value, (int, float)) and not isinstance(value, bool) and ":" not in text
         yield settings.refusal(
             node,
             message=f'{node.name} must be a number, not the text "{text}"',
