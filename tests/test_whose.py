@@ -765,3 +765,36 @@ def test_crds(tmp_path: Path, policies: str, source: dict[str, str], releases: t
     (shown,) = Run(Overrides()).files([tmp_path / "jobs" / "runtime.yaml"])
     assert [one.target and one.target.versions for one in shown.owned] == [releases]
     assert any(f.rule == "TJ011" for f in lint([tmp_path / "jobs" / "runtime.yaml"]).active) is refused
+
+
+@pytest.mark.parametrize(
+    ("head", "line", "owner"),
+    [
+        ("", "logging_steps: 10", ["transformers"]),
+        ("# mine\n# @package _global_\n", "logging_steps: 10", []),
+        ("", "logging_steps: ???", []),
+        ("", "run_name: what ???", ["transformers"]),
+        ("# of the @package\n", "logging_steps: 10", ["transformers"]),
+    ],
+)
+def test_files_for_hydra(tmp_path: Path, head: str, line: str, owner: list[str]) -> None:
+    """Where its keys go stands above a file for Hydra; what must be given elsewhere is `???`."""
+    write(tmp_path, {"a.yaml": f"{head}{ARGUMENTS}{line}\n"})
+    assert owners(tmp_path, "a.yaml") == owner
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("", ["FS219"]),
+        ("schedule = get_scheduler(name, optimizer, scheduler_specific_kwargs=mine)\n", []),
+        ("schedule = get_wsd_schedule(optimizer)\n", []),
+        ("class Mine(Trainer):\n    def create_scheduler(self, steps, optimizer=None): ...\n", []),
+        ("scheduler = None\n", ["FS219"]),
+    ],
+)
+def test_a_schedule_that_code_makes(tmp_path: Path, code: str, said: list[str]) -> None:
+    """Code that makes the schedule may know the steps that the file leaves out."""
+    text = ARGUMENTS.replace("max_seq_length: 1024", "lr_scheduler_type: warmup_stable_decay")
+    write(tmp_path, {"a.yaml": text, "train.py": code, "requirements.txt": "transformers==4.57.0\n"})
+    assert [f.rule for f in lint([tmp_path / "a.yaml"]).active] == said

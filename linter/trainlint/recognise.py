@@ -68,6 +68,9 @@ STRANGERS: dict[str, tuple[Sign, ...]] = {
 """Tools that trainlint does not check, with the signs of their files."""
 
 
+_HEAD = 2_000
+_PACKAGE = regex(r"(?:^|\n)#[ \t]*@package[ \t]")
+"""What tells Hydra, in the head of a file, where its keys go."""
 _RUN_LOGS = regex(
     r"(?:^|/)(?:wandb/(?:offline-)?run-[^/]+/|mlruns/|lightning_logs/|\.hydra/|checkpoint-\d+/|\.git/)"
     r"|(?:^|/)hparams\.ya?ml$"
@@ -281,6 +284,8 @@ def _chosen(document: Document, programs: Sequence[Program], chosen: str) -> Ite
 
 def _against(program: Program, subject: Subject) -> str:
     """The reason why a top-level key of the document or section belongs to something else; empty if none does."""
+    from trainlint.reading.scalars import Dialect
+
     if program.strength >= OWN_WORDS:
         return ""
     root = Field.root(subject.field.document, subject.field.dialect)
@@ -295,6 +300,11 @@ def _against(program: Program, subject: Subject) -> str:
                     return f"{' and '.join(sorted(sign.keys))}: as in files of {name}"
     if root.get("defaults").is_sequence:
         return "defaults is a list, as in files for Hydra"
+    if _PACKAGE.search(root.document.text.content, 0, _HEAD):
+        return "# @package above it: a file for Hydra"
+    missing = next((entry.name for entry in subject.field.entries() if entry.written == "???"), "")
+    if missing and subject.field.dialect is not Dialect.OMEGACONF:
+        return f"{missing}: ???, for which OmegaConf waits"
     return ""
 
 

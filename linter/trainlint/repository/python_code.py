@@ -37,6 +37,7 @@ _TRAINER = regex(rb"^[ \t]*class\s+\w+\s*\([^)]{0,200}Trainer\b", re.MULTILINE)
 _INTO_OPTIONS = regex(
     rb"\bset_defaults\(\s*\*\*|\bNamespace\(\s*\*\*|\bvars\(\w+\)\.update\(|\b__dict__\.update\(|\bsetattr\(\s*\w*args\b"
 )
+_SCHEDULES = regex(rb"\bget_(?:\w+_)?schedule(?:r|_with_\w+)?\(|\b(?:def create|create_optimizer_and)_scheduler\(")
 _PICKED = 2
 """So many keys make code the reader of a file, at the least."""
 _NAMES_TRAINER = regex(rb"\b\w*Trainer\b|\bTrainingArguments\b")
@@ -155,6 +156,11 @@ class PythonCode:
     def computes_losses(self) -> bool:
         """A Python file with a class derived from a trainer asks for the loss by its name."""
         return any(_TRAINER.search(data) for _, data in self._holding(b"loss_type", b"Trainer"))
+
+    @cached_property
+    def schedules(self) -> bool:
+        """A Python file makes a schedule of learning rates itself, or has a trainer of its own do so."""
+        return any(_SCHEDULES.search(data) for _, data in self._texts)
 
     @cached_property
     def has_trainer(self) -> bool:
@@ -408,6 +414,11 @@ class OwnReader:
     def fills_null(self, name: str) -> bool:
         """The repository's code sets this argument where the file has null."""
         return self._code is not None and self._code.fills_null(name)
+
+    @property
+    def schedules(self) -> bool:
+        """Code of the repository makes a schedule of learning rates itself."""
+        return self._code is not None and self._code.schedules
 
     @property
     def computes_losses(self) -> bool:

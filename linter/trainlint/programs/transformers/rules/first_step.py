@@ -35,7 +35,7 @@ def scheduler_settings(arguments: Arguments) -> Iterator[Finding]:
     cosine_with_min_lr needs `min_lr` or `min_lr_rate`, not both; `lr_end` of polynomial must be below the learning
     rate. A number with an exponent that PyYAML reads as text (`min_lr: 1e-6`) raises TypeError. constant,
     constant_with_warmup and, up to 5.3, inverse_sqrt ignore the settings. Where the DeepSpeed config has a scheduler,
-    that one is used.
+    that one is used; where code of the repository makes the schedule, it may know what the file leaves out.
 
     Source: transformers 4.36 to 5.24, optimization.get_scheduler and the functions that it calls; torch.
     """
@@ -62,13 +62,14 @@ def scheduler_settings(arguments: Arguments) -> Iterator[Finding]:
             yield arguments.refused(entry, f"{word} has no setting {name}", help=hint, fix=fix, at_key=True)
         else:
             yield from _setting(arguments, entry, str(word))
-    for name in _listed(spec, "needs"):
+    own_schedule = config.node is None and arguments.may_have_own_classes and arguments.reader.schedules
+    for name in _listed(spec, "needs") if not own_schedule else ():
         if name not in given:
             message = f"{word} needs {name} in lr_scheduler_kwargs"
             yield arguments.refused(at, message, help=f"add {name}", at_key=at is config)
     if word.is_(*_MIN_LR):
         rates = [given[name] for name in ("min_lr", "min_lr_rate") if name in given and not given[name].is_null]
-        if not rates:
+        if not rates and not own_schedule:
             message = f"{word} needs min_lr or min_lr_rate in lr_scheduler_kwargs"
             yield arguments.refused(at, message, help="add for example min_lr_rate: 0.1", at_key=at is config)
         elif len(rates) > 1:
