@@ -186,11 +186,16 @@ def _last_of_each_file(runtimes: list[Runtime]) -> list[Runtime]:
 
 
 def _in_reach(runtime: Runtime, job: TrainJob, surroundings: Surroundings) -> bool:
-    """A namespaced runtime and the job are in one namespace, or may be: what names none is applied to any."""
+    """A namespaced runtime and the job are in one namespace, or may be: what names none is applied to any.
+
+    So is what has a placeholder for it.
+    """
     if runtime.namespace == job.namespace:
         return True
-    silent = any(one.field.at("metadata", "namespace").is_absent for one in (runtime, job))
-    return silent and not surroundings.cluster.closed
+    places = [one.field.at("metadata", "namespace") for one in (runtime, job)]
+    if any(place.is_unknown for place in places):
+        return True
+    return any(place.is_absent for place in places) and not surroundings.cluster.closed
 
 
 def _comes_before(runtime: Runtime, job: TrainJob) -> bool:

@@ -26,7 +26,7 @@ _SPAN = regex(r"(?<!`)`(?P<code>[^`\n]{8,300})`(?!`)")
 _CLONE = regex(r"\bgit\b[^\n]{0,300}\bclone\b")
 _STEP = regex(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:[^`\n]{0,60}:[ \t]*)?")
 """What stands before a command that is a step of a list: `1. Install: `."""
-_LISTS = frozenset(("", "text", "txt", "requirements", "pip", "pip-requirements"))
+_LISTS = frozenset(("", "text", "txt", "requirements", "pip", "pip-requirements", "commandline"))
 _PYTHON = frozenset(("python", "py", "ipython", "jupyter", "python3", "ipython3"))
 _MAGIC = regex(r"[ \t]*(?:!|%(?=(?:pip|conda|mamba|uv|sx|system)\b))")
 _CELL_SHELL = regex(r"\s*%%(?:bash|sh|shell|script[ \t]+(?:ba|z)?sh)\b")
@@ -44,7 +44,7 @@ def read_markdown(page: Page) -> Iterator[Statement | Include]:
         script.read(whole(page, without_prompts(indented)))
     for language, start, end in fences(content):
         text = content[start:end]
-        if language in _LISTS and looks_like_requirements(text):
+        if (language in _LISTS or language in SHELLS) and looks_like_requirements(text):
             for line, first in lines_of(text):
                 yield from of_line(page, line, start + first, Form.README)
             continue
