@@ -224,8 +224,8 @@ def _fixes(report: Report) -> None:
             continue
         values = _without(values, [(e.start, e.end) for e in edits[path] if not e.replacement.strip()])
         after = after and _without(after, list(_added(edits[path])))
-        if after is not None and len(after) != len(values):
-            # A value that becomes a list of itself, or goes into a section of its own: the words of all else stay.
+        if after is not None and [value[:2] for value in after] != [value[:2] for value in values]:
+            # A value becomes a list of itself or the reverse, or goes into a section of its own: all other words stay.
             values = _words(_without(values, [(e.start, e.end) for e in edits[path]]))
             after = _words(_without(after, list(_written(edits[path]))))
         if after is None or len(after) != len(values):
