@@ -224,7 +224,7 @@ def _fixes(report: Report) -> None:
             continue
         values = _without(values, [(e.start, e.end) for e in edits[path] if not e.replacement.strip()])
         after = after and _without(after, list(_added(edits[path])))
-        if after is not None and [value[:2] for value in after] != [value[:2] for value in values]:
+        if after is not None and _is_moved(values, after):
             # A value becomes a list of itself or the reverse, or goes into a section of its own: all other words stay.
             values = _words(_without(values, [(e.start, e.end) for e in edits[path]]))
             after = _words(_without(after, list(_written(edits[path]))))
@@ -239,6 +239,14 @@ def _fixes(report: Report) -> None:
 def _without(values: Sequence[Value], stretches: Sequence[tuple[int, int]]) -> list[Value]:
     """The values that do not lie in stretches of the file, which a fix removes or adds."""
     return [value for value in values if not any(start <= value[3] and value[4] <= end for start, end in stretches)]
+
+
+def _is_moved(before: Sequence[Value], after: Sequence[Value]) -> bool:
+    """There are more values or fewer, or as many of each kind at other places."""
+    one, other = ([value[:2] for value in values] for values in (before, after))
+    return len(one) != len(other) or (
+        one != other and Counter(kind for _, kind in one) == Counter(kind for _, kind in other)
+    )
 
 
 def _words(values: Sequence[Value]) -> list[Value]:
