@@ -798,3 +798,26 @@ def test_a_schedule_that_code_makes(tmp_path: Path, code: str, said: list[str]) 
     text = ARGUMENTS.replace("max_seq_length: 1024", "lr_scheduler_type: warmup_stable_decay")
     write(tmp_path, {"a.yaml": text, "train.py": code, "requirements.txt": "transformers==4.57.0\n"})
     assert [f.rule for f in lint([tmp_path / "a.yaml"]).active] == said
+
+
+HYDRA = """import hydra
+@hydra.main(version_base=None, config_path="../conf", config_name="main")
+def main(settings): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "owner"),
+    [
+        (HYDRA, []),
+        (HYDRA.replace("../conf", "../other"), ["transformers"]),
+        (HYDRA.replace("../conf", "../con"), ["transformers"]),
+        (f"{HYDRA}args = TrainingArguments(**settings.train)\n", ["transformers"]),
+        (HYDRA.replace("hydra.main", "other.main"), ["transformers"]),
+    ],
+)
+def test_files_that_hydra_composes(tmp_path: Path, code: str, owner: list[str]) -> None:
+    """What lies in the folder from which a script has its settings composed is Hydra's, if no trainer gets it whole."""
+    write(tmp_path, {"conf/train/a.yaml": ARGUMENTS, "src/app.py": code})
+    (tmp_path / ".git").mkdir()
+    assert owners(tmp_path, "conf/train/a.yaml") == owner

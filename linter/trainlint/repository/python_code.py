@@ -38,6 +38,7 @@ _INTO_OPTIONS = regex(
     rb"\bset_defaults\(\s*\*\*|\bNamespace\(\s*\*\*|\bvars\(\w+\)\.update\(|\b__dict__\.update\(|\bsetattr\(\s*\w*args\b"
 )
 _SCHEDULES = regex(rb"\bget_(?:\w+_)?schedule(?:r|_with_\w+)?\(|\b(?:def create|create_optimizer_and)_scheduler\(")
+_CONFIG_PATH = regex(rb"\bhydra\.(?:main|initialize)\([^()]{0,300}\bconfig_path\s*=\s*[\"']([^\"'\n\\]{1,200})[\"']")
 _PICKED = 2
 """So many keys make code the reader of a file, at the least."""
 _NAMES_TRAINER = regex(rb"\b\w*Trainer\b|\bTrainingArguments\b")
@@ -211,6 +212,20 @@ class PythonCode:
                 continue
             if len(module.keys.intersection(foreign)) >= wanted:
                 return file
+        return None
+
+    def composes(self, path: str, is_config: Callable[[str], bool]) -> Path | None:
+        """A Python file for which Hydra composes settings of the folder that this file is in, or below.
+
+        None where code makes a config of a trainer of a mapping: what Hydra composes may get there.
+        """
+        wanted = os.path.abspath(path)
+        for file, data in self._holding(b"hydra"):
+            for folder in _CONFIG_PATH.findall(data):
+                base = os.path.abspath(os.path.join(file.parent, os.fsdecode(folder)))
+                if wanted.startswith(os.path.join(base, "")):
+                    made = {name.decode() for _, text in self._holding(b"**") for name in _FILLED.findall(text)}
+                    return None if any(map(is_config, self._with_bases(made))) else file
         return None
 
     def reads_with_omegaconf(self, path: str) -> bool:

@@ -92,11 +92,14 @@ def launched_arguments(arguments: Arguments, surroundings: Surroundings) -> Iter
 
 
 def read_otherwise(subject: ArgumentsFile, repository: Repository) -> str:
-    """The reason why a file is none of arguments: a script reads it into options of its own, or key by key."""
+    """The reason why a file is none of arguments: a script reads it into its own options, key by key, or by Hydra."""
     code, keys = python_code(repository), frozenset(entry.name for entry in subject.field.entries())
     file = code.reads_into_options(keys)
     if file is not None:
         return f"{display_path(file)} reads it into its own options"
+    file = code.composes(subject.field.document.path, is_config)
+    if file is not None:
+        return f"Hydra composes it for {display_path(file)}"
     known = declarations("trl")
     file = code.picks(keys.difference(known_names(), *map(known.keys_of_any, known.tables)), is_config)
     return f"{display_path(file)} reads its keys one by one" if file is not None else ""
