@@ -15,7 +15,7 @@ from trainlint.records import NamedTuple
 from trainlint.report import Report
 from trainlint.repository.bounds import inside, read
 from trainlint.repository.discover import workspace_of
-from trainlint.repository.writing import give_name, new_file
+from trainlint.repository.writing import replacing
 
 
 def _raise(error: OSError) -> None:
@@ -140,25 +140,10 @@ def replace_content(file: Path, known: bytes, data: bytes) -> None:
         raise OSError(errno.EMLINK, "it has other hard links, which would keep the old content", str(file))
     if not os.access(target, os.W_OK):
         raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(file))
-    name = target.with_name(f".trainlint-{before.st_ino:x}")
-    try:
-        descriptor, is_named = new_file(name)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(file)) from None
-    try:
-        with open(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            made: int | Path = descriptor if os.chmod in os.supports_fd else name
-            owner = os.stat(made)
-            if sys.platform != "win32" and (before.st_uid, before.st_gid) != (owner.st_uid, owner.st_gid):
-                os.chown(made, before.st_uid, before.st_gid)
-            os.chmod(made, before.st_mode & 0o7777)
-            if read(workspace, target) != known:
-                raise OSError(errno.EBUSY, "it has changed since it was read", str(file))
-            if not is_named:
-                give_name(descriptor, name)
-        os.replace(name, target)
-    except BaseException:
-        name.unlink(missing_ok=True)
-        raise
+    with replacing(target, target.with_name(f".trainlint-{before.st_ino:x}"), data, file) as made:
+        owner = os.stat(made)
+        if sys.platform != "win32" and (before.st_uid, before.st_gid) != (owner.st_uid, owner.st_gid):
+            os.chown(made, before.st_uid, before.st_gid)
+        os.chmod(made, before.st_mode & 0o7777)
+        if read(workspace, target) != known:
+            raise OSError(errno.EBUSY, "it has changed since it was read", str(file))

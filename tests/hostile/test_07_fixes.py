@@ -104,7 +104,7 @@ def kill(folder: Path, where: str) -> list[str]:
 
 
 @posix
-@pytest.mark.parametrize("where", ["os.chmod", "fixes.read", "fixes.give_name", "os.replace"])
+@pytest.mark.parametrize("where", ["os.chmod", "fixes.read", "writing.give_name", "os.replace"])
 def test_a_kill_leaves_nothing_that_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     build(tmp_path, {"a.yaml": ARGUMENTS + OLD})
     descriptor, has_name = writing.new_file(tmp_path / "probe")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _DESCRIPTORS = "/proc/self/fd"
@@ -29,6 +30,30 @@ def give_name(descriptor: int, name: Path) -> None:
     os.link(f"{_DESCRIPTORS}/{descriptor}", name, src_dir_fd=descriptor)
 
 
+@contextmanager
+def replacing(target: Path, name: Path, data: bytes, called: Path) -> Iterator[int | Path]:
+    """Write a new file that takes the place of another; it may be changed, and looked at again, before it does.
+
+    Gives what stands for the new file: a descriptor where the system takes one, else `name`, which it has until then.
+    Raises OSError, for a file that cannot be made with the name by which it is `called`.
+    """
+    try:
+        descriptor, is_named = new_file(name)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(called)) from None
+    try:
+        with open(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            yield descriptor if os.chmod in os.supports_fd else name
+            if not is_named:
+                give_name(descriptor, name)
+        os.replace(name, target)
+    except BaseException:
+        name.unlink(missing_ok=True)
+        raise
+
+
 def write_whole(file: Path, data: bytes) -> None:
     """Make a file, or replace it, through a link if it is one; mode and owner stay. What is no file is written to.
 
@@ -41,26 +66,11 @@ def write_whole(file: Path, data: bytes) -> None:
         return
     if before is not None and not os.access(target, os.W_OK):
         raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(file))
-    name = target.with_name(f".trainlint-{target.name}")
-    try:
-        descriptor, is_named = new_file(name)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(file)) from None
-    try:
-        with open(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            made: int | Path = descriptor if os.chmod in os.supports_fd else name
-            if sys.platform != "win32" and before is not None:
-                with suppress(PermissionError):
-                    os.chown(made, before.st_uid, before.st_gid)
-            os.chmod(made, _new_mode() if before is None else before.st_mode & 0o7777)
-            if not is_named:
-                give_name(descriptor, name)
-        os.replace(name, target)
-    except BaseException:
-        name.unlink(missing_ok=True)
-        raise
+    with replacing(target, target.with_name(f".trainlint-{target.name}"), data, file) as made:
+        if sys.platform != "win32" and before is not None:
+            with suppress(PermissionError):
+                os.chown(made, before.st_uid, before.st_gid)
+        os.chmod(made, _new_mode() if before is None else before.st_mode & 0o7777)
 
 
 def _new_mode() -> int:
