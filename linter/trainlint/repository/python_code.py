@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
@@ -52,7 +52,7 @@ class PythonCode:
         self._repository = repository
         self._modules: dict[Path, Module | None] = {}
         self._defined: dict[str, bool] = {}
-        self._given: dict[Callable[[str], bool], tuple[frozenset[tuple[str, object]], frozenset[str]]] = {}
+        self._given: dict[Callable[[str], bool], tuple[Mapping[str, Sequence[object]], frozenset[str]]] = {}
         self._replaced: dict[tuple[str, str], bool] = {}
 
     @cached_property
@@ -190,12 +190,16 @@ class PythonCode:
 
     def reads_into_options(self, keys: Collection[str]) -> Path | None:
         """A Python file that loads settings into the options of its own parser, which are most of these keys."""
-        for file, data in self._texts:
-            if _INTO_OPTIONS.search(data) and _LOADS.search(data):
-                module = self._module(file)
-                if module is not None and 2 * len(module.options.intersection(keys)) > len(keys):
-                    return file
+        for file, data in self._loading:
+            module = self._module(file) if _INTO_OPTIONS.search(data) else None
+            if module is not None and 2 * len(module.options.intersection(keys)) > len(keys):
+                return file
         return None
+
+    @cached_property
+    def _loading(self) -> Sequence[tuple[Path, bytes]]:
+        """The Python files that load settings from files."""
+        return [(file, data) for file, data in self._texts if _LOADS.search(data)]
 
     def picks(self, foreign: Collection[str], is_config: Callable[[str], bool]) -> Path | None:
         """A Python file that loads settings and picks most of these keys, which no config of a trainer has, itself.
@@ -203,9 +207,9 @@ class PythonCode:
         It hands no whole mapping to a parser, or to a config of a trainer.
         """
         wanted = max(_PICKED, (len(foreign) + 1) // 2)
-        for file, data in self._texts if len(foreign) >= wanted else ():
+        for file, data in self._loading if len(foreign) >= wanted else ():
             named = sum(_utf8(key) in data for key in foreign)
-            if named < wanted or not _LOADS.search(data) or _WHOLE_FILE.search(data):
+            if named < wanted or _WHOLE_FILE.search(data):
                 continue
             module = self._module(file)
             if module is None or any(map(is_config, module.filled)):
@@ -220,13 +224,20 @@ class PythonCode:
         None where code makes a config of a trainer of a mapping: what Hydra composes may get there.
         """
         wanted = os.path.abspath(path)
-        for file, data in self._holding(b"hydra"):
-            for folder in _CONFIG_PATH.findall(data):
-                base = os.path.abspath(os.path.join(file.parent, os.fsdecode(folder)))
-                if wanted.startswith(os.path.join(base, "")):
-                    made = {name.decode() for _, text in self._holding(b"**") for name in _FILLED.findall(text)}
-                    return None if any(map(is_config, self._with_bases(made))) else file
+        for file, folder in self._composed:
+            if wanted.startswith(folder):
+                made = {name.decode() for _, text in self._holding(b"**") for name in _FILLED.findall(text)}
+                return None if any(map(is_config, self._with_bases(made))) else file
         return None
+
+    @cached_property
+    def _composed(self) -> Sequence[tuple[Path, str]]:
+        """The folders from which Hydra composes settings, each behind the Python file that says so."""
+        return [
+            (file, os.path.join(os.path.abspath(os.path.join(file.parent, os.fsdecode(folder))), ""))
+            for file, data in self._holding(b"hydra")
+            for folder in _CONFIG_PATH.findall(data)
+        ]
 
     def reads_with_omegaconf(self, path: str) -> bool:
         """A Python file that uses OmegaConf contains the name of this file or of its folder."""
@@ -273,11 +284,14 @@ class PythonCode:
         Such code gives the argument itself, or stores the key in a mapping before.
         """
         if is_config not in self._given:
-            configs = [one for one in self._taking if any(map(is_config, self._with_bases([one.name])))]
-            defaults = frozenset(pair for one in configs for pair in one.defaults.items())
-            self._given[is_config] = defaults, frozenset(self._given_beside(is_config))
+            found: dict[str, list[object]] = {}
+            for taking in self._taking:
+                if any(map(is_config, self._with_bases([taking.name]))):
+                    for field, own in taking.defaults.items():
+                        found.setdefault(field, []).append(own)
+            self._given[is_config] = found, frozenset(self._given_beside(is_config))
         defaults, beside = self._given[is_config]
-        return name in beside or any(known == name and own != default for known, own in defaults)
+        return name in beside or any(own != default for own in defaults.get(name, ()))
 
     def _given_beside(self, is_config: Callable[[str], bool]) -> Iterator[str]:
         """The keys that code which makes a config of a mapping gives besides, or stores in mappings."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from trainlint.budget import BUDGET, has_long_number
 from trainlint.lazy import regex
@@ -101,8 +100,8 @@ class ShellText:
 
     def assigned(self, name: str) -> str | None:
         """The text that a variable gets in the one place where the script gives it something; else None."""
-        content = self.source.document.text.content
-        found = list(islice((given for one, *given in _ASSIGNED.findall(content) if one == name), 2))
+        document = self.source.document
+        found = document.once("assignments", lambda: _assignments(document.text.content)).get(name, ())
         if len(found) != 1 or found[0][0] != "=" or _OPEN.search(found[0][1]):
             return None
         return found[0][1].strip("\"'") or None
@@ -117,6 +116,15 @@ _VARIABLE = regex(r"\$(?:\{(\w{1,100})\}|(\w{1,100}))")
 _ASSIGNED = regex(r"(?<![\w$.-])([A-Za-z_]\w{0,99})(=|[ \t]+in[ \t]+)([^\s;&|()#]{0,500})")
 """What gets something in a script: `NAME=text`, and `for NAME in …`."""
 _OPEN = regex(r"[$`*?\[{\\]")
+
+
+def _assignments(content: str) -> dict[str, list[tuple[str, str]]]:
+    """By name, each way in which a variable gets something, with the text behind it."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for name, how, text in _ASSIGNED.findall(content):
+        found.setdefault(name, []).append((how, text))
+    return found
+
 
 # reading it
 

@@ -48,7 +48,7 @@ from trainlint.reading.values import UNKNOWN, Field, Known, Value
 from trainlint.records import replace
 from trainlint.releases import within
 from trainlint.repository.python_code import own_reader
-from trainlint.training.command_lines import GivenBeside, flag_names, given_by_any, given_in
+from trainlint.training.command_lines import NOTHING_BESIDE, GivenBeside, flag_names, given_by_any, given_in
 from trainlint.training.declarations import declarations
 from trainlint.training.fsdp import FsdpSetup, Training, nothing
 from trainlint.training.limits import Data, data_of
@@ -410,6 +410,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
         reader = own_reader(surroundings.repository, subject.field.document.path)
         found: list[Views] = []
         shown: list[Start | None] = [*starts(surroundings.repository, subject.field.document, release)] or [None]
+        unstarted = _given(subject, surroundings) if shown == [None] else NOTHING_BESIDE
         file = ArgumentsFile(subject.field, subject.whole, handed=subject.handed or shown != [None])
         needed = declarations("trl").bounds(release).get("transformers", "")
         for transformers, start in product(release_below(subject, surroundings, GOES_WITH[release], needed), shown):
@@ -419,7 +420,7 @@ class Trl(WheelProgram[ArgumentsFile, ArgumentFacts]):
             config = fsdp_config(subject.field, known, surroundings)
             trouble = trouble_of(subject.field.get("deepspeed"), surroundings)
             deepspeed = deepspeed_config(subject, surroundings)
-            beside = start.beside if start else _given(subject, surroundings)
+            beside = start.beside if start else unstarted
             arguments = TrlArguments(file, known, config, deepspeed, reader, trouble, beside)
             arguments.start, arguments.trainer, arguments.shown = start, trainer, told is not None
             launched = [*launches(subject, surroundings), *_started(arguments, surroundings, subject)]
